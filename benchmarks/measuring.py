@@ -1,7 +1,7 @@
 """CPU seconds, wall seconds and peak memory of whole processes, compared with one another in one run.
 
-Machines differ and other work disturbs, so nothing here is a verdict by itself: contenders take turns, the best round
-of each counts, and only ratios are reported.
+Machines differ, and other work disturbs, so seconds alone say little. The contenders take turns, so that a disturbance
+hits all of them, the best round of each counts, and limits are set on ratios.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class Broken(Exception):
-    """A contender did not do its work; says what it printed instead."""
+class ContenderFailed(Exception):
+    """A contender did not do its work; the message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A command whose cost is compared with others'."""
+    """A command whose cost is compared with that of others."""
 
     name: str
     command: Sequence[str]
@@ -31,22 +31,20 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one process took, its own children included."""
+    """What one process took, with the children it waited for."""
 
     cpu: float
     wall: float
-    peak_kb: float
-    printed: str = ""
+    peak_mb: float
 
     def best(self, other: Cost | None) -> Cost:
         if other is None:
             return self
-        least = self if self.cpu <= other.cpu else other
-        return Cost(least.cpu, min(self.wall, other.wall), min(self.peak_kb, other.peak_kb), least.printed)
+        return Cost(min(self.cpu, other.cpu), min(self.wall, other.wall), min(self.peak_mb, other.peak_mb))
 
 
 def compare(contenders: Sequence[Contender], rounds: int, *, warm_up: bool = True) -> dict[str, Cost]:
-    """The best cost of each contender by name; they alternate, so that a disturbance hits all of them."""
+    """The best cost of each contender, by name; a first round that only fills the file cache is left out."""
     best: dict[str, Cost] = {}
     for number in range(-1 if warm_up else 0, rounds):
         for contender in contenders:
@@ -57,9 +55,9 @@ def compare(contenders: Sequence[Contender], rounds: int, *, warm_up: bool = Tru
 
 
 def measure(contender: Contender) -> Cost:
-    """Run a process to its end: user and system time of it and all it waited for, as the kernel counts them."""
+    """Run a process to its end; the kernel counts what it and its children used."""
     with tempfile.TemporaryFile("w+") as output:
-        began = time.perf_counter()
+        start = time.perf_counter()
         process = subprocess.Popen(
             contender.command,
             cwd=contender.folder,
@@ -69,16 +67,16 @@ def measure(contender: Contender) -> Cost:
             stderr=subprocess.STDOUT,
         )
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - began
+        wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         printed = output.read()
     if process.returncode != 0:
-        raise Broken(f"{contender.name} ended with {process.returncode}:\n{printed[-2000:]}")
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss, printed)
+        raise ContenderFailed(f"{contender.name} ended with {process.returncode}:\n{printed[-2000:]}")
+    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """The environment without what would change how Python or Proctor work, such as a ban on compiled files."""
+    """The environment without variables that change how Python or Proctor work."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROCTOR_"))}
     return kept | extra

@@ -1,12 +1,11 @@
-"""Measures Proctor against its budget and prints one table; ends with 1 when something is over.
+"""Measures Proctor and prints one table; exits with 1 if a limit of `limits.py` is exceeded.
 
-python benchmarks/run.py                     everything, peers included; takes about a quarter of an hour
-python benchmarks/run.py --quick             small numbers and no peers
-python benchmarks/run.py --only engine       one group of rows
-python benchmarks/run.py --only adk          beside google-adk[eval], which takes a gigabyte; only if named
-python benchmarks/run.py --only holodeck     beside holodeck-ai, which takes 1.6 GB; only if named
-python benchmarks/run.py --only peers        all peers in one table, among them promptfoo (1.4 GB); only if named
-python benchmarks/run.py --only view         the pages of `proctor view`; needs its extra; only if named
+    python benchmarks/run.py                       # everything; most of the time goes to the peers
+    python benchmarks/run.py --only peers growth   # some groups
+    python benchmarks/run.py --peers pydantic-evals --only peers
+    python benchmarks/run.py --quick               # small numbers and no peers; shows that the scripts work
+
+The first run installs Proctor and the peers into environments of their own, which takes minutes and 2 GB.
 """
 
 from __future__ import annotations
@@ -18,67 +17,46 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from adk import measure_adk
-from concurrency import measure_concurrency
-from engine import measure_engine
 from environments import Interpreter, base_install
-from gated import measure_gated
-from growth import measure_growth
-from holodeck import measure_holodeck
+from gate_accuracy import measure_gate_accuracy
+from growth import FACTOR, FULL_SIZE, measure_growth
 from install_size import measure_install
-from measuring import Broken
-from mutants import measure_mutants
-from pytest_run import measure_pytest
-from side_by_side import measure_side_by_side
+from measuring import ContenderFailed
+from peers import NAMES, measure_peers
 from startup import measure_startup
 from table import Row, as_text
-from viewing import measure_view
-from workers import measure_workers
-from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "workers", "install", "pytest")
-ON_REQUEST = ("adk", "holodeck", "peers", "view")
-"""Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
+GROUPS = ("startup", "peers", "growth", "install", "gate")
 
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    proctor = Interpreter(Path(sys.executable)) if options.here else base_install()
+    here = Interpreter(Path(sys.executable))
+    proctor = here if options.here else base_install()
     rows: list[Row] = []
-    for name in options.only or GROUPS:
-        if sys.stderr.isatty():
-            print(f"measuring {name} ...", file=sys.stderr)
-        rows += _measured(name, proctor, options)
+    for name in options.only:
+        print(f"measuring {name} ...", file=sys.stderr)
+        rows += _measure(name, proctor, here, options)
     print(as_text(rows))
     return int(any(row.ok is False for row in rows))
 
 
-def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> list[Row]:
+def _measure(name: str, proctor: Interpreter, here: Interpreter, options: argparse.Namespace) -> list[Row]:
     folder = Path(tempfile.mkdtemp(prefix=f"proctor-benchmark-{name}-"))
     quick, rounds = options.quick, options.rounds
-    cases = options.cases or (1000 if quick else 2000)
-    waiting = min(cases, 200)
+    peers = () if quick else tuple(options.peers)
     groups: dict[str, Callable[[], list[Row]]] = {
-        "startup": lambda: measure_startup(proctor, folder, 3 * rounds),
-        "engine": lambda: measure_engine(proctor, folder, cases, rounds, peers=not quick),
-        "wrap": lambda: measure_wrap(proctor, folder, cases, rounds, peers=not quick),
-        "growth": lambda: measure_growth(proctor, folder, cases, rounds),
-        "gated": lambda: measure_gated(proctor, folder, options.cases or (1000 if quick else 10_000), min(rounds, 2)),
-        "mutants": lambda: measure_mutants(proctor, folder, cases, rounds),
-        "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
-        "workers": lambda: measure_workers(folder, rounds),
+        "startup": lambda: measure_startup(proctor, here, folder, rounds),
+        "peers": lambda: measure_peers(proctor, folder, 200 if quick else options.cases, rounds, peers),
+        "growth": lambda: measure_growth(proctor, folder, 200 if quick else FULL_SIZE // FACTOR, min(rounds, 2)),
         "install": lambda: measure_install(proctor),
-        "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
-        "holodeck": lambda: measure_holodeck(proctor, folder, cases, rounds, peers=not quick),
-        "view": lambda: measure_view(folder, [options.cases] if options.cases else [100, 10_000, 50_000]),
-        "peers": lambda: measure_side_by_side(proctor, folder, options.cases or 500, rounds, peers=not quick),
-        "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
+        "gate": lambda: measure_gate_accuracy(20 if quick else 1000),
     }
     try:
         return groups[name]()
-    except Broken as error:
+    except ContenderFailed as error:
         print(error, file=sys.stderr)
-        return [Row(name, "broke; see above", "", False)]
+        return [Row(name, "failed; see above", "", False)]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -86,15 +64,12 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small numbers, no peers")
-    parser.add_argument("--only", nargs="+", choices=GROUPS + ON_REQUEST, help="only these groups of rows")
-    parser.add_argument("--cases", type=int, help="how many cases (2,000; with --quick 1,000)")
-    parser.add_argument("--rounds", type=int, default=None, help="rounds, of which the best counts (5; with --quick 2)")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, help="only these groups of rows")
+    parser.add_argument("--peers", nargs="+", choices=NAMES, default=NAMES, help="only these peers")
+    parser.add_argument("--cases", type=int, default=2000, help="cases of the peers (default 2,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the best counts (default 3)")
     parser.add_argument("--here", action="store_true", help="measure the Proctor of this interpreter, not a fresh one")
-    options = parser.parse_args(arguments)
-    if options.cases is not None and options.cases < 2:
-        parser.error("--cases must be at least 2")
-    options.rounds = options.rounds or (2 if options.quick else 5)
-    return options
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

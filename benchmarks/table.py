@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what was measured, what is allowed, what came out. A row without budget only informs."""
+    """One line: what was measured, the limit, the result. A row without a limit only informs."""
 
     what: str
     measured: str
-    budget: str = ""
+    limit: str = ""
     ok: bool | None = None
 
     @property
@@ -20,16 +20,22 @@ class Row:
         return "" if self.ok is None else "ok" if self.ok else "over"
 
 
-HEAD = ("what", "budget", "measured", "")
+HEAD = ("what", "limit", "measured", "")
 
 
-def at_most(what: str, ratio: float, limit: float, note: str = "") -> Row:
-    return Row(what, f"{ratio:.2f}x{note}", f"at most {limit:g}x", ratio <= limit)
+def at_most(what: str, value: float, limit: float, unit: str = "x", note: str = "") -> Row:
+    """A row that is over if the value is above the limit."""
+    return Row(what, f"{value:.3g}{unit}{note}", f"at most {limit:g}{unit}", value <= limit)
+
+
+def below(what: str, value: float, limit: float, note: str = "") -> Row:
+    """A row that is over unless the ratio is smaller than the limit."""
+    return Row(what, f"{value:.3g}x{note}", f"below {limit:g}x", value < limit)
 
 
 def as_text(rows: Iterable[Row]) -> str:
     """A Markdown table that is also easy to read as it is."""
-    lines = [HEAD, *((row.what, row.budget, row.measured, row.word) for row in rows)]
+    lines = [HEAD, *((row.what, row.limit, row.measured, row.word) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
     padded = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "scripts"))
+sys.path.insert(0, str(HERE))
 
 from diagrams import drawn_name  # noqa: E402
-from docs_reference import write_reference  # noqa: E402
+from reference import write_reference  # noqa: E402
 
 from proctor.version import __version__  # noqa: E402
 
@@ -71,7 +71,7 @@ def index_of_new_pages(app: Any, env: Any, added: set[str], changed: set[str], r
 
 
 def drawn(fence: re.Match[str]) -> str:
-    """The picture of a diagram that `scripts/diagrams.py` drew; its text, where it was not drawn since it changed."""
+    """The picture of a diagram that `docs/diagrams.py` drew; its text, where it was not drawn since it changed."""
     picture = HERE / "_static" / "diagrams" / drawn_name(fence[1])
     return f"![Diagram](_static/diagrams/{picture.name})" if picture.is_file() else fence[0]
 

@@ -1,6 +1,6 @@
-"""What all tests share: how hard Hypothesis looks, what need not be done again and again, and that Ctrl-C is heard.
+"""Settings for all tests; the fixtures and the tiers are in `support/support_plugin.py`.
 
-`HYPOTHESIS_PROFILE=thorough` makes it look ten times as hard.
+`HYPOTHESIS_PROFILE=thorough` tries ten times as many examples.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["support_plugin"]
+
 settings.register_profile("usual", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", parent=settings.get_profile("usual"), max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
-# All that the tests import is looked at in every full collection, which took a sixth of their time.
+# The collector looks at every imported object in a full collection, which took a sixth of the time of the tests.
 gc.set_threshold(20_000, 20, 100)
 
-# Each client of a model reads all trusted certificates; no test goes further than loopback, so one is enough.
+# Every client of a model reads all trusted certificates. No test leaves loopback, so one certificate is enough.
 os.environ.setdefault("SSL_CERT_FILE", str(Path(__file__).parent / "support" / "one_certificate.pem"))
 
-# A shell that starts the tests in the background makes them, and all they start, deaf to Ctrl-C.
+# A shell that starts the tests in the background makes them, and every process they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""`python -m proctor` and the `proctor` script: the command line, in a process of its own that a parent waits for."""
+"""`python -m proctor` and the `proctor` script: the command line, with a parent process if it runs users' code."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ import os
 import sys
 from typing import NoReturn
 
-_RUNS_NOTHING = ("-h", "--help", "--version")
+from proctor.base.guard import run_guarded, run_unguarded
+
+RUN_NO_USER_CODE = frozenset(
+    "agents analyze compare completion evaluators export formats import init runs show view".split()
+)
+"""Commands that only read results and print what Proctor knows. All others may load a suite or an agent."""
 
 
 def main() -> NoReturn:
-    """Nothing that only prints help needs a guard; for everything else it is there before anything is imported."""
+    """Start the command line. The guard forks before anything heavy is imported."""
     if "_PROCTOR_COMPLETE" in os.environ:
         from proctor.cli.completion import complete
 
         complete(os.environ["_PROCTOR_COMPLETE"])
         sys.exit(0)
-    if len(sys.argv) < 2 or any(word in _RUNS_NOTHING for word in sys.argv[1:]):
-        work()
-    from proctor.base.guard import run_guarded
+    if _runs_user_code(sys.argv[1:]):
+        run_guarded(work)
+    else:
+        run_unguarded(work)
 
-    run_guarded(work)
+
+def _runs_user_code(arguments: list[str]) -> bool:
+    if not arguments or not {"-h", "--help", "--version"}.isdisjoint(arguments):
+        return False
+    return arguments[0] not in RUN_NO_USER_CODE
+
+
+GARBAGE_THRESHOLD = 20_000
+"""New objects before Python looks for garbage; its default is 700. Loading a command creates some 300,000 objects that
+all stay, and looking through them again and again took a tenth of the time of a short run."""
 
 
 def work() -> NoReturn:
-    """The command line in this process. What it imports stays to the end: looking for garbage in it finds nothing."""
-    gc.disable()  # until the command is loaded
+    """Run the command line in this process."""
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 100)
     from proctor.cli import main as command_line
 
     command_line()

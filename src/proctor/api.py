@@ -5,18 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
+from proctor.base.documents import nearest
+from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_beside_loop
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
+from proctor.reporting.html.notebook import NotebookProgress, is_notebook
+from proctor.reporting.terminal.progress import choose_terminal
+from proctor.results.compare_runs import compare_runs
+from proctor.results.comparison import Comparison
 from proctor.results.run import Run
-from proctor.running.engine.plan import Selection
-from proctor.running.options import Listener, RunOptions
-from proctor.running.run_suites import Request, run_suites_async
-
-if TYPE_CHECKING:
-    from proctor.results.comparison import Comparison
+from proctor.results.run_files import read_run_of_agent
+from proctor.running.gate import GateRequest
+from proctor.running.plan import Selection
+from proctor.running.run import Request, raise_if_stopped, run_suites_async
+from proctor.running.settings import Listener, RunOptions
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
 """Suites, or the files that hold them."""
@@ -36,41 +41,53 @@ def load(*paths: str | Path) -> list[Suite]:
     return load_paths(paths)
 
 
-def run(
-    suites: Suites,
-    agent: Any = None,
-    *,
-    agents: Mapping[str, Any] | None = None,
-    settings: Settings | None = None,
-    fast: bool = False,
-    maxfail: int | None = None,
-    judge: Any = None,
-    budget_usd: float | None = None,
-    keep_secrets: bool = False,
-    select: Selection | None = None,
-    store: str | Path | None = None,
-    listener: Listener | None = None,
-    progress: bool | None = None,
-) -> Run:
+class RunParameters(TypedDict, total=False):
+    """The keyword parameters of `run` and `run_async`; `run` says what each of them does."""
+
+    agents: Mapping[str, Any] | None
+    settings: Settings | None
+    fast: bool
+    maxfail: int | None
+    judge: Any
+    budget_usd: float | None
+    rate: float | None
+    isolate: bool
+    keep_secrets: bool
+    select: Selection | None
+    store: str | Path | None
+    resume: bool
+    reuse: bool
+    gate: bool | GateRequest
+    listener: Listener | None
+    progress: bool | None
+
+
+def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
     """Run suites, or the files that hold them, and return the run; `proctor.judge(run)` gives the verdict.
 
     It may be called where an event loop is running already, as in a notebook: that loop waits until the run is over.
     Code that has other things to do meanwhile awaits `run_async`, which takes the same parameters:
 
-    - `agent` is asked instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
+    - `agent` is tested instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
       an address, a command.
-    - `agents`, by name, are asked instead of it, each of them every case; `compare` then tells them apart.
-    - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60)`.
+    - `agents`, by name, are tested instead of it, each with every case; `compare` then tells them apart.
+    - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
     - `fast` leaves out evaluators that need a language model.
     - `maxfail` stops after so many trials that did not pass.
     - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"embedded"`, or a mapping with options.
     - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
-    - `keep_secrets` keeps secrets as they are in what is stored; else they are masked.
-    - `select` is called with a suite and a case, and says whether the case runs.
-    - `store` is the folder in which results are kept; without it they are kept in memory only.
-    - `listener` is told when the run starts, of each trial, and when the run ends.
-    - `progress` shows a bar in a notebook, and on a terminal what `proctor test` shows, on standard error; unless it is
-      given, notebooks alone do, and only without a `listener`.
+    - `rate` is the most turns per second that are sent to one endpoint.
+    - `isolate` runs every trial in a process of its own.
+    - `keep_secrets` stores secrets as they are; else they are masked.
+    - `select` is called with a suite and a case, and returns whether the case runs.
+    - `store` is the folder in which results are stored; without it they stay in memory.
+    - `resume` continues the latest run of the same suites in the `store` that was interrupted.
+    - `reuse` uses answers in the `store` that the same agent gave to the same questions in earlier runs.
+    - `gate` compares the run with the baseline and re-runs only suspects: `True`, or a `GateRequest` with options. The
+      result is `run.gate`.
+    - `listener` is called when the run starts, with each trial, and when the run ends.
+    - `progress` shows a bar in a notebook, and on a terminal what `proctor test` shows, on standard error; by default
+      only notebooks show one, and only without a `listener`.
 
     >>> run = proctor.run("shop.yaml", settings=proctor.Settings(repeat=2))
     >>> verdict = proctor.judge(run)
@@ -84,64 +101,49 @@ def run(
     >>> [trial.replies[0].text for trial in run.trials]
     ['It is shipped.']
     """
-    return run_beside_loop(
-        run_async(
-            suites,
-            agent,
-            agents=agents,
-            settings=settings,
-            fast=fast,
-            maxfail=maxfail,
-            judge=judge,
-            budget_usd=budget_usd,
-            keep_secrets=keep_secrets,
-            select=select,
-            store=store,
-            listener=listener,
-            progress=progress,
-        )
-    )
+    found = run_beside_loop(run_async(suites, agent, **parameters))
+    raise_if_stopped(found)
+    return found
 
 
-async def run_async(
-    suites: Suites,
-    agent: Any = None,
-    *,
-    agents: Mapping[str, Any] | None = None,
-    settings: Settings | None = None,
-    fast: bool = False,
-    maxfail: int | None = None,
-    judge: Any = None,
-    budget_usd: float | None = None,
-    keep_secrets: bool = False,
-    select: Selection | None = None,
-    store: str | Path | None = None,
-    listener: Listener | None = None,
-    progress: bool | None = None,
-) -> Run:
+async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
     """Run suites in the event loop that is running, and return the run; the parameters are those of `run`.
 
     >>> run = asyncio.run(proctor.run_async("shop.yaml", agent="oracle"))
     >>> proctor.judge(run).outcome.value
     'passed'
     """
-    request = Request(
+    if unknown := next((name for name in parameters if name not in RunParameters.__annotations__), None):
+        raise TypeError(f"run has no parameter {unknown!r}{nearest(unknown, RunParameters.__annotations__)}")
+    listener = _listener(parameters.get("listener"), parameters.get("progress"))
+    result, _ = await run_suites_async(_request(suites, agent, parameters), listener)
+    return result
+
+
+def _request(suites: Suites, agent: Any, parameters: RunParameters) -> Request:
+    store, gate = parameters.get("store"), parameters.get("gate", False)
+    if store is None and (parameters.get("resume") or parameters.get("reuse")):
+        raise UsageError("resume and reuse look for earlier runs in a store: name its folder with store=")
+    return Request(
         suites=_suites(suites),
         options=RunOptions(
-            given=settings or Settings(),
-            fast=fast,
-            maxfail=maxfail,
-            judge=judge,
-            budget_usd=budget_usd,
-            keep_secrets=keep_secrets,
+            given=parameters.get("settings") or Settings(),
+            fast=parameters.get("fast", False),
+            maxfail=parameters.get("maxfail"),
+            judge=parameters.get("judge"),
+            budget_usd=parameters.get("budget_usd"),
+            rate=parameters.get("rate"),
+            isolate=parameters.get("isolate", False),
+            keep_secrets=parameters.get("keep_secrets", False),
         ),
         agent=agent,
-        agents=agents or {},
-        select=select,
+        agents=parameters.get("agents") or {},
+        select=parameters.get("select"),
         store=None if store is None else Path(store),
+        resume=parameters.get("resume", False),
+        reuse=parameters.get("reuse", False),
+        gate=gate if isinstance(gate, GateRequest) else GateRequest() if gate else None,
     )
-    result, _ = await run_suites_async(request, _listener(listener, progress))
-    return result
 
 
 def compare(
@@ -161,9 +163,6 @@ def compare(
     >>> proctor.compare("last~1", "last").sentence == changed.sentence
     True
     """
-    from proctor.results.compare_runs import compare_runs
-    from proctor.results.run_files import read_run_of_agent
-
     (first, before_agent), (second, after_agent) = (
         (side, None) if isinstance(side, Run) else read_run_of_agent(Path(store), str(side)) for side in (before, after)
     )
@@ -171,22 +170,17 @@ def compare(
 
 
 def _suites(suites: Suites) -> list[Suite]:
-    given = [suites] if isinstance(suites, (Suite, str, Path)) else list(suites)
-    made = [item for item in given if isinstance(item, Suite)]
-    return made + load_paths(item for item in given if not isinstance(item, Suite))
+    items = [suites] if isinstance(suites, (Suite, str, Path)) else list(suites)
+    in_memory = [item for item in items if isinstance(item, Suite)]
+    return in_memory + load_paths(item for item in items if not isinstance(item, Suite))
 
 
 def _listener(listener: Listener | None, progress: bool | None) -> Listener | None:
-    """Who is told of the run: the user's listener, a bar in a notebook, a terminal."""
+    """What follows the run: the user's listener, a bar in a notebook, or a terminal."""
     if listener is not None or progress is False:
         return listener
-    if "IPython" in sys.modules:
-        from proctor.reporting.html.notebook import NotebookProgress, is_notebook
-
-        if is_notebook():
-            return NotebookProgress()
+    if "IPython" in sys.modules and is_notebook():
+        return NotebookProgress()
     if not progress:
         return None
-    from proctor.reporting.terminal.progress import choose_terminal
-
     return choose_terminal(sys.stderr)

@@ -1,7 +1,8 @@
 """The pytest plugin: suites are collected like tests, and fixtures put agents into ordinary ones.
 
-It is loaded in every pytest run of its environment. So it imports nothing of Proctor until a suite is collected or a
-fixture is asked for.
+pytest loads it in every run of an environment in which Proctor is installed, also where nobody tests an agent. Those
+runs must not become slower, so each hook and fixture here imports what it needs when it is called: nothing else of
+Proctor is imported until a suite is collected or a fixture is used.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from proctor.plugin.collecting import SuiteFile
     from proctor.plugin.fixtures import CaseDisplay, EvaluationDataset, SuiteRun
-    from proctor.running.python_api.agent_runner import AgentRunner
+    from proctor.running.assertions.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 ALIAS_NOTES = pytest.StashKey[list[str]]()
@@ -140,12 +141,11 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Of pytest-xdist: a process that examined agents has ended."""
-    told = getattr(node, "workeroutput", {}).get("proctor")
-    if told is not None:
+    summary = getattr(node, "workeroutput", {}).get("proctor")
+    if summary is not None:
         from proctor.plugin.session import session_of
-        from proctor.plugin.session_report import receive_summary
 
-        receive_summary(session_of(node.config), told)
+        session_of(node.config).receive_summary(summary)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.agents.agent import Reply, Usage, is_priced, model_of, price, priced, unknown_cost
-from proctor.agents.chat_messages import to_usage
+from proctor.agents.messages import to_usage
+from proctor.agents.pricing import is_priced, model_of, price, unknown_cost
+from proctor.agents.reply import Reply, Usage, priced
 from proctor.results.store import Store, read_run
 from proctor.tracing.spans import LLMSpan, usage_of
 

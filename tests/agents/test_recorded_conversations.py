@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import proctor
-from proctor.agents.sessions import to_reply
+from proctor.agents.reply_reader import to_reply
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.agents.chat_messages import to_tool_calls, to_usage
-from proctor.agents.sessions import to_reply
+from proctor.agents.messages import to_tool_calls, to_usage
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.agents.reply_reader import to_reply
 from proctor.base.errors import UnreadableReply
 from proctor.cases.suite import NamedData
 

@@ -109,12 +109,6 @@ def _endless_recursion():
     return _endless_recursion()
 
 
-def _close_output():
-    os.close(0)
-    os.close(1)
-    os.close(2)
-
-
 def _no_output():
     sys.stdout = sys.stderr = None
 
@@ -191,7 +185,6 @@ ANSWERS = {
 
 HARMLESS = {
     "no-output": _no_output,
-    "closed-output": _close_output,
     "another-folder": _go_elsewhere,
     "signals": _ignore_signals,
     "modules": _forget_modules,

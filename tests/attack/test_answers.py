@@ -16,23 +16,23 @@ Command = Callable[..., Any]
 
 @pytest.mark.parametrize("agent", ["huge", "deep_and_large", "endless_stream", "endless_async_stream"])
 def test_an_answer_that_is_too_large_fails_its_trial_with_its_head_kept(
-    shell: Command, suite: Command, agent: str
+    proctor_process: Command, suite: Command, agent: str
 ) -> None:
     suite(agent)
-    ended = shell("test", "suite.yaml")
+    ended = proctor_process("test", "suite.yaml")
     assert ended.code == 1
     assert "larger than 10 MB" in ended.out
     assert "3 of 4 cases passed" in ended.out
-    shown = shell("show", "-v").out
+    shown = proctor_process("show", "-v").out
     assert "xxxx" in shown
     assert len(shown) < 1_000_000
 
 
-def test_the_limit_of_an_answer_is_a_setting(shell: Command, suite: Command) -> None:
+def test_the_limit_of_an_answer_is_a_setting(proctor_process: Command, suite: Command) -> None:
     suite("echo", settings="{max_reply_bytes: 1}")
-    assert "larger than 1 bytes" in shell("test", "suite.yaml").out
+    assert "larger than 1 bytes" in proctor_process("test", "suite.yaml").out
     suite("echo")
-    assert shell("test", "suite.yaml", PROCTOR_MAX_REPLY_BYTES="1").code == 1
+    assert proctor_process("test", "suite.yaml", PROCTOR_MAX_REPLY_BYTES="1").code == 1
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ BOMB = gzip.compress(b"x" * 200_000_000, 9)
 
 @pytest.mark.parametrize("path", ["/large", "/bomb", "/error"])
 def test_a_server_that_answers_without_end_fails_its_trials_in_little_memory(
-    shell: Command, suite: Command, server: str, path: str
+    proctor_process: Command, suite: Command, server: str, path: str
 ) -> None:
     suite("echo", count=2)
-    ended = shell("test", "suite.yaml", "--agent", server + path, "--retries", "0", memory=1500)
+    ended = proctor_process("test", "suite.yaml", "--agent", server + path, "--retries", "0", memory=1500)
     assert ended.code == 1
     assert "larger than 10 MB" in ended.out
 
@@ -84,19 +84,21 @@ def test_a_server_that_answers_without_end_fails_its_trials_in_little_memory(
     ],
 )
 def test_a_command_that_writes_without_end_is_read_no_further_than_the_limit(
-    shell: Command, suite: Command, here: Path, script: str
+    proctor_process: Command, suite: Command, project: Path, script: str
 ) -> None:
     suite("echo", count=1)
-    (here / "loud.sh").write_text(f"{script}\n")
-    ended = shell("test", "suite.yaml", "--agent", "cmd:sh loud.sh", memory=1500)
+    (project / "loud.sh").write_text(f"{script}\n")
+    ended = proctor_process("test", "suite.yaml", "--agent", "cmd:sh loud.sh", memory=1500)
     assert ended.code == (0 if "echo" in script else 1)
 
 
-def test_a_session_command_that_writes_one_endless_line_is_refused(shell: Command, suite: Command, here: Path) -> None:
+def test_a_session_command_that_writes_one_endless_line_is_refused(
+    proctor_process: Command, suite: Command, project: Path
+) -> None:
     path = suite("echo", count=1)
-    (here / "loud.sh").write_text("tr '\\0' x </dev/zero\n")
+    (project / "loud.sh").write_text("tr '\\0' x </dev/zero\n")
     path.write_text(path.read_text().replace("agents.py:echo", "{command: [sh, loud.sh], session: true}"))
-    ended = shell("test", "suite.yaml", memory=1500)
+    ended = proctor_process("test", "suite.yaml", memory=1500)
     assert ended.code == 1
     assert "larger than 10 MB" in ended.out
 
@@ -112,9 +114,11 @@ def test_a_session_command_that_writes_one_endless_line_is_refused(shell: Comman
         ("loud_error", "raised ValueError: xxx"),
     ],
 )
-def test_whatever_an_agent_raises_is_its_own_trials(shell: Command, suite: Command, agent: str, reason: str) -> None:
+def test_whatever_an_agent_raises_is_its_own_trials(
+    proctor_process: Command, suite: Command, agent: str, reason: str
+) -> None:
     suite(agent)
-    ended = shell("test", "suite.yaml", "-v")
+    ended = proctor_process("test", "suite.yaml", "-v")
     assert ended.code == 1
     assert reason in " ".join(ended.out.split())
     assert len(ended.out) < 1_000_000
@@ -130,36 +134,36 @@ def test_whatever_an_agent_raises_is_its_own_trials(shell: Command, suite: Comma
     ],
 )
 def test_whatever_an_evaluator_does_is_an_error_of_its_own(
-    shell: Command, suite: Command, check: str, reason: str
+    proctor_process: Command, suite: Command, check: str, reason: str
 ) -> None:
     suite("echo", count=3, evaluators=f"['agents.py:{check}', ExactMatch]")
-    ended = shell("test", "suite.yaml", "--evaluator-timeout", "1")
+    ended = proctor_process("test", "suite.yaml", "--evaluator-timeout", "1")
     assert ended.code == 4
     assert reason in " ".join(ended.out.split())
     assert "3 trials" in ended.out
 
 
-def test_patched_clocks_change_no_measurement(shell: Command, suite: Command) -> None:
+def test_patched_clocks_change_no_measurement(proctor_process: Command, suite: Command) -> None:
     suite("patches_clocks")
-    ended = shell("test", "suite.yaml", "--timeout", "1")
+    ended = proctor_process("test", "suite.yaml", "--timeout", "1")
     assert ended.code == 1
     assert "no answer within 1 s" in ended.out
     assert "-" not in ended.out.split("slowest c3 ")[1][:4]
 
 
-def test_a_store_that_vanishes_is_never_a_pass(shell: Command, suite: Command) -> None:
+def test_a_store_that_vanishes_is_never_a_pass(proctor_process: Command, suite: Command) -> None:
     suite("removes_the_store")
-    ended = shell("test", "suite.yaml")
+    ended = proctor_process("test", "suite.yaml")
     assert ended.code == 4
     assert "PASSED" not in ended.out
     assert "removed or replaced" in ended.out
 
 
-def test_workflow_commands_in_an_answer_reach_no_log(shell: Command, suite: Command) -> None:
+def test_workflow_commands_in_an_answer_reach_no_log(proctor_process: Command, suite: Command) -> None:
     suite("workflow_command", count=1)
-    ended = shell("test", "suite.yaml", "-v", GITHUB_ACTIONS="true")
+    ended = proctor_process("test", "suite.yaml", "-v", GITHUB_ACTIONS="true")
     for kind in ("--md", "--junit", "--csv", "--json", "--html"):
-        said = ended.out + shell("test", "suite.yaml", kind, "-").out
+        said = ended.out + proctor_process("test", "suite.yaml", kind, "-").out
         lines = [line.strip() for line in said.splitlines() if not line.startswith("::error file=suite.yaml,line=")]
         assert not [line for line in lines if line.startswith("::") or "##vso[" in line or "##teamcity[" in line]
         assert not [line for line in lines if "##[" in line or "\x1b" in line or "section_start:1:a\r" in line]

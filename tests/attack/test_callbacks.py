@@ -13,8 +13,8 @@ from proctor.cases.formats.loading import load
 from proctor.compat.deepeval import BaseMetric, LLMTestCase, evaluate
 from proctor.compat.holodeck import TestExecutor
 from proctor.results.store import Store, read_run
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 
 class Own(BaseException):
@@ -62,14 +62,14 @@ def cases(*ids: str) -> str:
 
 @pytest.mark.parametrize("where", ["setup", "teardown"])
 def test_a_hook_of_an_application_that_raises_is_told_and_no_suite_is_lost(
-    shell: Command, here: Path, where: str
+    proctor_process: Command, project: Path, where: str
 ) -> None:
-    (here / "app.py").write_text(APP)
+    (project / "app.py").write_text(APP)
     for name in NAMES:
-        (here / f"{name}.yaml").write_text(f"name: {name}\nagent: app.py:{name}_{where}\ncases:\n{cases('a', 'b')}")
-    (here / "good.yaml").write_text(f"name: good\nagent: agents.py:echo\ncases:\n{cases('a', 'b')}")
-    ended = shell("test", *(f"{name}.yaml" for name in NAMES), "good.yaml", "--json", "r.json")
-    report = json.loads((here / "r.json").read_text(encoding="utf-8"))
+        (project / f"{name}.yaml").write_text(f"name: {name}\nagent: app.py:{name}_{where}\ncases:\n{cases('a', 'b')}")
+    (project / "good.yaml").write_text(f"name: good\nagent: agents.py:echo\ncases:\n{cases('a', 'b')}")
+    ended = proctor_process("test", *(f"{name}.yaml" for name in NAMES), "good.yaml", "--json", "r.json")
+    report = json.loads((project / "r.json").read_text(encoding="utf-8"))
     assert len(report["trials"]) == 2 * len(NAMES) + 2
     assert ended.code in (1, 4)
     assert f".{where}() raised " in ended.out
@@ -197,17 +197,19 @@ def agent(question):
 
 
 def test_in_pytest_a_hook_or_an_agent_that_raises_fails_its_own_case_and_the_others_are_run(
-    here: Path, environment: dict[str, str]
+    project: Path, environment: dict[str, str]
 ) -> None:
     import subprocess
     import sys
 
-    (here / "app.py").write_text(AGENT)
-    (here / "conftest.py").write_text(CONFTEST)
+    (project / "app.py").write_text(AGENT)
+    (project / "conftest.py").write_text(CONFTEST)
     ids = ("GeneratorExit", "SystemExit", "Own", "bad-setup", "bad-teardown", "good")
-    (here / "desk.proctor.yaml").write_text(f"name: desk\nagent: app.py:agent\ncases:\n{cases(*ids)}")
+    (project / "desk.proctor.yaml").write_text(f"name: desk\nagent: app.py:agent\ncases:\n{cases(*ids)}")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rA", "desk.proctor.yaml"]
-    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "INTERNALERROR" not in done.stdout + done.stderr
     summary = done.stdout.partition("short test summary")[2]

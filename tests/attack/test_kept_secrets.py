@@ -36,40 +36,44 @@ def echoing_server() -> Iterator[str]:
         running.shutdown()
 
 
-def assert_kept_nowhere(here: Path, said: str, *secrets: str) -> None:
+def assert_kept_nowhere(project: Path, said: str, *secrets: str) -> None:
     for secret in secrets:
         assert secret not in said
-        for path in (*here.glob(".proctor/**/*"), *here.glob("out.*")):
+        for path in (*project.glob(".proctor/**/*"), *project.glob("out.*")):
             assert not path.is_file() or secret.encode() not in path.read_bytes(), path
 
 
 REPORTS = ("--md", "out.md", "--json", "out.json", "--junit", "out.xml", "--html", "out.html", "--csv", "out.csv")
 
 
-def test_a_key_in_an_exception_is_kept_nowhere(shell: Command, suite: Command, here: Path) -> None:
+def test_a_key_in_an_exception_is_kept_nowhere(proctor_process: Command, suite: Command, project: Path) -> None:
     suite("echo", count=1)
-    (here / "leak.py").write_text(f"def agent(q):\n    raise ValueError('refused: api_key={KEY} for {KEY}')\n")
-    ended = shell("test", "suite.yaml", "-v", "--agent", "leak.py:agent", *REPORTS)
+    (project / "leak.py").write_text(f"def agent(q):\n    raise ValueError('refused: api_key={KEY} for {KEY}')\n")
+    ended = proctor_process("test", "suite.yaml", "-v", "--agent", "leak.py:agent", *REPORTS)
     assert ended.code == 1
-    assert_kept_nowhere(here, ended.out + ended.err, KEY)
+    assert_kept_nowhere(project, ended.out + ended.err, KEY)
 
 
 @pytest.mark.parametrize("path", ["/", "/error"])
 def test_a_server_that_echoes_the_token_header_gives_it_to_no_report(
-    shell: Command, suite: Command, here: Path, echoing_server: str, path: str
+    proctor_process: Command, suite: Command, project: Path, echoing_server: str, path: str
 ) -> None:
     headers = "{authorization: 'Bearer ${MY_KEY}', x-token: '${MY_TOKEN}'}"
     agent = f"{{http: {{url: '{echoing_server}{path}', headers: {headers}}}}}"
     file = suite("echo", count=1, settings="{retries: 0}")
     file.write_text(file.read_text().replace("agents.py:echo", agent))
-    ended = shell("test", "suite.yaml", "-v", *REPORTS, MY_KEY=KEY, MY_TOKEN=PLAIN)
+    ended = proctor_process("test", "suite.yaml", "-v", *REPORTS, MY_KEY=KEY, MY_TOKEN=PLAIN)
     assert ended.code in (1, 4), ended
-    assert_kept_nowhere(here, ended.out + ended.err, KEY, PLAIN)
+    assert_kept_nowhere(project, ended.out + ended.err, KEY, PLAIN)
 
 
-def test_a_judges_key_that_comes_back_in_an_error_is_kept_nowhere(shell: Command, suite: Command, here: Path) -> None:
+def test_a_judges_key_that_comes_back_in_an_error_is_kept_nowhere(
+    proctor_process: Command, suite: Command, project: Path
+) -> None:
     suite("echo", count=1, evaluators="[{GEval: {criteria: it is polite}}]")
     more = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    ended = shell("test", "suite.yaml", "-v", "--judge", "openai:gpt-5-mini", "--retries", "0", *REPORTS, **more)
+    ended = proctor_process(
+        "test", "suite.yaml", "-v", "--judge", "openai:gpt-5-mini", "--retries", "0", *REPORTS, **more
+    )
     assert ended.code != 0
-    assert_kept_nowhere(here, ended.out + ended.err, KEY)
+    assert_kept_nowhere(project, ended.out + ended.err, KEY)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proctor.base.environment import env_files, environment_from, read_env_file
 from proctor.base.errors import UsageError
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 
 TEXT = """\ufeff# a comment
 PLAIN=one two  # not this
@@ -32,7 +32,7 @@ def test_a_file_is_read_as_people_write_it(tmp_path: Path) -> None:
     assert read_env_file(tmp_path / ".env") == {
         "PLAIN": "one two",
         "EXPORTED": "yes",
-        "SINGLE": "${PLAIN} # kept \\n",
+        "SINGLE": "one two # kept \\n",
         "DOUBLE": 'a "b"\nc',
         "LONG": "first\nsecond",
         "JOINED": "one two/x",
@@ -89,8 +89,15 @@ def test_a_variable_stays_until_the_last_who_uses_it_is_done(tmp_path: Path) -> 
     assert "SHARED_BY_TWO" not in os.environ
 
 
-def test_what_a_file_holds_is_a_secret_whatever_its_name_and_also_afterwards(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("FAVOURITE=blue-green-17\n")
+def test_secrets_of_a_file_are_masked_also_afterwards_and_ordinary_words_never_are(tmp_path: Path) -> None:
+    """A variable is a secret if its name or the shape of its value says so."""
+    secrets = {"SHOP_PASSWORD": "blue-green-17", "INTERNAL": "q7Rf02LmZx81KpTn", "BOT": "xoxb-1234567890-abcdef"}
+    words = {"REGION": "frankfurt", "LOG_LEVEL": "information", "SERVICE_URL": "http://localhost:8000/v1/answers"}
+    lines = [f"{name}={value}\n" for name, value in {**secrets, **words}.items()]
+    (tmp_path / ".env").write_text("".join(lines))
     with environment_from(env_files(tmp_path)):
         pass
-    assert "blue-green-17" not in mask("they like blue-green-17 most")
+    for value in secrets.values():
+        assert value not in mask(f"they like {value} most")
+    for value in words.values():
+        assert mask(f"they like {value} most") == f"they like {value} most"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.base import processes
+from proctor.base import locks
 from proctor.base.errors import StoreError
-from proctor.base.processes import FileLock
+from proctor.base.locks import FileLock
 
-HOLD = "import sys; from pathlib import Path; from proctor.base import processes\n"
-TRY = "print(processes.FileLock(Path(sys.argv[1])).acquire(wait=False))"
+HOLD = "import sys; from pathlib import Path; from proctor.base import locks\n"
+TRY = "print(locks.FileLock(Path(sys.argv[1])).acquire(wait=False))"
 
 
 @pytest.fixture(params=["flock", "filelock"])
@@ -19,16 +19,17 @@ def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Both ways of locking; the second is the one of platforms without `flock`."""
     if request.param == "filelock":
         pytest.importorskip("filelock")
-        monkeypatch.setattr(processes, "fcntl", None)
+        monkeypatch.setattr(locks, "fcntl", None)
     return str(request.param)
 
 
 def _another_process_gets(path: Path, platform: str) -> bool:
-    code = HOLD + ("processes.fcntl = None\n" if platform == "filelock" else "") + TRY
+    code = HOLD + ("locks.fcntl = None\n" if platform == "filelock" else "") + TRY
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     return done.stdout.strip() == "True"
 
 
+@pytest.mark.process
 def test_a_lock_keeps_other_processes_out_until_it_is_released(tmp_path: Path, platform: str) -> None:
     lock = FileLock(tmp_path / "run.lock")
 
@@ -38,6 +39,7 @@ def test_a_lock_keeps_other_processes_out_until_it_is_released(tmp_path: Path, p
     assert _another_process_gets(lock.path, platform)
 
 
+@pytest.mark.process
 def test_a_lock_of_a_process_that_has_ended_is_free(tmp_path: Path, platform: str) -> None:
     path = tmp_path / "run.lock"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.base.errors import UsageError
-from proctor.base.references import describe, find_file, is_reference, load_file, place_of, resolve, source_fingerprint
+import proctor
+from proctor.base.errors import UsageError, is_user_file, one_line, user_location
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.references import find_file, is_reference, load_file, locate, resolve
 
 Write = Callable[[str, str], Path]
 
@@ -188,8 +191,8 @@ def test_the_fingerprint_of_code_follows_its_file(write: Write, tmp_path: Path) 
 
 
 def test_an_exception_is_described_in_one_line() -> None:
-    assert describe(ValueError("a\n  b\tc")) == "ValueError: a b c"
-    assert describe(ValueError()) == "ValueError"
+    assert one_line(ValueError("a\n  b\tc")) == "ValueError: a b c"
+    assert one_line(ValueError()) == "ValueError"
 
 
 def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it(write: Write, tmp_path: Path) -> None:
@@ -203,7 +206,38 @@ def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it
     call = resolve("app.py:call", tmp_path)
     with pytest.raises(UsageError) as raised:
         call()
-    assert place_of(raised.value) == " (app.py:5)"
+    assert user_location(raised.value) == " (app.py:5)"
+
+
+def test_code_is_located_without_being_run(write: Write, tmp_path: Path) -> None:
+    path = write("marks.py", "raise SystemExit('run')\n\ndef agent(q): ...\n\nif True:\n    check, other = 1, 2\n")
+    assert locate("marks.py:agent", tmp_path) == locate("marks:check", tmp_path) == path
+    with pytest.raises(UsageError, match=r"marks\.py has no 'agnet'; did you mean 'agent'\?"):
+        locate("marks.py:agnet", tmp_path)
+    with pytest.raises(UsageError, match="no file 'missing"):
+        locate("missing.py:agent", tmp_path)
+    with pytest.raises(UsageError, match="module missing_module could not be found"):
+        locate("missing_module:agent", tmp_path)
+    assert locate("math:floor") is None
+
+
+def test_a_file_whose_names_only_running_it_would_tell_is_located(write: Write, tmp_path: Path) -> None:
+    path = write("late.py", "def __getattr__(name): ...\n")
+    assert locate("late.py:anything", tmp_path) == path
+    write("broken.py", "def agent(:\n")
+    with pytest.raises(UsageError, match=r"broken\.py:1 could not be loaded: SyntaxError"):
+        locate("broken.py:agent", tmp_path)
+
+
+def test_code_beside_proctor_or_below_the_prefix_of_python_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Path(proctor.__file__).parent
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    assert is_user_file(f"{package}_demo/agent.py")
+    assert is_user_file("/usr/src/app/agent.py")
+    assert not is_user_file(str(package / "api.py"))
+    assert not is_user_file(json.__file__)
+    assert not is_user_file(pytest.__file__)
+    assert not is_user_file("<string>")
 
 
 def test_an_edit_of_the_same_second_and_length_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.base.references import load_file, resolve, source_fingerprint
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.references import load_file, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -47,14 +48,34 @@ def test_an_agents_fingerprint_changes_with_the_modules_it_imports(tmp_path: Pat
     assert source_fingerprint(agent) != before
 
 
-def test_tests_that_pytest_has_loaded_are_no_part_of_the_agent(tmp_path: Path) -> None:
+def test_an_agent_is_the_same_whatever_else_is_loaded_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("def agent(question):\n    return question\n")
     agent = resolve("agent.py:agent", base=tmp_path)
     before = source_fingerprint(agent)
-    for name in ("test_agent.py", "agent_test.py", "conftest.py"):
+    for name in ("test_agent.py", "conftest.py", "agent_b.py", "tools.py"):
         (tmp_path / name).write_text("def loaded(): ...\n")
         resolve(f"{name}:loaded", base=tmp_path)
     assert source_fingerprint(agent) == before
-    (tmp_path / "tools.py").write_text("def loaded(): ...\n")
-    resolve("tools.py:loaded", base=tmp_path)
-    assert source_fingerprint(agent) != before
+
+
+def test_an_agent_is_another_one_when_a_file_that_it_imports_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it imports it: from beside, from its package, or from the folder in which the command was started."""
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "desk_app/__init__.py": "",
+        "desk_app/agent.py": "import helper_of_desk\nfrom desk_app.tools import search\ndef agent(q): ...\n",
+        "desk_app/tools.py": "def search():\n    from .texts import HELLO\n",
+        "desk_app/texts.py": "HELLO = 1\n",
+        "desk_app/unused.py": "HELLO = 1\n",
+        "helper_of_desk/__init__.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    agent = resolve("desk_app/agent.py:agent", base=tmp_path)
+    for name in files:
+        before = source_fingerprint(agent)
+        (tmp_path / name).write_text(files[name] + "# changed\n")
+        assert (source_fingerprint(agent) != before) is (name != "desk_app/unused.py"), name

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.options import NotInInput, Template
+from proctor.agents.http_config import NotInInput, Template
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, parse_selector
+from proctor.base.json_data import UNSET
+from proctor.base.selectors import parse_selector
 
 DATA = {"a": {"b": [{"c": 1, "n": "x"}, {"c": 2}]}, "a b": 3, "it's": 4, "é-1": 5, "null": None}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated import VALUES
 
-from proctor.base.fields import Document
+from proctor.base.documents import Document
 from proctor.base.json_data import Json
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.suite import EvaluatorSpec

@@ -26,14 +26,14 @@ cases:
 
 
 def test_a_case_that_the_judge_cannot_tell_is_pending_and_so_is_the_run(
-    proctor: Command, here: Path, suite: Any
+    proctor: Command, project: Path, suite: Any
 ) -> None:
     suite("refunds.yaml", text=SUITE.replace("EVALUATOR", "Faithfulness"))
     ended = proctor("test", "refunds.yaml", "--json", "r.json")
     assert ended.code == 3
     assert "the embedded judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can" in ended.out
     assert "judge embedded: 1 score, abstained from 1, no model" in ended.out
-    (judge,) = json.loads((here / "r.json").read_text())["run"]["judges"]
+    (judge,) = json.loads((project / "r.json").read_text())["run"]["judges"]
     assert (judge["scores"], judge["abstained"]) == (1, 1)
 
 

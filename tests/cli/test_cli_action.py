@@ -30,7 +30,10 @@ cases:
 """
 GOOD = "def agent(question):\n    return 'five days' if 'refund' in question else 'at nine'\n"
 BAD = GOOD.replace("five days", "ask @octocat")
-pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the steps of the action need bash")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(shutil.which("bash") is None, reason="the steps of the action need bash"),
+]
 
 
 class GitHub(ThreadingHTTPServer):
@@ -236,7 +239,7 @@ def test_a_pull_request_gets_one_comment_that_each_run_writes_anew(runner: Runne
     assert on_main.code == 1, on_main.said  # one case fails as it always did
     assert on_main.ran[-2:] == ["Keep the baseline", "Say the verdict"]
     assert "not gated: nothing is known yet" in on_main.said
-    assert "this is no pull request" in on_main.said
+    assert "not about a pull request" in on_main.said
     for folder in (".proctor", ".proctor-base", "proctor-reports"):  # each job begins with a clean folder
         shutil.rmtree(work / folder)
     assert hub.comments == []
@@ -267,7 +270,7 @@ def test_a_pull_request_gets_one_comment_that_each_run_writes_anew(runner: Runne
     (work / "desk.py").write_text(GOOD)
     green = runner.run()
     assert green.code == 0, green.said
-    assert "the comment was written anew" in green.said
+    assert "the comment was written\n" in green.said
     assert [comment["user"]["login"] for comment in hub.comments] == ["mallory", "github-actions[bot]"]
     assert "✅ no regression" in hub.comments[1]["body"]
     assert hub.comments[0]["body"].endswith("not Proctor's")
@@ -286,10 +289,8 @@ def post(runner: Runner, text: str = "<!-- m -->\nnew") -> str:
     (runner.root / "comment.md").write_text(text)
     (runner.root / "event.json").write_text(json.dumps({"pull_request": {"number": 7}}))
     environment = {**runner._environment(runner.root / "output.txt"), "GITHUB_TOKEN": "secret"}
-    script = str(ROOT / "scripts" / "post_comment.py")
-    done = subprocess.run(
-        [sys.executable, script, str(runner.root / "comment.md")], env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "proctor.reporting.github_comment", str(runner.root / "comment.md")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -299,7 +300,7 @@ def test_the_comment_is_found_among_many_and_a_second_one_is_taken_away(runner: 
         hub.add(f"talk {number}", "ann")
     for text in ("<!-- m -->\nold", "<!-- m -->\ntwice"):
         hub.add(text)
-    assert post(runner) == "the comment was written anew\n"
+    assert post(runner) == "the comment was written\n"
     own = [comment for comment in hub.comments if comment["user"]["login"] != "ann"]
     assert [comment["body"] for comment in own] == ["<!-- m -->\nnew"]
     assert len(hub.comments) == 131

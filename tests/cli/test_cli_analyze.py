@@ -65,13 +65,13 @@ def test_json_is_a_document_with_the_same_facts(proctor: Command, suite: Command
     assert data["evaluators"][0]["pass_rate"]["mean"] == 0.5
 
 
-def test_it_can_be_written_to_a_file(proctor: Command, suite: Command, here: Path) -> None:
+def test_it_can_be_written_to_a_file(proctor: Command, suite: Command, project: Path) -> None:
     suite(agent="surrogate")
     proctor("test", "--store", "kept")
     ended = proctor("analyze", "--store", "kept", "-o", "out/analysis.md")
     assert ended.out == ""
-    assert (here / "out" / "analysis.md").read_text(encoding="utf-8").startswith("# Analysis of run ")
-    (here / "taken").mkdir()
+    assert (project / "out" / "analysis.md").read_text(encoding="utf-8").startswith("# Analysis of run ")
+    (project / "taken").mkdir()
     assert proctor("analyze", "--store", "kept", "-o", "taken").code == 4
     assert proctor("analyze", "--store", "kept", "-o", " ").code == 2
     assert proctor("analyze", "--store", "kept", "-o", "-").out.startswith("# Analysis")

@@ -29,10 +29,10 @@ cases:
 
 
 @pytest.fixture
-def suites(suite: Command, here: Path) -> None:
+def suites(suite: Command, project: Path) -> None:
     suite("shop.yaml", text=SUITE)
     suite("desk.yaml", text=OTHER)
-    (here / "listed.py").write_text(
+    (project / "listed.py").write_text(
         "TEST_CASES = [{'id': n, 'input': n, 'expected_output_contains': [n]} for n in ('x', 'y')]\n"
     )
 

@@ -15,7 +15,7 @@ import yaml
 from otlp_documents import to_otlp
 from test_cli_openai_traces import address
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, TextContent, UserMessage
 
 __all__ = ["address"]
@@ -120,20 +120,21 @@ def confused(question):
 """
 
 
+@pytest.mark.process
 def test_what_real_instrumentations_exported_becomes_a_suite_that_tells_agents_apart(
-    proctor: Command, here: Path, address: str
+    proctor: Command, project: Path, address: str
 ) -> None:
     pytest.importorskip("opentelemetry.sdk")
     pytest.importorskip("openinference.instrumentation.openai")
-    (here / "export.py").write_text(EXPORTER)
-    (here / "app.py").write_text(AGENT)
+    (project / "export.py").write_text(EXPORTER)
+    (project / "app.py").write_text(AGENT)
     environment = {**os.environ, "MODEL_URL": address}
-    subprocess.run([sys.executable, "export.py"], cwd=here, env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "export.py"], cwd=project, env=environment, check=True, timeout=60)
 
     ended = proctor("trace", "to-case", "--input", "otlp.json", "--output", "cases.yaml", "--agent", "app.py:agent")
     assert ended.code == 0, ended
     assert "look at it before you rely on it" in ended.err
-    document = yaml.safe_load((here / "cases.yaml").read_text())
+    document = yaml.safe_load((project / "cases.yaml").read_text())
     assert [case["input"] for case in document["cases"]] == ["How is Oslo", "And how is Rome"]
     assert [case["expected"] for case in document["cases"]] == [
         {"output": "There is rain in Oslo.", "tools": [{"name": "weather", "args": {"city": "Oslo"}}]},
@@ -151,14 +152,14 @@ def test_what_real_instrumentations_exported_becomes_a_suite_that_tells_agents_a
     assert proctor("test", "converted.json", "--agent", "app.py:confused").code == 1
 
 
-def written(here: Path, *spans: Span) -> None:
-    (here / "t.json").write_text(json.dumps(to_otlp(spans)))
+def written(project: Path, *spans: Span) -> None:
+    (project / "t.json").write_text(json.dumps(to_otlp(spans)))
 
 
-def cases(proctor: Command, here: Path) -> list[dict[str, Any]]:
+def cases(proctor: Command, project: Path) -> list[dict[str, Any]]:
     ended = proctor("trace", "to-case", "--input", "t.json", "--to", "suite", "--output", "made.json")
     assert ended.code == 0, ended
-    found: list[dict[str, Any]] = json.loads((here / "made.json").read_text())["cases"]
+    found: list[dict[str, Any]] = json.loads((project / "made.json").read_text())["cases"]
     assert proctor("dataset", "validate", "made.json").code == 0
     return found
 
@@ -182,10 +183,10 @@ INPUTS = {
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_what_was_asked_is_text_where_it_was_text(proctor: Command, here: Path, name: str) -> None:
+def test_what_was_asked_is_text_where_it_was_text(proctor: Command, project: Path, name: str) -> None:
     given, asked = INPUTS[name]
-    written(here, step(given, "bye"))
-    [case] = cases(proctor, here)
+    written(project, step(given, "bye"))
+    [case] = cases(proctor, project)
     assert (case["input"], case["expected"]) == (asked, "bye")
 
 
@@ -198,22 +199,24 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_what_was_answered_is_text_where_it_was_a_message(proctor: Command, here: Path, name: str) -> None:
+def test_what_was_answered_is_text_where_it_was_a_message(proctor: Command, project: Path, name: str) -> None:
     output, expected = OUTPUTS[name]
-    written(here, step("hi", output))
-    [case] = cases(proctor, here)
+    written(project, step("hi", output))
+    [case] = cases(proctor, project)
     assert case["expected"] == expected
 
 
-def test_a_conversation_of_a_model_becomes_turns(proctor: Command, here: Path) -> None:
+def test_a_conversation_of_a_model_becomes_turns(proctor: Command, project: Path) -> None:
     said = (
         UserMessage.from_text("hi"),
         AssistantMessage((TextContent("hello"),)),
         UserMessage.from_text("refund 7"),
         AssistantMessage((), (ToolCall("refund", {"id": 7, "note": {"$regex": "x"}}),)),
     )
-    written(here, LLMSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, input_messages=said[:3], output_messages=said[3:]))
-    [case] = cases(proctor, here)
+    written(
+        project, LLMSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, input_messages=said[:3], output_messages=said[3:])
+    )
+    [case] = cases(proctor, project)
     tools = [{"name": "refund", "args": {"id": 7, "note": {"$equals": {"$regex": "x"}}}}]
     assert case["turns"] == [
         {"input": "hi", "expected": "hello"},
@@ -222,23 +225,23 @@ def test_a_conversation_of_a_model_becomes_turns(proctor: Command, here: Path) -
 
 
 def test_a_call_that_failed_is_not_expected_and_a_trace_without_an_answer_is_left_out(
-    proctor: Command, here: Path
+    proctor: Command, project: Path
 ) -> None:
     failed = ObserveSpan("2" * 16, "a" * 32, "1" * 16, 2.0, 3.0, 1.0, "pay", {"n": 1}, kind="tool", error="down")
     silent = ObserveSpan("3" * 16, "b" * 32, None, 1.0, 2.0, 1.0, "desk", "hi")
-    written(here, step("hi", "bye"), failed, silent)
+    written(project, step("hi", "bye"), failed, silent)
     ended = proctor("trace", "to-case", "--input", "t.json", "--to", "suite")
     assert [case["expected"] for case in yaml.safe_load(ended.out)["cases"]] == ["bye"]
     assert "trace aaaaaaaa: the call of pay ended in an error and is not expected" in ended.err
     assert "trace bbbbbbbb: shows neither an answer nor a tool call" in ended.err
-    written(here, silent)
+    written(project, silent)
     ended = proctor("trace", "to-case", "--input", "t.json", "--output", "none.yaml")
-    assert (ended.code, (here / "none.yaml").exists()) == (2, False)
+    assert (ended.code, (project / "none.yaml").exists()) == (2, False)
     assert "no case can be made of t.json" in ended.err
 
 
-def test_a_kept_trace_becomes_a_suite_too_and_an_entry_names_no_agent(proctor: Command, here: Path) -> None:
-    written(here, step({"question": "hello"}, "hello"))
+def test_a_kept_trace_becomes_a_suite_too_and_an_entry_names_no_agent(proctor: Command, project: Path) -> None:
+    written(project, step({"question": "hello"}, "hello"))
     proctor("trace", "import", "t.json")
     assert proctor("trace", "to-case", "--output", "s.yaml", "--agent", "agents.py:echo").code == 0
     assert proctor("test", "s.yaml").code == 0

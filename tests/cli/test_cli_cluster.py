@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 Command = Callable[..., Any]
 
 AGENT = """
@@ -37,10 +39,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def worker_joined(address: str) -> None:
-    from distributed import Client
+async def worker_joined(address: str, tls: dict[str, str]) -> None:
+    from distributed import Client, Security
 
-    async with Client(address, asynchronous=True, set_as_default=False, timeout=60) as client:  # type: ignore[no-untyped-call]
+    files = {"tls_ca_file": "--tls-ca-file", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
+    security = Security(**{name: tls[option] for name, option in files.items()}) if tls else None  # type: ignore[no-untyped-call]
+    async with Client(address, security=security, asynchronous=True, set_as_default=False, timeout=60) as client:  # type: ignore[no-untyped-call]
         await client.wait_for_workers(1, timeout=60)  # type: ignore[no-untyped-call]
 
 
@@ -65,8 +69,7 @@ def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
         for name, *arguments in commands
     ]
     try:
-        if protocol == "tcp":
-            asyncio.run(worker_joined(address))
+        asyncio.run(worker_joined(address, dict(zip(tls[::2], tls[1::2], strict=True))))
         yield address
     finally:
         for process in reversed(started):
@@ -81,10 +84,10 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def place(here: Path) -> Path:
-    (here / "place.py").write_text(AGENT, encoding="utf-8")
-    (here / "place.yaml").write_text(SUITE, encoding="utf-8")
-    return here
+def place(project: Path) -> Path:
+    (project / "place.py").write_text(AGENT, encoding="utf-8")
+    (project / "place.yaml").write_text(SUITE, encoding="utf-8")
+    return project
 
 
 def said(folder: Path) -> str:
@@ -121,13 +124,13 @@ def test_doctor_says_of_each_worker_what_it_has_and_of_keys_only_the_names(
     assert "distributed" in ended.out
 
 
-def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command, here: Path, scheduler: str) -> None:
-    (here / "own.py").write_text(
+def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command, project: Path, scheduler: str) -> None:
+    (project / "own.py").write_text(
         "import os\n\nclass Agent:\n    name = 'own'\n    fingerprint = f'process {os.getpid()}'\n"
         "    def session(self, case): ...\n\nagent = Agent()\n",
         encoding="utf-8",
     )
-    (here / "own.yaml").write_text(SUITE.replace("place.py", "own.py"), encoding="utf-8")
+    (project / "own.yaml").write_text(SUITE.replace("place.py", "own.py"), encoding="utf-8")
     ended = proctor("doctor", "own.yaml", "--load", "--cluster", scheduler)
 
     assert ended.code == 2
@@ -138,10 +141,9 @@ def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command,
     ("arguments", "message"),
     [
         (["--workers", "2", "--cluster", "tcp://127.0.0.1:9"], "give one of the two"),
-        (["--cluster", "localhost"], "is no address of a scheduler"),
+        (["--cluster", "localhost"], "is not the address of a scheduler"),
         (["--workers", "2", "--upload"], "are for --cluster"),
         (["--upload"], "--upload is for --cluster"),
-        (["--score-on-workers"], "needs workers"),
         (["--workers", "2", "--isolate"], "does not go with workers"),
         (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "are for a scheduler at tls://"),
         (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "there is no such file"),
@@ -156,6 +158,14 @@ def test_options_that_do_not_fit_together_are_refused_before_anything_starts(
     assert ended.code == 2
     assert message in ended.err
     assert not (place / ".proctor").exists()
+
+
+def test_score_on_workers_is_accepted_and_said_to_have_no_effect(proctor: Command, place: Path) -> None:
+    ended = proctor("test", "place.yaml", "--score-on-workers")
+
+    assert ended.code == 0
+    assert "--score-on-workers has no effect" in ended.err
+    assert "--score-on-workers" not in proctor("test", "--help").out
 
 
 def test_a_scheduler_that_is_not_there_is_said_and_leaves_no_run_behind(

@@ -32,7 +32,7 @@ WORDS = ("one", "two", "three", "four", "five", "six", "seven")
 
 
 @pytest.fixture
-def desk(here: Path) -> Callable[..., None]:
+def desk(project: Path) -> Callable[..., None]:
     """Writes a suite of seven cases and an agent that says `prefix` before it repeats what it was asked."""
 
     def write(prefix: str = "", *, tags: str = "", expected: str = "{word}") -> None:
@@ -40,9 +40,9 @@ def desk(here: Path) -> Callable[..., None]:
             f"{{id: {word}, input: {word}, expected: {expected.format(word=word)}{tags if at < 2 else ''}}}"
             for at, word in enumerate(WORDS)
         )
-        (here / "suite.yaml").write_text(SUITE.replace("{CASES}", cases))
-        (here / "prefix.txt").write_text(prefix)
-        (here / "app.py").write_text(APP)
+        (project / "suite.yaml").write_text(SUITE.replace("{CASES}", cases))
+        (project / "prefix.txt").write_text(prefix)
+        (project / "app.py").write_text(APP)
 
     return write
 
@@ -73,16 +73,16 @@ def test_a_regression_fails_the_command_only_if_asked(proctor: Command, desk: Co
     assert proctor("compare", "last", "last", "--fail-on", "regression", "-q").out.startswith("No change: all 7 cases")
 
 
-def test_the_comparison_is_written_as_json_markdown_and_html(proctor: Command, desk: Command, here: Path) -> None:
+def test_the_comparison_is_written_as_json_markdown_and_html(proctor: Command, desk: Command, project: Path) -> None:
     two_runs(proctor, desk)
     done = proctor("compare", "--json", "c.json", "--md", "c.md", "--html", "c.html")
     assert done.code == 0
-    data = json.loads((here / "c.json").read_text())
+    data = json.loads((project / "c.json").read_text())
     schema = Path(package.__file__).parent / "schemas" / "comparison.schema.json"
     jsonschema_rs.validator_for(json.loads(schema.read_text())).validate(data)
     assert (data["verdict"], data["counts"]["broken"]) == ("regression", 7)
-    assert "### Broken (7)" in (here / "c.md").read_text()
-    assert "Content-Security-Policy" in (here / "c.html").read_text()
+    assert "### Broken (7)" in (project / "c.md").read_text()
+    assert "Content-Security-Policy" in (project / "c.html").read_text()
     assert json.loads(proctor("compare", "base", "last", "--json").out)["compared"] == 7
 
 
@@ -132,7 +132,7 @@ def test_runs_without_a_case_in_common_end_in_one_sentence(proctor: Command, des
     assert not Path("c.json").exists()
 
 
-def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: Command, project: Path) -> None:
     suite()
     proctor("test", "-q")
     suite(check="raises")
@@ -171,7 +171,7 @@ def test_one_run_alone_has_nothing_before_it(proctor: Command, desk: Command) ->
     assert (done.code, "there is only 1 run" in done.err) == (4, True)
 
 
-def test_an_exported_run_is_named_wherever_a_run_can_be(proctor: Command, desk: Command, here: Path) -> None:
+def test_an_exported_run_is_named_wherever_a_run_can_be(proctor: Command, desk: Command, project: Path) -> None:
     two_runs(proctor, desk)
     assert proctor("export", "base", "-o", "base.jsonl").code == 0
     for command in (["compare", "base.jsonl", "last"], ["show", "base.jsonl"], ["analyze", "base.jsonl"]):
@@ -207,7 +207,7 @@ def test_the_name_of_a_run_is_in_its_reports(proctor: Command, desk: Command) ->
     assert "[base]" in proctor("runs").out
 
 
-def test_python_compares_runs_too(proctor: Command, desk: Command, here: Path) -> None:
+def test_python_compares_runs_too(proctor: Command, desk: Command, project: Path) -> None:
     two_runs(proctor, desk)
     found = package.compare("base", "last")
     assert (found.verdict, len(found.groups["broken"])) == ("regression", 7)
@@ -216,7 +216,7 @@ def test_python_compares_runs_too(proctor: Command, desk: Command, here: Path) -
     assert package.compare(before, after).verdict == "regression"
 
 
-def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command, desk: Command, here: Path) -> None:
+def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command, desk: Command, project: Path) -> None:
     desk()
     proctor("test", "--name", "before")
     desk("wrong ")
@@ -226,7 +226,7 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
     assert ended.out.startswith("<!-- proctor:pull-request default -->\n## Proctor: ")
     assert "### Broken (7)" in ended.out
     assert proctor("compare", "before", "last", "--pr", "--md", "c.md", "--fail-on", "regression").code == 1
-    assert (here / "c.md").read_text(encoding="utf-8").startswith("<!-- proctor:pull-request default -->")
+    assert (project / "c.md").read_text(encoding="utf-8").startswith("<!-- proctor:pull-request default -->")
     alone = proctor("compare", "nothing", "last", "--pr")
     assert "There is no earlier run to compare with." in alone.out
 
@@ -250,11 +250,11 @@ def test_options_of_a_comment_that_make_no_sense_are_refused(
     assert told in ended.err
 
 
-def test_a_case_to_compare_is_named_by_its_file_too(proctor: Command, desk: Command, here: Path) -> None:
+def test_a_case_to_compare_is_named_by_its_file_too(proctor: Command, desk: Command, project: Path) -> None:
     desk()
     proctor("test")
     proctor("test")
-    [suite] = here.glob("*.yaml")
+    [suite] = project.glob("*.yaml")
     by_file = proctor("compare", "--case", f"{suite.name}::one", "--json")
     assert json.loads(by_file.out)["case"] == "one"
     assert proctor("compare", "--case", f"{suite.name}::gone").code == 2

@@ -40,7 +40,7 @@ cases:
 
 
 def test_validate_reports_every_problem_of_every_file_and_what_is_fine(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite("fine.yaml")
     suite("a.yaml", text="cases: [{input: a, expected: a, tgas: 1}]\n")
@@ -73,7 +73,7 @@ def test_list_tells_what_there_is(proctor: Command, suite: Command) -> None:
 
 @pytest.mark.parametrize("name", ["copy.yaml", "copy.yml", "copy.json", "copy.jsonl", "copy.ndjson"])
 def test_a_native_suite_survives_every_native_form_without_loss(
-    proctor: Command, suite: Command, here: Path, name: str
+    proctor: Command, suite: Command, project: Path, name: str
 ) -> None:
     suite("rich.yaml", text=RICH)
     ended = proctor("dataset", "convert", "rich.yaml", name)
@@ -101,7 +101,7 @@ def test_a_native_suite_survives_every_native_form_without_loss(
     ],
 )
 def test_what_another_format_cannot_say_is_listed(
-    proctor: Command, suite: Command, here: Path, name: str, form: str | None, losses: list[str]
+    proctor: Command, suite: Command, project: Path, name: str, form: str | None, losses: list[str]
 ) -> None:
     suite("rich.yaml", text=RICH)
     ended = proctor("dataset", "convert", "rich.yaml", f"out/{name}", *(("--to", form) if form else ()))
@@ -112,7 +112,9 @@ def test_what_another_format_cannot_say_is_listed(
 
 
 @pytest.mark.parametrize("to", ["native", "adk", "pixie", "holodeck", "keywords", "csv"])
-def test_what_convert_writes_can_be_read_again_and_run(proctor: Command, suite: Command, here: Path, to: str) -> None:
+def test_what_convert_writes_can_be_read_again_and_run(
+    proctor: Command, suite: Command, project: Path, to: str
+) -> None:
     evaluator = "Contains" if to in ("keywords", "native", "csv") else "ExactMatch"
     text = f"agent: agents.py:echo\nevaluators: [{evaluator}]\ncases:\n"
     expected = "{contains: [one]}" if to in ("keywords", "native", "csv") else "one"
@@ -130,19 +132,19 @@ def test_what_convert_writes_can_be_read_again_and_run(proctor: Command, suite: 
 
 
 def test_convert_overwrites_only_when_told_and_writes_all_files_or_none(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite("s.yaml", text="cases: [{id: a, input: a, expected: {tools: [x]}, evaluators: [ToolTrajectory]}]\n")
-    (here / "test_config.json").write_text("{}")
+    (project / "test_config.json").write_text("{}")
     ended = proctor("dataset", "convert", "s.yaml", "s.test.json")
     assert ended.code == 2
     assert "test_config.json exists" in ended.err
-    assert not (here / "s.test.json").exists()
-    (here / "t.json").write_text("mine")
+    assert not (project / "s.test.json").exists()
+    (project / "t.json").write_text("mine")
     ended = proctor("dataset", "convert", "s.yaml", "t.json")
     assert ended.code == 2
     assert "say --force" in ended.err
-    assert (here / "t.json").read_text() == "mine"
+    assert (project / "t.json").read_text() == "mine"
     assert proctor("dataset", "convert", "s.yaml", "t.json", "--force").code == 0
     assert load(["t.json"])
 
@@ -157,17 +159,17 @@ def test_convert_overwrites_only_when_told_and_writes_all_files_or_none(
     ],
 )
 def test_a_conversion_that_makes_no_sense_writes_nothing(
-    proctor: Command, suite: Command, here: Path, arguments: tuple[str, ...], said: str
+    proctor: Command, suite: Command, project: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     suite("s.yaml", text="cases: [{id: a, input: a, expected: a}]\n")
     ended = proctor("dataset", "convert", *arguments)
     assert ended.code == 2
     assert said in ended.err
-    assert not (here / arguments[1]).exists()
+    assert not (project / arguments[1]).exists()
 
 
-def test_a_folder_becomes_one_suite_with_ids_made_distinct(proctor: Command, suite: Command, here: Path) -> None:
-    (here / "many").mkdir()
+def test_a_folder_becomes_one_suite_with_ids_made_distinct(proctor: Command, suite: Command, project: Path) -> None:
+    (project / "many").mkdir()
     for name in ("a", "b"):
         suite(f"many/{name}.yaml", text=RICH)
     ended = proctor("dataset", "convert", "many", "one.yaml")
@@ -176,8 +178,8 @@ def test_a_folder_becomes_one_suite_with_ids_made_distinct(proctor: Command, sui
     assert "case 'talk' is called 'talk-2'" in ended.err
 
 
-def test_half_a_surrogate_pair_is_kept_by_json_and_reported_lost_by_yaml(proctor: Command, here: Path) -> None:
-    (here / "s.json").write_text('{"cases": [{"id": "a", "input": "\\ud800", "expected": "a"}]}')
+def test_half_a_surrogate_pair_is_kept_by_json_and_reported_lost_by_yaml(proctor: Command, project: Path) -> None:
+    (project / "s.json").write_text('{"cases": [{"id": "a", "input": "\\ud800", "expected": "a"}]}')
     assert proctor("dataset", "convert", "s.json", "t.jsonl").err == ""
     assert load(["t.jsonl"])[0].cases[0].turns[0].input == "\ud800"
     for name in ("t.yaml", "t.csv"):
@@ -185,7 +187,7 @@ def test_half_a_surrogate_pair_is_kept_by_json_and_reported_lost_by_yaml(proctor
         assert load([name])[0].cases[0].turns[0].input == "\ufffd"
 
 
-def test_a_conversion_that_leaves_nothing_says_so(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_conversion_that_leaves_nothing_says_so(proctor: Command, suite: Command, project: Path) -> None:
     suite("s.yaml", text="cases: [{id: a, input: a, expected: a}]\n")
     ended = proctor("dataset", "convert", "s.yaml", "t.json", "--to", "keywords")
     assert ended.code == 2
@@ -194,21 +196,21 @@ def test_a_conversion_that_leaves_nothing_says_so(proctor: Command, suite: Comma
     assert "(0 cases)" in ended.out
 
 
-def test_a_config_that_was_there_before_a_converted_eval_set_is_pointed_out(proctor: Command, here: Path) -> None:
+def test_a_config_that_was_there_before_a_converted_eval_set_is_pointed_out(proctor: Command, project: Path) -> None:
     turn = {"userContent": {"role": "user", "parts": [{"text": "q"}]}, "finalResponse": {"parts": [{"text": "a"}]}}
     data = {"evalSetId": "faq", "evalCases": [{"evalId": "a", "conversation": [turn]}]}
-    (here / "faq.test.json").write_text(json.dumps(data), encoding="utf-8")
-    (here / "elsewhere").mkdir()
+    (project / "faq.test.json").write_text(json.dumps(data), encoding="utf-8")
+    (project / "elsewhere").mkdir()
     assert "warning" not in proctor("dataset", "convert", "faq.test.json", "elsewhere/one.test.json").err
     criteria = json.dumps({"criteria": {"response_match_score": 0.1}})
-    (here / "elsewhere" / "test_config.json").write_text(criteria, encoding="utf-8")
+    (project / "elsewhere" / "test_config.json").write_text(criteria, encoding="utf-8")
     ended = proctor("dataset", "convert", "faq.test.json", "elsewhere/two.test.json")
     assert ended.code == 0
     assert "test_config.json was there before and decides how two.test.json is judged" in ended.err
 
 
-def test_every_file_that_convert_writes_is_named(proctor: Command, suite: Command, here: Path) -> None:
+def test_every_file_that_convert_writes_is_named(proctor: Command, suite: Command, project: Path) -> None:
     suite("rich.yaml", text=RICH)
     ended = proctor("dataset", "convert", "rich.yaml", "adk/rich.test.json")
-    assert (here / "adk" / "test_config.json").exists()
+    assert (project / "adk" / "test_config.json").exists()
     assert "wrote adk/rich.test.json (3 cases) and adk/test_config.json; " in ended.out

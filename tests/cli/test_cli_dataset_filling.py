@@ -42,12 +42,12 @@ SPANS: list[Span] = [
 
 
 @pytest.fixture
-def traced(here: Path) -> Path:
-    (here / "app.py").write_text(APP, encoding="utf-8")
-    store = Store(here / ".proctor")
+def traced(project: Path) -> Path:
+    (project / "app.py").write_text(APP, encoding="utf-8")
+    store = Store(project / ".proctor")
     store.traces.add(SPANS, {"file": "f"})
     store.close()
-    return here
+    return project
 
 
 def made(folder: Path) -> dict[str, Any]:

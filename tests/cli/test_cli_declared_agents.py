@@ -21,8 +21,8 @@ def lookup(talk: Talk) -> Says | Calls:
     return says(f"It is {talk.results[-1]}.") if talk.results else calls("rate", city=talk.user)
 
 
-def agent(here: Path, **more: Any) -> Path:
-    (here / "tools.py").write_text(TOOLS)
+def agent(project: Path, **more: Any) -> Path:
+    (project / "tools.py").write_text(TOOLS)
     data = {
         "name": "loans",
         "model": {"provider": "openai", "name": "gpt-4o"},
@@ -34,7 +34,7 @@ def agent(here: Path, **more: Any) -> Path:
         ],
         **more,
     }
-    path = here / "agent.yaml"
+    path = project / "agent.yaml"
     path.write_text(yaml.safe_dump(data, sort_keys=False))
     return path
 
@@ -50,49 +50,49 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-def test_the_agent_that_a_file_describes_is_run(here: Path, proctor: Callable[..., Any]) -> None:
+def test_the_agent_that_a_file_describes_is_run(project: Path, proctor: Callable[..., Any]) -> None:
     with model_server(lookup) as server:
-        ended = proctor("test", agent(here, model=at(server.url)))
+        ended = proctor("test", agent(project, model=at(server.url)))
     assert ended.code == 0, ended
     assert "equality 1.00, expected_tools 1.00" in ended.out
 
 
-def test_an_agent_of_ones_own_beats_the_one_described(here: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("test", agent(here), "--agent", "oracle")
+def test_an_agent_of_ones_own_beats_the_one_described(project: Path, proctor: Callable[..., Any]) -> None:
+    ended = proctor("test", agent(project), "--agent", "oracle")
     assert ended.code == 0, ended
 
 
-def test_an_agent_that_does_not_answer_is_stopped_in_time(here: Path, proctor: Callable[..., Any]) -> None:
+def test_an_agent_that_does_not_answer_is_stopped_in_time(project: Path, proctor: Callable[..., Any]) -> None:
     with model_server(lambda talk: hangs()) as server:
-        ended = proctor("test", agent(here, model=at(server.url)), "--timeout", "1")
+        ended = proctor("test", agent(project, model=at(server.url)), "--timeout", "1")
     assert ended.code == 1, ended
     assert "the agent gave no answer within 1 s" in ended.out
 
 
-def test_a_missing_key_is_told_before_anything_runs(here: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("test", agent(here))
+def test_a_missing_key_is_told_before_anything_runs(project: Path, proctor: Callable[..., Any]) -> None:
+    ended = proctor("test", agent(project))
     assert ended.code == 2
     assert "agent.yaml:2: model cannot be asked: asking openai needs a key: set OPENAI_API_KEY" in ended.err
 
 
-def test_a_missing_package_is_told_with_its_extra(here: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("test", agent(here, model={"provider": "mistral", "name": "m"}))
+def test_a_missing_package_is_told_with_its_extra(project: Path, proctor: Callable[..., Any]) -> None:
+    ended = proctor("test", agent(project, model={"provider": "mistral", "name": "m"}))
     assert ended.code == 2
     assert "pip install 'proctor[mistral]'" in ended.err
 
 
-def test_without_a_model_a_file_still_needs_an_agent(here: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("test", agent(here, model=None))
+def test_without_a_model_a_file_still_needs_an_agent(project: Path, proctor: Callable[..., Any]) -> None:
+    ended = proctor("test", agent(project, model=None))
     assert ended.code == 2
     assert "names no agent; describe one with `model`" in ended.err
 
 
-def test_a_file_may_say_how_much_is_told(here: Path, proctor: Callable[..., Any]) -> None:
+def test_a_file_may_say_how_much_is_told(project: Path, proctor: Callable[..., Any]) -> None:
     with model_server(lookup) as server:
-        plainly = proctor("test", agent(here, model=at(server.url)))
-        quietly = proctor("test", agent(here, model=at(server.url), execution={"quiet": True}))
-        overruled = proctor("test", agent(here, model=at(server.url), execution={"quiet": True}), "-v")
-        loudly = proctor("test", agent(here, model=at(server.url), execution={"verbose": True}))
+        plainly = proctor("test", agent(project, model=at(server.url)))
+        quietly = proctor("test", agent(project, model=at(server.url), execution={"quiet": True}))
+        overruled = proctor("test", agent(project, model=at(server.url), execution={"quiet": True}), "-v")
+        loudly = proctor("test", agent(project, model=at(server.url), execution={"verbose": True}))
     assert "oslo" in plainly.out
     assert "oslo" not in quietly.out
     assert "oslo" in overruled.out
@@ -100,14 +100,14 @@ def test_a_file_may_say_how_much_is_told(here: Path, proctor: Callable[..., Any]
 
 
 def test_doctor_shows_each_setting_and_who_says_so(
-    here: Path, proctor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    project: Path, proctor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-verysecret")
     monkeypatch.setenv("HOLODECK_FILE_TIMEOUT", "11")
-    (here / "config.yml").write_text(
+    (project / "config.yml").write_text(
         "providers: {openai: {api_key: '${MY_KEY}', top_p: 0.5}}\nexecution: {cache_dir: kept}\n"
     )
-    path = agent(here, execution={"parallel_test_cases": 2})
+    path = agent(project, execution={"parallel_test_cases": 2})
     ended = proctor("doctor", path, "--json")
     assert ended.code == 0, ended
     [suite] = json.loads(ended.out)["suites"]
@@ -125,16 +125,16 @@ def test_doctor_shows_each_setting_and_who_says_so(
     assert "sk-verysecret" not in ended.out + shown.out
 
 
-def test_doctor_shows_no_secret_that_was_written_out(here: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("doctor", agent(here, model=at("http://127.0.0.1:1/v1", api_key="sk-verysecret")))
+def test_doctor_shows_no_secret_that_was_written_out(project: Path, proctor: Callable[..., Any]) -> None:
+    ended = proctor("doctor", agent(project, model=at("http://127.0.0.1:1/v1", api_key="sk-verysecret")))
     assert ended.code == 2
     assert "sk-verysecret" not in ended.out + ended.err
     assert "model.api_key was written out" in ended.out
 
 
-def test_a_configuration_file_gives_a_provider_its_address(here: Path, proctor: Callable[..., Any]) -> None:
+def test_a_configuration_file_gives_a_provider_its_address(project: Path, proctor: Callable[..., Any]) -> None:
     with model_server(lookup) as server:
-        (here / "config.yml").write_text(yaml.safe_dump({"providers": {"mine": at(server.url, temperature=0.7)}}))
-        ended = proctor("test", agent(here))
+        (project / "config.yml").write_text(yaml.safe_dump({"providers": {"mine": at(server.url, temperature=0.7)}}))
+        ended = proctor("test", agent(project))
         assert server.requests[0].body["temperature"] == 0.7
     assert ended.code == 0, ended

@@ -22,9 +22,9 @@ def script(talk: Talk) -> Says | Calls:
 
 @pytest.mark.parametrize("parallel", [1, 4])
 def test_a_slow_model_and_a_slow_tool_are_stopped_in_time_and_the_others_finish(
-    here: Path, shell: Callable[..., Any], parallel: int
+    project: Path, proctor_process: Callable[..., Any], parallel: int
 ) -> None:
-    (here / "tools.py").write_text(
+    (project / "tools.py").write_text(
         "import time\n\ndef nap(seconds: int) -> str:\n    time.sleep(seconds)\n    return 'x'\n"
     )
     names = ("one", "a slow model", "a slow tool", "two")
@@ -38,8 +38,8 @@ def test_a_slow_model_and_a_slow_tool_are_stopped_in_time_and_the_others_finish(
             "execution": {"parallel_test_cases": parallel},
             "test_cases": [{"name": name, "input": name, "ground_truth": name} for name in names],
         }
-        (here / "agent.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
-        ended = shell("test", "agent.yaml", "--timeout", "1", HOME=str(here))
+        (project / "agent.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
+        ended = proctor_process("test", "agent.yaml", "--timeout", "1", HOME=str(project))
     assert ended.code == 1, ended
     assert ended.out.count("the agent gave no answer within 1 s") == 2
     passed = [line.split("desk/")[1].split("  ")[0] for line in ended.out.splitlines() if line.startswith("PASS")]

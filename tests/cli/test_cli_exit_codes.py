@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 
 Command = Callable[..., Any]
 
@@ -42,30 +43,36 @@ def test_an_agent_that_raises_fails_and_an_agent_that_cannot_be_read_is_an_error
     assert proctor("test").code == 4
 
 
-def test_a_process_ends_with_the_same_codes(shell: Command, suite: Command) -> None:
+def test_a_process_ends_with_the_same_codes(proctor_process: Command, suite: Command) -> None:
     suite("good.yaml")
     suite("bad.yaml", check="bad")
-    assert shell("test", "good.yaml").code == 0
-    assert shell("test", "bad.yaml").code == 1
-    assert shell("test", "nowhere.yaml").code == 2
+    assert proctor_process("test", "good.yaml").code == 0
+    assert proctor_process("test", "bad.yaml").code == 1
+    assert proctor_process("test", "nowhere.yaml").code == 2
 
 
-def test_an_agent_that_hangs_is_given_up_and_does_not_keep_the_process(shell: Command, suite: Command) -> None:
+def test_an_agent_that_hangs_is_given_up_and_does_not_keep_the_process(
+    proctor_process: Command, suite: Command
+) -> None:
     suite(agent="hangs")
-    ended = shell("test", "--timeout", "0.2")
+    ended = proctor_process("test", "--timeout", "0.2")
     assert ended.code == 1
     assert "no answer within 0.2 s" in ended.out
 
 
-def test_an_evaluator_that_hangs_is_an_error_and_does_not_keep_the_process(shell: Command, suite: Command) -> None:
+def test_an_evaluator_that_hangs_is_an_error_and_does_not_keep_the_process(
+    proctor_process: Command, suite: Command
+) -> None:
     suite(check="hangs")
-    ended = shell("test", "--evaluator-timeout", "0.2")
+    ended = proctor_process("test", "--evaluator-timeout", "0.2")
     assert ended.code == 4
     assert "no score within 0.2 s" in ended.out
 
 
-def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(here: Path, shell: Command) -> None:
-    (here / "slow.py").write_text(
+def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(
+    project: Path, proctor_process: Command
+) -> None:
+    (project / "slow.py").write_text(
         "import pathlib, time\n"
         "def agent(question):\n"
         "    if question == 'wait':\n"
@@ -73,23 +80,26 @@ def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(here: 
         "        time.sleep(3600)\n"
         "    return question\n"
     )
-    (here / "s.yaml").write_text(
+    (project / "s.yaml").write_text(
         "agent: slow.py:agent\nsettings: {parallel: 1}\n"
         "cases: [{id: quick, input: a, expected: a}, {id: slow, input: wait, expected: wait}]\n"
     )
     running = subprocess.Popen(
-        [sys.executable, "-m", "proctor", "test", "s.yaml"], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*COMMAND, "test", "s.yaml"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     for _ in range(2000):
-        if (here / "waiting").exists() or running.poll() is not None:
+        if (project / "waiting").exists() or running.poll() is not None:
             break
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     said, _ = running.communicate(timeout=30)
     assert running.returncode == 130
     assert b"Traceback" not in said
-    assert "quick" in shell("show", "last").out
-    assert "interrupted  1 of 2 trials  s" in shell("runs").out
+    assert "quick" in proctor_process("show", "last").out
+    assert "interrupted  1 of 2 trials  s" in proctor_process("runs").out
 
 
 @pytest.mark.parametrize(
@@ -140,12 +150,13 @@ def test_every_command_has_a_help(proctor: Command, command: str) -> None:
     assert "Usage: " in ended.out
 
 
+@pytest.mark.process
 def test_a_working_folder_that_is_gone_is_said_plainly(
-    here: Path, suite: Command, tmp_path_factory: pytest.TempPathFactory
+    project: Path, suite: Command, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = suite()
     gone = tmp_path_factory.mktemp("gone")
-    command = [sys.executable, "-m", "proctor", "test", str(path)]
+    command = [*COMMAND, "test", str(path)]
     script = f"import os; os.rmdir({str(gone)!r}); os.execv({sys.executable!r}, {command!r})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], cwd=gone, capture_output=True, env=environment, check=False)

@@ -46,13 +46,13 @@ cases:
 
 
 @pytest.fixture
-def failures(here: Path, proctor: Callable[..., Any]) -> dict[str, Any]:
+def failures(project: Path, proctor: Callable[..., Any]) -> dict[str, Any]:
     """By id, what a report says of the cases that did not pass."""
-    (here / "shop.py").write_text(AGENT, encoding="utf-8")
-    (here / "shop.yaml").write_text(SUITE, encoding="utf-8")
+    (project / "shop.py").write_text(AGENT, encoding="utf-8")
+    (project / "shop.yaml").write_text(SUITE, encoding="utf-8")
     ended = proctor("test", "shop.yaml", "--agent", "shop.py:agent", "--json", "report.json")
     assert ended.code == 1
-    found = json.loads((here / "report.json").read_text(encoding="utf-8"))["failures"]
+    found = json.loads((project / "report.json").read_text(encoding="utf-8"))["failures"]
     return {item["id"]: item for item in found}
 
 
@@ -90,13 +90,13 @@ def test_a_repeated_case_is_one_failure_that_says_whether_it_is_flaky(failures: 
 
 
 def test_the_command_runs_just_that_case_with_the_same_agent(
-    failures: dict[str, Any], here: Path, proctor: Callable[..., Any]
+    failures: dict[str, Any], project: Path, proctor: Callable[..., Any]
 ) -> None:
     for item in failures.values():
         words = shlex.split(item["reproduce"])
         assert words[0] == "proctor"
         proctor(*words[1:], "--json", "again.json")
-        again = json.loads((here / "again.json").read_text(encoding="utf-8"))
+        again = json.loads((project / "again.json").read_text(encoding="utf-8"))
         assert {trial["case"]["id"] for trial in again["trials"]} == {item["case"]}
         assert again["suites"][0]["agent"] == "shop.py:agent"
 
@@ -107,20 +107,22 @@ def test_a_run_that_is_shown_again_says_the_same(failures: dict[str, Any], proct
     assert {item["id"]: item for item in shown["failures"]} == failures
 
 
-def test_a_run_without_failures_has_none(here: Path, proctor: Callable[..., Any]) -> None:
-    (here / "fine.yaml").write_text("name: f\nagent: oracle\ncases: [{id: a, input: q, expected: a}]\n")
+def test_a_run_without_failures_has_none(project: Path, proctor: Callable[..., Any]) -> None:
+    (project / "fine.yaml").write_text("name: f\nagent: oracle\ncases: [{id: a, input: q, expected: a}]\n")
     proctor("test", "fine.yaml", "--json", "report.json")
 
-    assert "failures" not in json.loads((here / "report.json").read_text(encoding="utf-8"))
+    assert "failures" not in json.loads((project / "report.json").read_text(encoding="utf-8"))
 
 
 def test_a_run_from_a_file_cannot_name_the_agent_of_the_command(
-    failures: dict[str, Any], here: Path, proctor: Callable[..., Any]
+    failures: dict[str, Any], project: Path, proctor: Callable[..., Any]
 ) -> None:
     assert "--agent shop.py:agent" in failures["shop/crash"]["reproduce"]
     proctor("export", "last", "--output", "run.jsonl")
-    text = (here / "run.jsonl").read_text(encoding="utf-8")
-    (here / "foreign.jsonl").write_text(text.replace('"agent":"shop.py:agent"', '"agent":"cmd:evil"'), encoding="utf-8")
+    text = (project / "run.jsonl").read_text(encoding="utf-8")
+    (project / "foreign.jsonl").write_text(
+        text.replace('"agent":"shop.py:agent"', '"agent":"cmd:evil"'), encoding="utf-8"
+    )
     shown = json.loads(proctor("show", "foreign.jsonl", "--json", "-").out)
 
     assert [item["reproduce"] for item in shown["failures"] if "--agent" in item["reproduce"]] == []

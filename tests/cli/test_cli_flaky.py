@@ -44,11 +44,11 @@ cases:
 
 
 @pytest.fixture
-def project(here: Path) -> Path:
-    (here / "agent.py").write_text(AGENT, encoding="utf-8")
-    (here / "moods.py").write_text(CHECKS, encoding="utf-8")
-    (here / "desk.yaml").write_text(SUITE, encoding="utf-8")
-    return here
+def project(project: Path) -> Path:
+    (project / "agent.py").write_text(AGENT, encoding="utf-8")
+    (project / "moods.py").write_text(CHECKS, encoding="utf-8")
+    (project / "desk.yaml").write_text(SUITE, encoding="utf-8")
+    return project
 
 
 def tomorrow() -> str:
@@ -60,11 +60,11 @@ def yesterday() -> str:
 
 
 def test_a_case_with_both_outcomes_is_called_flaky_in_every_report(
-    project: Path, shell: Command, tmp_path: Path
+    project: Path, proctor_process: Command, tmp_path: Path
 ) -> None:
     targets = {kind: tmp_path / f"report.{kind}" for kind in ("md", "json", "junit", "html")}
     options = [word for kind, path in targets.items() for word in (f"--{kind}", path)]
-    ended = shell(
+    ended = proctor_process(
         "test", "desk.yaml", "--repeat", "5", "-j", "1", *options, GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md")
     )
     assert "FAIL  flaky  1 of 5  FLAKY 4/5" in ended.out

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 Command = Callable[..., Any]
 
 AGENT = """
@@ -48,40 +50,40 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def write_agent(here: Path, *, refund: int = 7, better: bool = False) -> None:
-    (here / "app.py").write_text(AGENT.format(refund=refund, better=better), encoding="utf-8")
+def write_agent(project: Path, *, refund: int = 7, better: bool = False) -> None:
+    (project / "app.py").write_text(AGENT.format(refund=refund, better=better), encoding="utf-8")
 
 
-def report(here: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((here / "gate.json").read_text(encoding="utf-8"))["gate"]
+def report(project: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project / "gate.json").read_text(encoding="utf-8"))["gate"]
     return found
 
 
 @pytest.fixture
-def project(here: Path, shell: Command) -> Path:
+def shop(project: Path, proctor_process: Command) -> Path:
     """A suite with a baseline of ten trials a case."""
-    write_agent(here)
-    (here / "desk.yaml").write_text(SUITE, encoding="utf-8")
-    assert shell("test", "desk.yaml", "--repeat", "10", "-q").code == 1  # two cases have always failed
-    assert shell("baseline", "accept").code == 0
-    return here
+    write_agent(project)
+    (project / "desk.yaml").write_text(SUITE, encoding="utf-8")
+    assert proctor_process("test", "desk.yaml", "--repeat", "10", "-q").code == 1  # two cases have always failed
+    assert proctor_process("baseline", "accept").code == 0
+    return project
 
 
 def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed_too(
-    project: Path, shell: Command
+    shop: Path, proctor_process: Command
 ) -> None:
-    (project / ".gitattributes").write_text("*.baseline.jsonl merge=union\n", encoding="utf-8")
-    (project / ".gitignore").write_text("gate.json\n__pycache__/\n", encoding="utf-8")
-    git(project, "init", "-q", "-b", "main")
-    git(project, "add", "-A")
-    git(project, "commit", "-qm", "a baseline")
+    (shop / ".gitattributes").write_text("*.baseline.jsonl merge=union\n", encoding="utf-8")
+    (shop / ".gitignore").write_text("gate.json\n__pycache__/\n", encoding="utf-8")
+    git(shop, "init", "-q", "-b", "main")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "a baseline")
 
-    git(project, "checkout", "-qb", "change")
-    write_agent(project, refund=8, better=True)
-    red = shell("test", "desk.yaml", "--gate", "--json", "gate.json")
+    git(shop, "checkout", "-qb", "change")
+    write_agent(shop, refund=8, better=True)
+    red = proctor_process("test", "desk.yaml", "--gate", "--json", "gate.json")
     assert red.code == 1
     assert "refund got worse: refund passed 10 of 10 before" in red.out
-    found = report(project)
+    found = report(shop)
     standings = {case["case"]: case["standing"] for case in found["cases"]}
     assert standings == {
         "refund": "proven",
@@ -92,108 +94,108 @@ def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed
     }
     parted = found["cases"][0]["divergence"]
     assert (parted["kind"], parted["text"]) == ("argument", "refund: order 7 → 8")
-    assert "3 cases begin anew" in shell("baseline", "accept").out
-    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
-    git(project, "commit", "-qam", "refund by another number, and know two answers more")
+    assert "3 cases begin anew" in proctor_process("baseline", "accept").out
+    assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
+    git(shop, "commit", "-qam", "refund by another number, and know two answers more")
 
-    git(project, "checkout", "-q", "main")
-    shell("test", "desk.yaml", "--repeat", "3", "-q")
-    assert shell("baseline", "accept").code == 0
-    git(project, "commit", "-qam", "three trials more")
+    git(shop, "checkout", "-q", "main")
+    proctor_process("test", "desk.yaml", "--repeat", "3", "-q")
+    assert proctor_process("baseline", "accept").code == 0
+    git(shop, "commit", "-qam", "three trials more")
 
-    git(project, "merge", "-q", "--no-edit", "change")
-    merged = (project / "desk.baseline.jsonl").read_text(encoding="utf-8").splitlines()
+    git(shop, "merge", "-q", "--no-edit", "change")
+    merged = (shop / "desk.baseline.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(set(merged)) == 15, "five cases, in a run before, on main and on the branch; a union may repeat a line"
-    green = shell("test", "desk.yaml", "--gate", "--json", "gate.json")
+    green = proctor_process("test", "desk.yaml", "--gate", "--json", "gate.json")
     assert green.code == 0, green.out
-    assert report(project)["verdict"] == "no_regression"
+    assert report(shop)["verdict"] == "no_regression"
 
 
 def test_two_versions_of_a_baseline_conflict_without_the_attribute_and_the_message_says_what_to_do(
-    project: Path, shell: Command
+    shop: Path, proctor_process: Command
 ) -> None:
-    path = project / "desk.baseline.jsonl"
+    path = shop / "desk.baseline.jsonl"
     ours = path.read_text(encoding="utf-8")
     path.write_text(f"<<<<<<< HEAD\n{ours}=======\n{ours}>>>>>>> change\n", encoding="utf-8")
-    ended = shell("test", "desk.yaml", "--gate")
+    ended = proctor_process("test", "desk.yaml", "--gate")
     assert ended.code == 2
     assert "desk.baseline.jsonl:1: is a mark of a merge" in ended.err
     assert "merge=union" in ended.err
 
 
-def test_accepting_a_run_twice_changes_nothing(project: Path, proctor: Command) -> None:
-    before = (project / "desk.baseline.jsonl").read_bytes()
+def test_accepting_a_run_twice_changes_nothing(shop: Path, proctor: Command) -> None:
+    before = (shop / "desk.baseline.jsonl").read_bytes()
     assert "nothing changed" in proctor("baseline", "accept").out
-    assert (project / "desk.baseline.jsonl").read_bytes() == before
+    assert (shop / "desk.baseline.jsonl").read_bytes() == before
 
 
-def test_only_suspects_are_asked_again(project: Path, shell: Command) -> None:
-    write_agent(project, refund=8)
-    shell("test", "desk.yaml", "--gate", "--json", "gate.json")
-    asked = {case["case"]: case["fresh_trials"] for case in report(project)["cases"]}
+def test_only_suspects_are_asked_again(shop: Path, proctor_process: Command) -> None:
+    write_agent(shop, refund=8)
+    proctor_process("test", "desk.yaml", "--gate", "--json", "gate.json")
+    asked = {case["case"]: case["fresh_trials"] for case in report(shop)["cases"]}
     assert asked.pop("refund") >= 2
     assert set(asked.values()) == {0}
 
 
-def test_a_gated_run_is_shown_again_with_its_verdict(project: Path, shell: Command) -> None:
-    write_agent(project, refund=8)
-    shell("test", "desk.yaml", "--gate", "-q")
-    again = shell("show", "--md", "-")
+def test_a_gated_run_is_shown_again_with_its_verdict(shop: Path, proctor_process: Command) -> None:
+    write_agent(shop, refund=8)
+    proctor_process("test", "desk.yaml", "--gate", "-q")
+    again = proctor_process("show", "--md", "-")
     assert "Gate: regression" in again.out
     assert "find\\_order" not in again.out.split("## Test results")[0]
     assert "refund: order 7" in again.out
 
 
-def test_a_case_that_changed_has_no_past_and_the_report_says_so(project: Path, proctor: Command) -> None:
-    text = (project / "desk.yaml").read_text(encoding="utf-8")
-    (project / "desk.yaml").write_text(text.replace("expected: hello}", "expected: hi there}", 1), encoding="utf-8")
+def test_a_case_that_changed_has_no_past_and_the_report_says_so(shop: Path, proctor: Command) -> None:
+    text = (shop / "desk.yaml").read_text(encoding="utf-8")
+    (shop / "desk.yaml").write_text(text.replace("expected: hello}", "expected: hi there}", 1), encoding="utf-8")
     ended = proctor("test", "desk.yaml", "--gate")
     assert ended.code == 1, "a case without a past is held to the suite's own criteria"
     assert "1 case: the case changed since it was recorded" in ended.out
     assert "new greet failed" in ended.out
 
 
-def test_other_evaluators_or_thresholds_have_no_past(project: Path, proctor: Command) -> None:
-    with (project / "desk.yaml").open("a", encoding="utf-8") as suite:
+def test_other_evaluators_or_thresholds_have_no_past(shop: Path, proctor: Command) -> None:
+    with (shop / "desk.yaml").open("a", encoding="utf-8") as suite:
         suite.write("evaluators: [checks.py:good]\n")
     ended = proctor("test", "desk.yaml", "--gate")
     assert "its evaluators, thresholds or judge changed since it was recorded" in ended.out
 
 
-def test_a_new_description_tag_or_place_in_the_file_leaves_the_past(project: Path, proctor: Command) -> None:
-    text = (project / "desk.yaml").read_text(encoding="utf-8").replace("id: greet,", "id: greet, tags: [x],")
-    (project / "desk.yaml").write_text(f"\n\n{text}", encoding="utf-8")
+def test_a_new_description_tag_or_place_in_the_file_leaves_the_past(shop: Path, proctor: Command) -> None:
+    text = (shop / "desk.yaml").read_text(encoding="utf-8").replace("id: greet,", "id: greet, tags: [x],")
+    (shop / "desk.yaml").write_text(f"\n\n{text}", encoding="utf-8")
     assert proctor("test", "desk.yaml", "--gate", "-q").code == 0
 
 
-def test_without_a_past_nothing_is_said_but_how_to_get_one(here: Path, suite: Command, proctor: Command) -> None:
+def test_without_a_past_nothing_is_said_but_how_to_get_one(project: Path, suite: Command, proctor: Command) -> None:
     suite()
     ended = proctor("test", "--gate")
     assert ended.code == 3
     assert "accept a run with `proctor baseline accept`" in ended.out
 
 
-def test_another_run_can_be_the_baseline(project: Path, proctor: Command) -> None:
-    (project / "desk.baseline.jsonl").unlink()
+def test_another_run_can_be_the_baseline(shop: Path, proctor: Command) -> None:
+    (shop / "desk.baseline.jsonl").unlink()
     assert proctor("test", "desk.yaml", "--gate", "--baseline", "last", "-q").code == 0
     assert proctor("test", "desk.yaml", "--gate", "--baseline", "nowhere.jsonl").code == 2
     assert proctor("test", "desk.yaml", "--gate", "--baseline", "nothing").code == 4
 
 
-def test_a_baseline_elsewhere_is_written_and_read(project: Path, proctor: Command) -> None:
-    (project / "desk.baseline.jsonl").unlink()
+def test_a_baseline_elsewhere_is_written_and_read(shop: Path, proctor: Command) -> None:
+    (shop / "desk.baseline.jsonl").unlink()
     assert proctor("baseline", "accept", "--baseline", "cache/usual.jsonl").code == 0
     assert proctor("test", "desk.yaml", "--gate", "--baseline", "cache/usual.jsonl", "-q").code == 0
-    assert not (project / "desk.baseline.jsonl").exists()
+    assert not (shop / "desk.baseline.jsonl").exists()
 
 
-def test_a_folder_with_baselines_is_still_a_folder_of_suites(project: Path, proctor: Command) -> None:
+def test_a_folder_with_baselines_is_still_a_folder_of_suites(shop: Path, proctor: Command) -> None:
     assert proctor("test", "--gate", "-q").code == 0
 
 
-def test_what_does_not_count_any_more_is_taken_out(project: Path, proctor: Command) -> None:
-    text = (project / "desk.yaml").read_text(encoding="utf-8").splitlines()
-    (project / "desk.yaml").write_text("\n".join(text[:-1]).replace("input: hi,", "input: hi there,"), encoding="utf-8")
+def test_what_does_not_count_any_more_is_taken_out(shop: Path, proctor: Command) -> None:
+    text = (shop / "desk.yaml").read_text(encoding="utf-8").splitlines()
+    (shop / "desk.yaml").write_text("\n".join(text[:-1]).replace("input: hi,", "input: hi there,"), encoding="utf-8")
     assert "2 lines would go, 3 kept" in proctor("baseline", "prune", "--dry-run").out
     assert "2 lines taken out, 3 kept" in proctor("baseline", "prune").out
     shown = json.loads(proctor("baseline", "show", "--json").out)
@@ -218,9 +220,9 @@ def test_what_does_not_count_any_more_is_taken_out(project: Path, proctor: Comma
     ],
 )
 def test_a_damaged_baseline_is_refused_in_one_sentence_and_left_as_it_is(
-    project: Path, proctor: Command, damage: Callable[[str], str], words: str
+    shop: Path, proctor: Command, damage: Callable[[str], str], words: str
 ) -> None:
-    path = project / "desk.baseline.jsonl"
+    path = shop / "desk.baseline.jsonl"
     path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
     before = path.read_bytes()
     for command in (("test", "desk.yaml", "--gate"), ("baseline", "accept"), ("baseline", "show", "desk.yaml")):
@@ -231,37 +233,37 @@ def test_a_damaged_baseline_is_refused_in_one_sentence_and_left_as_it_is(
         assert path.read_bytes() == before
 
 
-def test_an_interrupted_run_is_not_accepted(project: Path, proctor: Command) -> None:
-    before = (project / "desk.baseline.jsonl").read_bytes()
-    write_agent(project, refund=8)
+def test_an_interrupted_run_is_not_accepted(shop: Path, proctor: Command) -> None:
+    before = (shop / "desk.baseline.jsonl").read_bytes()
+    write_agent(shop, refund=8)
     proctor("test", "desk.yaml", "--maxfail", "1", "-j", "1", "-q")
     ended = proctor("baseline", "accept")
     assert ended.code == 2
     assert "was interrupted after 1 of 5 trials; continue it with `proctor test --resume`" in ended.err
     assert proctor("test", "desk.yaml", "--gate", "--baseline", "last").code == 2
-    assert (project / "desk.baseline.jsonl").read_bytes() == before
+    assert (shop / "desk.baseline.jsonl").read_bytes() == before
 
 
-def test_errors_are_no_regression_and_nothing_to_accept(project: Path, proctor: Command) -> None:
-    before = (project / "desk.baseline.jsonl").read_bytes()
-    (project / "app.py").write_text("def agent(question):\n    return object()\n", encoding="utf-8")
+def test_errors_are_no_regression_and_nothing_to_accept(shop: Path, proctor: Command) -> None:
+    before = (shop / "desk.baseline.jsonl").read_bytes()
+    (shop / "app.py").write_text("def agent(question):\n    return object()\n", encoding="utf-8")
     gated = proctor("test", "desk.yaml", "--gate")
     assert gated.code == 4
     assert "could not be measured: errors are no verdict on the agent" in gated.out
     accepted = proctor("baseline", "accept")
     assert accepted.code == 4
     assert "has no trial of its own that passed or failed" in accepted.err
-    assert (project / "desk.baseline.jsonl").read_bytes() == before
+    assert (shop / "desk.baseline.jsonl").read_bytes() == before
 
 
-def test_answers_that_were_heard_before_are_not_accepted_twice(project: Path, proctor: Command) -> None:
+def test_answers_that_were_heard_before_are_not_accepted_twice(shop: Path, proctor: Command) -> None:
     proctor("rescore", "-q")
     ended = proctor("baseline", "accept")
     assert ended.code == 4
     assert "has no trial of its own" in ended.err
 
 
-def test_the_gate_says_what_it_cannot_be_combined_with(project: Path, proctor: Command) -> None:
+def test_the_gate_says_what_it_cannot_be_combined_with(shop: Path, proctor: Command) -> None:
     assert "does not go with --repeat" in proctor("test", "--gate", "--repeat", "3").err
     assert "does not go with --reuse" in proctor("test", "--gate", "--reuse").err
     assert "--gate-alpha is for --gate" in proctor("test", "--gate-alpha", "0.1").err
@@ -269,16 +271,16 @@ def test_the_gate_says_what_it_cannot_be_combined_with(project: Path, proctor: C
 
 
 def test_a_gate_that_may_ask_only_once_more_is_inconclusive_and_says_what_it_would_take(
-    project: Path, proctor: Command
+    shop: Path, proctor: Command
 ) -> None:
-    write_agent(project, refund=8)
+    write_agent(shop, refund=8)
     ended = proctor("test", "desk.yaml", "--gate", "--gate-trials", "1")
     assert ended.code == 3
     assert "INCONCLUSIVE  refund may have got worse" in ended.out
     assert "further failing trials would prove it" in ended.out
 
 
-def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(project: Path, shell: Command) -> None:
+def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(shop: Path, proctor_process: Command) -> None:
     broken = AGENT.format(refund=8, better=False).replace(
         "def agent(question):",
         "import os, signal\n\ndef agent(question):\n    with open('asked', 'a') as asked:\n"
@@ -286,17 +288,19 @@ def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(project: Path
         "    if open('asked').read().count('refund') == int(os.environ.get('DIE_AT', 0)):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)",
     )
-    (project / "app.py").write_text(broken, encoding="utf-8")
-    assert shell("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3").code != 1
-    ended = shell("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
+    (shop / "app.py").write_text(broken, encoding="utf-8")
+    assert proctor_process("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3").code != 1
+    ended = proctor_process("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
     assert ended.code == 1, ended.out
-    asked = (project / "asked").read_text(encoding="utf-8").splitlines()
+    asked = (shop / "asked").read_text(encoding="utf-8").splitlines()
     assert asked.count("hi") == 1
-    case = report(project)["cases"][0]
+    case = report(shop)["cases"][0]
     assert asked.count("refund") == 1 + case["fresh_trials"] + 1, "only the trial that was under way is made again"
 
 
-def test_a_gated_run_that_goes_on_with_further_trials_alone_starts_its_agent(project: Path, shell: Command) -> None:
+def test_a_gated_run_that_goes_on_with_further_trials_alone_starts_its_agent(
+    shop: Path, proctor_process: Command
+) -> None:
     desk = AGENT.format(refund=8, better=False).replace(
         "def agent(question):", "import contextlib, os, signal\n\n\ndef answer(question):"
     )
@@ -324,42 +328,44 @@ class Desk:
 
 agent = Desk()
 """
-    (project / "app.py").write_text(desk, encoding="utf-8")
-    first = shell("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3")
+    (shop / "app.py").write_text(desk, encoding="utf-8")
+    first = proctor_process("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3")
     assert first.code != 1, first.out
-    ended = shell("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
+    ended = proctor_process("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
     assert ended.code == 1, ended.out
     assert "AttributeError" not in ended.out
 
 
-def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(here: Path, shell: Command) -> None:
-    (here / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
-    (here / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")
+def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(
+    project: Path, proctor_process: Command
+) -> None:
+    (project / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
+    (project / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")
     suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
-    (here / "desk.yaml").write_text(suite, encoding="utf-8")
-    assert shell("test", "desk.yaml", "--repeat", "10", "-q").code == 0
-    shell("baseline", "accept")
-    (here / "app.py").write_text("def agent(question):\n    return '0.6'\n", encoding="utf-8")
-    ended = shell("test", "desk.yaml", "--gate")
+    (project / "desk.yaml").write_text(suite, encoding="utf-8")
+    assert proctor_process("test", "desk.yaml", "--repeat", "10", "-q").code == 0
+    proctor_process("baseline", "accept")
+    (project / "app.py").write_text("def agent(question):\n    return '0.6'\n", encoding="utf-8")
+    ended = proctor_process("test", "desk.yaml", "--gate")
     assert ended.code == 1, ended.out
     assert "it scored 0.60 where 0.95 is usual" in ended.out
 
 
-def test_a_gate_whose_budget_is_spent_says_what_it_knows(project: Path, shell: Command) -> None:
+def test_a_gate_whose_budget_is_spent_says_what_it_knows(shop: Path, proctor_process: Command) -> None:
     costly = AGENT.format(refund=8, better=False).replace(
         "def agent(question):",
-        "from proctor.agents.agent import Usage\n\n\ndef agent(question):\n"
+        "from proctor import Usage\n\n\ndef agent(question):\n"
         "    if question == 'refund':\n"
         "        return Reply('No.', usage=Usage(10, 10, 1.0))\n",
     )
-    (project / "app.py").write_text(costly, encoding="utf-8")
-    ended = shell("test", "desk.yaml", "--gate", "--budget", "1.5")
+    (shop / "app.py").write_text(costly, encoding="utf-8")
+    ended = proctor_process("test", "desk.yaml", "--gate", "--budget", "1.5")
     assert ended.code == 3, ended.out
     assert "stopped: the budget is spent" in ended.out
     assert "further failing trials would prove it" in ended.out
 
 
-def test_a_drop_that_is_spread_thin_over_many_cases_is_seen(here: Path, shell: Command) -> None:
+def test_a_drop_that_is_spread_thin_over_many_cases_is_seen(project: Path, proctor_process: Command) -> None:
     agent = """
 import zlib
 from pathlib import Path
@@ -374,29 +380,31 @@ def agent(question):
     return "no" if (zlib.crc32(question.encode()) + 7 * asked) % 10 < WRONG else question
 """
     cases = "".join(f"  - {{id: c{n}, input: c{n}, expected: c{n}}}\n" for n in range(60))
-    (here / "desk.yaml").write_text(f"agent: app.py:agent\ncases:\n{cases}", encoding="utf-8")
-    (here / "app.py").write_text(agent.format(wrong=2), encoding="utf-8")
-    shell("test", "desk.yaml", "--repeat", "10", "-q")
-    shell("baseline", "accept")
-    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
-    (here / "app.py").write_text(agent.format(wrong=5), encoding="utf-8")
-    ended = shell("test", "desk.yaml", "--gate", "--json", "gate.json", "-q")
+    (project / "desk.yaml").write_text(f"agent: app.py:agent\ncases:\n{cases}", encoding="utf-8")
+    (project / "app.py").write_text(agent.format(wrong=2), encoding="utf-8")
+    proctor_process("test", "desk.yaml", "--repeat", "10", "-q")
+    proctor_process("baseline", "accept")
+    assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
+    (project / "app.py").write_text(agent.format(wrong=5), encoding="utf-8")
+    ended = proctor_process("test", "desk.yaml", "--gate", "--json", "gate.json", "-q")
     assert ended.code == 1, ended.out
     assert "the suite as a whole fails more often than usual" in ended.out
-    assert report(here)["drift"]["proven"]
+    assert report(project)["drift"]["proven"]
 
 
-def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside_it(here: Path, shell: Command) -> None:
-    (here / "marks.py").write_text("def mark(evaluable):\n    import limits\n\n    return limits.HIGH\n")
-    (here / "limits.py").write_text("HIGH = 1\n", encoding="utf-8")
-    (here / "app.py").write_text("def agent(question):\n    return question\n", encoding="utf-8")
+def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside_it(
+    project: Path, proctor_process: Command
+) -> None:
+    (project / "marks.py").write_text("def mark(evaluable):\n    import limits\n\n    return limits.HIGH\n")
+    (project / "limits.py").write_text("HIGH = 1\n", encoding="utf-8")
+    (project / "app.py").write_text("def agent(question):\n    return question\n", encoding="utf-8")
     suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
-    (here / "desk.yaml").write_text(suite, encoding="utf-8")
-    shell("test", "desk.yaml", "--repeat", "3", "-q")
-    shell("baseline", "accept")
-    (here / "app.py").write_text("def agent(question):\n    return question + '!'\n", encoding="utf-8")
-    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
-    (here / "limits.py").write_text("HIGH = 0.9\n", encoding="utf-8")
-    ended = shell("test", "desk.yaml", "--gate")
+    (project / "desk.yaml").write_text(suite, encoding="utf-8")
+    proctor_process("test", "desk.yaml", "--repeat", "3", "-q")
+    proctor_process("baseline", "accept")
+    (project / "app.py").write_text("def agent(question):\n    return question + '!'\n", encoding="utf-8")
+    assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
+    (project / "limits.py").write_text("HIGH = 0.9\n", encoding="utf-8")
+    ended = proctor_process("test", "desk.yaml", "--gate")
     assert ended.code == 3
     assert "its evaluators, thresholds or judge changed since it was recorded" in ended.out

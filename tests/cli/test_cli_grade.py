@@ -5,15 +5,15 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 
 from proctor.results.store import Store, read_run
-from proctor.running.engine.store_writer import exclusive_run
+from proctor.running.resume import exclusive_run
 
 EVALS = """
 from proctor.evaluators.prompt_evaluators import create_agent_evaluator
@@ -39,20 +39,20 @@ cases:
 
 
 @pytest.fixture
-def graded(here: Path, proctor: Callable[..., Any]) -> Path:
+def graded(project: Path, proctor: Callable[..., Any]) -> Path:
     """A run whose scores wait for a person."""
-    (here / "evals.py").write_text(EVALS)
-    (here / "faq.yaml").write_text(SUITE)
+    (project / "evals.py").write_text(EVALS)
+    (project / "faq.yaml").write_text(SUITE)
     assert proctor("test", "faq.yaml").code == 3
-    return here
+    return project
 
 
 def rows(*filled: dict[str, Any]) -> str:
     return json.dumps(list(filled))
 
 
-def kept(here: Path) -> dict[tuple[str, str], tuple[str, float | None]]:
-    run = read_run(Store(here / ".proctor"), "last")
+def kept(project: Path) -> dict[tuple[str, str], tuple[str, float | None]]:
+    run = read_run(Store(project / ".proctor"), "last")
     return {(t.case.id, s.evaluator): (s.outcome.value, s.value) for t in run.trials for s in t.scores}
 
 
@@ -198,16 +198,16 @@ def test_a_score_is_graded_once(graded: Path, proctor: Callable[..., Any]) -> No
     assert "does not wait for a grade: passed with 1, graded by ada" in ended.err
 
 
-def test_a_row_that_could_mean_several_scores_must_say_which(here: Path, proctor: Callable[..., Any]) -> None:
-    (here / "evals.py").write_text(EVALS)
-    (here / "faq.yaml").write_text(SUITE)
+def test_a_row_that_could_mean_several_scores_must_say_which(project: Path, proctor: Callable[..., Any]) -> None:
+    (project / "evals.py").write_text(EVALS)
+    (project / "faq.yaml").write_text(SUITE)
     proctor("test", "faq.yaml", "--repeat", "2")
-    (here / "g.json").write_text(rows({"case": "one", "evaluator": "tone", "score": 1}))
+    (project / "g.json").write_text(rows({"case": "one", "evaluator": "tone", "score": 1}))
 
     ended = proctor("grade", "--from", "g.json")
     assert (ended.code, "could mean any of 2 scores; say which trial" in ended.err) == (2, True)
 
-    (here / "g.json").write_text(rows({"case": "one", "trial": 2, "evaluator": "tone", "score": 1}))
+    (project / "g.json").write_text(rows({"case": "one", "trial": 2, "evaluator": "tone", "score": 1}))
     assert proctor("grade", "--from", "g.json").code == 3
 
 
@@ -253,12 +253,12 @@ def test_a_run_that_somebody_else_is_working_on_is_left_alone(graded: Path, proc
     assert proctor("grade", "--from", "g.json").code == 3
 
 
-def at_a_terminal(here: Path, typed: str, interrupted_at: str | None = None) -> tuple[int, str]:
+def at_a_terminal(project: Path, typed: str, interrupted_at: str | None = None) -> tuple[int, str]:
     """`proctor grade` on a terminal of its own, where somebody types, and may press Ctrl-C at some words."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "proctor", "grade", "--grader", "ada"]
+    command = [*COMMAND, "grade", "--grader", "ada"]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    process = subprocess.Popen(command, cwd=here, stdin=slave, stdout=slave, stderr=slave, env=environment)
+    process = subprocess.Popen(command, cwd=project, stdin=slave, stdout=slave, stderr=slave, env=environment)
     os.close(slave)
     os.write(master, typed.encode())
     said = b""
@@ -277,6 +277,7 @@ def at_a_terminal(here: Path, typed: str, interrupted_at: str | None = None) -> 
     return process.wait(60), said.decode()
 
 
+@pytest.mark.process
 def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
     code, said = at_a_terminal(graded, "7\nnan\npass\nkind enough\n0.5\n\n\n")
 
@@ -296,6 +297,7 @@ def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
     assert (first.scores[0].reasoning, first.scores[0].details["graded_by"]) == ("kind enough", "ada")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("end", "interrupted_at", "code"),
     [("q\n", None, 3), ("\x04", None, 3), ("", "passes from 0.8): ", 130)],
@@ -311,10 +313,10 @@ def test_whoever_stops_keeps_what_was_graded(graded: Path, end: str, interrupted
 
 
 def test_grades_of_a_conversation_are_asked_for_turn_by_turn_and_for_the_whole(
-    here: Path, proctor: Callable[..., Any]
+    project: Path, proctor: Callable[..., Any]
 ) -> None:
-    (here / "evals.py").write_text(EVALS)
-    (here / "talk.yaml").write_text(
+    (project / "evals.py").write_text(EVALS)
+    (project / "talk.yaml").write_text(
         "name: talk\nagent: agents.py:echo\ncases:\n  - id: c\n"
         "    evaluators: [evals.py:tone, {evals.py:facts: {scope: case}}]\n"
         "    turns:\n      - input: Hi\n      - input: {a: 1}\n        expected: bye\n"

@@ -85,19 +85,19 @@ def test_the_guides_metrics_fail_a_wrong_answer_and_name_the_right_figure(answer
         assert "1498.54" in metric.reason
 
 
-def test_a_native_suite_gives_the_same_verdicts_on_what_the_tool_returned(proctor: Command, here: Path) -> None:
+def test_a_native_suite_gives_the_same_verdicts_on_what_the_tool_returned(proctor: Command, project: Path) -> None:
     answers = RIGHT | WRONG
-    (here / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
-    (here / "loan.py").write_text(AGENT.replace("RESULT", repr(RESULT)), encoding="utf-8")
+    (project / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
+    (project / "loan.py").write_text(AGENT.replace("RESULT", repr(RESULT)), encoding="utf-8")
     suite = {
         "name": "loan",
         "agent": "loan.py:agent",
         "evaluators": ["AnswerRelevancy", "Faithfulness", "Hallucination"],
         "cases": [{"id": name, "input": f"{QUESTION} #{name}"} for name in answers],
     }
-    (here / "loan.json").write_text(json.dumps(suite), encoding="utf-8")
+    (project / "loan.json").write_text(json.dumps(suite), encoding="utf-8")
     assert proctor("test", "loan.json", "--json", "r.json").code == 1
-    trials = json.loads((here / "r.json").read_text(encoding="utf-8"))["trials"]
+    trials = json.loads((project / "r.json").read_text(encoding="utf-8"))["trials"]
     found = {trial["case"]["id"] if isinstance(trial["case"], dict) else trial["case"]: trial for trial in trials}
     assert {name: found[name]["outcome"] for name in answers} == dict.fromkeys(RIGHT, "passed") | dict.fromkeys(
         WRONG, "failed"

@@ -11,7 +11,7 @@ from typing import Any
 
 from proctor.results.run_info import RunInfo
 from proctor.results.store import Store, read_run
-from proctor.running.engine.store_writer import exclusive_run
+from proctor.running.resume import exclusive_run
 
 Command = Callable[..., Any]
 
@@ -22,13 +22,13 @@ cases: [{id: right, input: a, expected: a}, {id: wrong, input: b, expected: c}]
 """
 
 
-def test_scores_are_written_as_csv_by_test_and_by_show(proctor: Command, suite: Command, here: Path) -> None:
+def test_scores_are_written_as_csv_by_test_and_by_show(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     assert proctor("test", "--csv", "r.csv").code == 1
-    rows = list(csv.DictReader((here / "r.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader((project / "r.csv").read_text(encoding="utf-8").splitlines()))
     assert [(row["case"], row["outcome"]) for row in rows] == [("right", "passed"), ("wrong", "failed")]
     shown = proctor("show", "last", "--csv", "-")
-    assert shown.out == (here / "r.csv").read_text(encoding="utf-8")
+    assert shown.out == (project / "r.csv").read_text(encoding="utf-8")
 
 
 def test_the_runs_of_one_suite_are_listed_with_pass_rate_scores_and_agent(proctor: Command, suite: Command) -> None:
@@ -61,11 +61,11 @@ def test_a_suite_whose_run_was_cut_off_or_skipped_has_no_pass_rate(proctor: Comm
     assert "no verdict" in proctor("runs", "--suite", "desk").out
 
 
-def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, suite: Command, here: Path) -> None:
+def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     proctor("test")
     proctor("test", "--agent", "nop", "-k", "wrong")
-    kill_a_run(here)
+    kill_a_run(project)
     killed, fewer, more = proctor("runs").out.splitlines()
     assert killed.count("died") == 1
     assert "1 of 1,234 trials" in killed
@@ -75,33 +75,33 @@ def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, 
 
 
 def test_a_run_of_a_suite_that_was_not_finished_says_how_much_of_it_there_is(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite(text=TWO)
     proctor("test", "-k", "right")
-    killed = kill_a_run(here)
+    killed = kill_a_run(project)
     listed = proctor("runs", "--suite", "desk").out
     latest, first = listed.splitlines()
     assert "died" in latest and "1 of 1,234 trials, 1 of 1 passed; died" in latest
     assert "100%" not in latest and "1 of 1 passed (100%)" in first
-    with exclusive_run(Store(here / ".proctor"), killed):
+    with exclusive_run(Store(project / ".proctor"), killed):
         assert "1 of 1 passed; running" in proctor("runs", "--suite", "desk").out
     rows = json.loads(proctor("runs", "--suite", "desk", "--json").out)
     assert [(row["status"], row["trials"], row["planned"]) for row in rows] == [("died", 1, 1234), ("finished", 1, 1)]
 
 
-def test_a_killed_run_says_how_to_go_on(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_killed_run_says_how_to_go_on(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     proctor("test")
-    kill_a_run(here)
+    kill_a_run(project)
     assert "interrupted after 1 of 1,234 trials; --resume goes on from there" in proctor("show", "last").out
 
 
-def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     proctor("test")
-    killed = kill_a_run(here)
-    with exclusive_run(Store(here / ".proctor"), killed):
+    killed = kill_a_run(project)
+    with exclusive_run(Store(project / ".proctor"), killed):
         shown = proctor("show", "last").out
     assert "the run is still going on" in shown
     assert "cut off" not in shown
@@ -118,9 +118,9 @@ def test_showing_cases_that_nobody_has_is_a_mistake(proctor: Command, suite: Com
     assert proctor("show", "last", "-k", "right", "--failed").code == 0
 
 
-def kill_a_run(here: Path) -> str:
+def kill_a_run(project: Path) -> str:
     """Leaves a run as a process leaves it that is killed after its first trial of 1,234."""
-    kept = Store(here / ".proctor")
+    kept = Store(project / ".proctor")
     run = read_run(kept, "last")
     suites = tuple(dataclasses.replace(info, planned=1234) for info in run.suites)
     number = kept.add_run("99990101-000000-dead", "plan", RunInfo(suites=suites, planned=1234))

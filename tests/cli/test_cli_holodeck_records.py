@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from command_line import COMMAND
 from scripted_model import model_server, says
 
 Command = Callable[..., Any]
@@ -27,7 +27,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-def write(here: Path, file: str = "agent.yaml", **more: Any) -> Path:
+def write(project: Path, file: str = "agent.yaml", **more: Any) -> Path:
     data = {
         "name": "Loan desk",
         "agent": "agents.py:echo",
@@ -35,49 +35,49 @@ def write(here: Path, file: str = "agent.yaml", **more: Any) -> Path:
         "test_cases": [{"name": "one", "input": "a", "ground_truth": "a"}],
         **more,
     }
-    path = here / file
+    path = project / file
     path.write_text(yaml.safe_dump({key: value for key, value in data.items() if value is not None}, sort_keys=False))
     return path
 
 
-def records(here: Path) -> list[Path]:
-    return sorted((here / ".proctor" / "results").rglob("*"))
+def records(project: Path) -> list[Path]:
+    return sorted((project / ".proctor" / "results").rglob("*"))
 
 
-def only_record(here: Path, agent: str = "loan-desk") -> dict[str, Any]:
-    [path] = (here / ".proctor" / "results" / agent).iterdir()
+def only_record(project: Path, agent: str = "loan-desk") -> dict[str, Any]:
+    [path] = (project / ".proctor" / "results" / agent).iterdir()
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
 
-def test_each_run_leaves_one_record_that_can_be_had_again(here: Path, proctor: Command) -> None:
-    path, folder = write(here), here / ".proctor" / "results" / "loan-desk"
+def test_each_run_leaves_one_record_that_can_be_had_again(project: Path, proctor: Command) -> None:
+    path, folder = write(project), project / ".proctor" / "results" / "loan-desk"
     assert proctor("test", path).code == 0
     [first] = folder.iterdir()
     ended = proctor("test", path, "--repeat", "2")
     [second] = set(folder.iterdir()) - {first}
-    assert f"record: {second.relative_to(here)}" in ended.out
+    assert f"record: {second.relative_to(project)}" in ended.out
     latest = json.loads(second.read_text())
     assert latest["metadata"]["run_id"] == second.stem
     assert len(latest["report"]["results"]) == 2
     assert latest["metadata"]["settings"]["repeat"] == 2
     shown = proctor("show", "--record", "-")
     assert (shown.code, json.loads(shown.out)) == (0, latest)
-    assert proctor("show", first.stem, "--record", here / "copy.json").code == 0
-    assert (here / "copy.json").read_bytes() == first.read_bytes()
+    assert proctor("show", first.stem, "--record", project / "copy.json").code == 0
+    assert (project / "copy.json").read_bytes() == first.read_bytes()
 
 
-def test_a_record_says_what_was_in_force(here: Path, proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_says_what_was_in_force(project: Path, proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLODECK_FILE_TIMEOUT", "11")
     monkeypatch.setenv("DESK_KEY", KEY)
-    (here / "prompt.md").write_text("---\nversion: 2.1\nauthor: Ann\n---\nYou lend money.\n")
-    (here / "config.yml").write_text("providers: {openai: {top_p: 0.5, api_key: '${DESK_KEY}'}}\n")
+    (project / "prompt.md").write_text("---\nversion: 2.1\nauthor: Ann\n---\nYou lend money.\n")
+    (project / "config.yml").write_text("providers: {openai: {top_p: 0.5, api_key: '${DESK_KEY}'}}\n")
     with model_server(lambda talk: says(f"a, and your key is {KEY}")) as server:
         model = {"provider": "openai", "name": "gpt-4o", "endpoint": server.url}
-        path = write(here, agent=None, model=model, instructions={"file": "prompt.md"})
+        path = write(project, agent=None, model=model, instructions={"file": "prompt.md"})
         ended = proctor("test", path, "--timeout", "77", "-j", "3", "-q")
     assert (ended.code, "record:" in ended.out) == (1, False), ended
-    found = only_record(here)
+    found = only_record(project)
     metadata, config = found["metadata"], found["metadata"]["agent_config"]
     assert {key: metadata["prompt_version"][key] for key in ("version", "author", "source", "file_path")} == {
         "version": "2.1",
@@ -102,12 +102,12 @@ def test_a_record_says_what_was_in_force(here: Path, proctor: Command, monkeypat
     assert KEY not in json.dumps(found)
 
 
-def test_two_agents_of_one_run_have_a_record_each(here: Path, proctor: Command) -> None:
-    write(here, "a.yaml")
-    write(here, "b.yaml", name="loan desk!", agent="agents.py:wrong")
-    (here / "c.yaml").write_text("name: other\nagent: agents.py:echo\ncases: [{input: a, expected: a}]\n")
+def test_two_agents_of_one_run_have_a_record_each(project: Path, proctor: Command) -> None:
+    write(project, "a.yaml")
+    write(project, "b.yaml", name="loan desk!", agent="agents.py:wrong")
+    (project / "c.yaml").write_text("name: other\nagent: agents.py:echo\ncases: [{input: a, expected: a}]\n")
     assert proctor("test", "a.yaml", "b.yaml", "c.yaml").code == 4
-    first, second = only_record(here), only_record(here, "loan-desk-2")
+    first, second = only_record(project), only_record(project, "loan-desk-2")
     assert [r["report"]["outcome"] for r in (first, second)] == ["passed", "error"]
     assert [len(r["report"]["results"]) for r in (first, second)] == [1, 1]
     ended = proctor("show", "--record", "-")
@@ -115,49 +115,50 @@ def test_two_agents_of_one_run_have_a_record_each(here: Path, proctor: Command) 
     assert "more than one record" in ended.err
 
 
-def test_other_suites_leave_none(here: Path, proctor: Command, suite: Command) -> None:
+def test_other_suites_leave_none(project: Path, proctor: Command, suite: Command) -> None:
     suite()
     assert proctor("test").code == 0
-    assert records(here) == []
+    assert records(project) == []
     ended = proctor("show", "--record", "-")
     assert ended.code == 2
     assert "left no record" in ended.err
 
 
-def test_a_record_that_cannot_be_written_costs_no_verdict(here: Path, proctor: Command) -> None:
-    (here / ".proctor").mkdir()
-    (here / ".proctor" / "results").write_text("in the way")
-    ended = proctor("test", write(here))
+def test_a_record_that_cannot_be_written_costs_no_verdict(project: Path, proctor: Command) -> None:
+    (project / ".proctor").mkdir()
+    (project / ".proctor" / "results").write_text("in the way")
+    ended = proctor("test", write(project))
     assert ended.code == 0
     assert "warning: the record of the run could not be written" in ended.err
 
 
-def test_a_document_on_standard_output_stays_one(here: Path, proctor: Command) -> None:
-    ended = proctor("test", write(here), "--json", "-")
+def test_a_document_on_standard_output_stays_one(project: Path, proctor: Command) -> None:
+    ended = proctor("test", write(project), "--json", "-")
     assert json.loads(ended.out)["schema"]
     assert "record: " in ended.err
 
 
-def test_an_interrupted_run_leaves_a_record_too_and_the_resumed_one_completes_it(here: Path) -> None:
-    (here / "slow.py").write_text(
+@pytest.mark.process
+def test_an_interrupted_run_leaves_a_record_too_and_the_resumed_one_completes_it(project: Path) -> None:
+    (project / "slow.py").write_text(
         "import os, time\n\ndef answer(question):\n"
         "    if question == 'b' and not os.path.exists('mended'):\n"
         "        print('waiting', flush=True)\n        time.sleep(3600)\n    return question\n"
     )
     tests = [{"name": name, "input": name, "ground_truth": name} for name in "ab"]
-    write(here, agent="slow.py:answer", test_cases=tests)
-    command = [sys.executable, "-m", "proctor", "test", "agent.yaml"]
-    running = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    write(project, agent="slow.py:answer", test_cases=tests)
+    command = [*COMMAND, "test", "agent.yaml"]
+    running = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     assert any("waiting" in line for line in running.stdout)
     os.kill(running.pid, signal.SIGINT)
     running.communicate(timeout=60)
     assert running.returncode == 130
-    found = only_record(here)
+    found = only_record(project)
     assert (found["metadata"]["interrupted"], found["report"]["summary"]["total_tests"]) == (True, 1)
-    (here / "mended").touch()
-    done = subprocess.run([*command, "--resume"], cwd=here, capture_output=True, timeout=60, check=False)
+    (project / "mended").touch()
+    done = subprocess.run([*command, "--resume"], cwd=project, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done
-    again = only_record(here)
+    again = only_record(project)
     assert again["metadata"]["run_id"] == found["metadata"]["run_id"]
     assert (again["metadata"]["interrupted"], again["report"]["summary"]["total_tests"]) == (False, 2)

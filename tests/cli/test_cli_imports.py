@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 SCRIPT = "import sys\nfrom proctor.cli import main\nmain()\n"
 RUNNABLE = """
 from pydantic import BaseModel

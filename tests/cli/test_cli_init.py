@@ -15,35 +15,36 @@ import pytest
 import yaml
 from repository import ROOT
 
-from proctor.agents.frameworks import PACKAGES
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.frameworks import shipped_adapters
+from proctor.agents.resolve import resolve_agent
 from proctor.cli.init import TEMPLATES
 
 Command = Callable[..., Any]
+PACKAGES = {adapter.name: adapter.packages for adapter in shipped_adapters()}
 
 
-def test_what_init_writes_passes_fits_its_schema_and_tells_what_to_run(shell: Command, here: Path) -> None:
-    first = shell("init", "my suite")
+def test_what_init_writes_passes_fits_its_schema_and_tells_what_to_run(proctor_process: Command, project: Path) -> None:
+    first = proctor_process("init", "my suite")
     assert first.code == 0
     assert "now run: proctor test 'my suite/suite.yaml'" in first.out
-    assert shell("test", "my suite").code == 0
-    folder = here / "my suite"
+    assert proctor_process("test", "my suite").code == 0
+    folder = project / "my suite"
     schema = (folder / "suite.schema.json").read_text(encoding="utf-8")
     data = yaml.safe_load((folder / "suite.yaml").read_text(encoding="utf-8"))
     assert jsonschema_rs.validator_for(yaml.safe_load(schema)).is_valid(data)
 
 
-def test_init_never_overwrites(proctor: Command, here: Path) -> None:
+def test_init_never_overwrites(proctor: Command, project: Path) -> None:
     assert proctor("init").code == 0
-    (here / "suite.yaml").write_text("mine")
+    (project / "suite.yaml").write_text("mine")
     again = proctor("init")
     assert again.code == 2
     assert "exists already" in again.err
-    assert (here / "suite.yaml").read_text() == "mine"
+    assert (project / "suite.yaml").read_text() == "mine"
 
 
-def test_init_where_nothing_can_be_written_is_said_plainly(proctor: Command, here: Path) -> None:
-    (here / "taken").write_text("a file")
+def test_init_where_nothing_can_be_written_is_said_plainly(proctor: Command, project: Path) -> None:
+    (project / "taken").write_text("a file")
     assert proctor("init", "taken").code == 2
     assert proctor("init", "taken/inside").code == 4
 
@@ -59,7 +60,7 @@ def _require(name: str) -> None:
         try:
             version(package)
         except PackageNotFoundError:
-            pytest.skip(f"{package} is not installed here; scripts/frameworks.sh runs this template with it")
+            pytest.skip(f"{package} is not installed here; `make frameworks` runs this template with it")
 
 
 def _next_command(told: str) -> list[str]:
@@ -68,10 +69,10 @@ def _next_command(told: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_what_a_template_writes_can_be_read_and_overwrites_nothing(proctor: Command, here: Path, name: str) -> None:
+def test_what_a_template_writes_can_be_read_and_overwrites_nothing(proctor: Command, project: Path, name: str) -> None:
     ended = proctor("init", "made", "--template", name)
     assert ended.code == 0, ended.err
-    files = [path for path in (here / "made").rglob("*") if path.is_file()]
+    files = [path for path in (project / "made").rglob("*") if path.is_file()]
     assert len(files) >= 2
     for path in files:
         if path.suffix == ".py":
@@ -83,45 +84,45 @@ def test_what_a_template_writes_can_be_read_and_overwrites_nothing(proctor: Comm
                 other.unlink(missing_ok=True)
         path.write_text("mine")
         assert proctor("init", "made", "-t", name).code == 2
-        assert [found for found in (here / "made").rglob("*") if found.is_file()] == [path]
+        assert [found for found in (project / "made").rglob("*") if found.is_file()] == [path]
         assert path.read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in ("plain", "claude_agent_sdk")])
-def test_what_a_template_writes_passes(shell: Command, here: Path, name: str) -> None:
+def test_what_a_template_writes_passes(proctor_process: Command, project: Path, name: str) -> None:
     _require(name)
-    (here / "agents.py").unlink()  # of the same name as a package of a framework
-    written = shell("init", "made", "-t", name)
+    (project / "agents.py").unlink()  # of the same name as a package of a framework
+    written = proctor_process("init", "made", "-t", name)
     assert written.code == 0, written.err
     assert "it needs" not in written.out
     program, *words = _next_command(written.out)
     if program == "proctor":
-        ended = shell(*words)
+        ended = proctor_process(*words)
         assert ended.code == 0, ended.out + ended.err
         assert "2 of 2 cases passed" in ended.out
         if name in ("adk", "holodeck"):  # the others have the suite of the plain one
-            assert shell(*words[:2], "--agent", "nop").code == 1
+            assert proctor_process(*words[:2], "--agent", "nop").code == 1
         return
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]]
-    done = subprocess.run(command, cwd=here / "made", capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=project / "made", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
 
 
-def test_the_template_of_claude_agent_sdk_names_an_agent(here: Path, proctor: Command) -> None:
+def test_the_template_of_claude_agent_sdk_names_an_agent(project: Path, proctor: Command) -> None:
     """A real model answers it, so that no test can."""
     _require("claude_agent_sdk")
     proctor("init", "made", "-t", "claude_agent_sdk")
-    assert type(resolve_agent("agent.py:agent", here / "made")).__name__ == "ClaudeAgent"
+    assert type(resolve_agent("agent.py:agent", project / "made")).__name__ == "ClaudeAgent"
 
 
 @pytest.mark.parametrize("name", ["plain", "adk"])
-def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command, here: Path, name: str) -> None:
-    (here / ".git").mkdir()
-    (here / "deep").mkdir()
+def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command, project: Path, name: str) -> None:
+    (project / ".git").mkdir()
+    (project / "deep").mkdir()
     ended = proctor("init", "deep/made", "-t", name, "--ci", "github")
     assert ended.code == 0, ended.err
-    workflow = yaml.safe_load((here / ".github" / "workflows" / "proctor.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "proctor.yml").read_text(encoding="utf-8"))
     given = workflow["jobs"]["agent"]["steps"][1]["with"]
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     assert set(given) <= set(action["inputs"])
@@ -129,18 +130,18 @@ def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command
     again = proctor("init", "other", "--ci", "github")
     assert again.code == 2
     assert "proctor.yml exists already" in again.err
-    assert not (here / "other").exists()
+    assert not (project / "other").exists()
 
 
-def test_the_pipeline_for_gitlab_runs_the_suite_and_writes_its_reports(shell: Command, here: Path) -> None:
-    ended = shell("init", "made", "--ci", "gitlab")
+def test_the_pipeline_for_gitlab_runs_the_suite_and_writes_its_reports(proctor_process: Command, project: Path) -> None:
+    ended = proctor_process("init", "made", "--ci", "gitlab")
     assert ended.code == 0, ended.err
-    job = yaml.safe_load((here / ".gitlab-ci.yml").read_text(encoding="utf-8"))["agent"]
+    job = yaml.safe_load((project / ".gitlab-ci.yml").read_text(encoding="utf-8"))["agent"]
     program, *words = shlex.split(job["script"][1])
     assert program == "proctor"
-    assert shell(*words).code == 0
+    assert proctor_process(*words).code == 0
     named = [*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()]
-    assert all((here / name).is_file() for name in named)
+    assert all((project / name).is_file() for name in named)
 
 
 def test_a_template_that_needs_a_package_says_so(proctor: Command) -> None:

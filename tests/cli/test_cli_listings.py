@@ -14,8 +14,7 @@ import pytest
 import yaml
 from repository import ROOT
 
-from proctor.agents.frameworks import MODULES, PACKAGES, TAKEN
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.cli.listings import AGENT_WAYS
 from proctor.cli.options_and_output import parse_evaluators
 from proctor.evaluators.catalogue import NEEDS, entries
@@ -68,14 +67,14 @@ def test_what_an_evaluator_needs_is_what_it_is_skipped_without() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, here: Path, name: str) -> None:
-    (here / "checks.py").write_text(CHECKS)
+def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, project: Path, name: str) -> None:
+    (project / "checks.py").write_text(CHECKS)
     told = proctor("evaluators", name).out.splitlines()
     in_suite = yaml.safe_load(told[told.index("    evaluators:") + 1].strip())[0]
     on_command_line = shlex.split(told[-1])
     assert on_command_line[:3] == ["proctor", "test", "-e"]
     [spec] = parse_evaluators((on_command_line[3],))
-    assert build(spec, here).title == name
+    assert build(spec, project).title == name
     assert spec.name == (in_suite if isinstance(in_suite, str) else next(iter(in_suite)))
 
 
@@ -106,26 +105,26 @@ def test_formats_are_listed_with_their_files(proctor: Command) -> None:
     assert "proctor dataset convert SUITE TARGET --to adk|adk-python" in told
 
 
-def test_agents_are_listed_with_examples_that_can_be_resolved(proctor: Command, here: Path) -> None:
-    (here / "app.py").write_text("def agent(question):\n    return question\n")
-    (here / "package").mkdir()
-    (here / "package" / "module.py").write_text("def agent(question):\n    return question\n")
+def test_agents_are_listed_with_examples_that_can_be_resolved(proctor: Command, project: Path) -> None:
+    (project / "app.py").write_text("def agent(question):\n    return question\n")
+    (project / "package").mkdir()
+    (project / "package" / "module.py").write_text("def agent(question):\n    return question\n")
     told = proctor("agents").out
     for example in AGENT_WAYS.values():
         assert example in told
-        assert resolve_agent(example, here).name
+        assert resolve_agent(example, project).name
 
 
 def test_frameworks_are_listed_with_their_packages_and_versions(proctor: Command) -> None:
-    assert set(PACKAGES) == set(TAKEN) == set(MODULES.values())
     rows = {row["name"]: row["packages"] for row in json.loads(proctor("agents", "--json").out)["frameworks"]}
     assert rows["pydantic_ai"]["pydantic-ai-slim"]
     missing = [name for name, packages in rows.items() if not any(packages.values())]
     told = proctor("agents").out
     for name in missing:
-        assert f"not installed (pip install {' '.join(PACKAGES[name])})" in told
+        assert f"not installed (pip install {' '.join(rows[name])})" in told
 
 
+@pytest.mark.process
 def test_listing_frameworks_imports_none_of_them() -> None:
     script = (
         "import sys\nsys.argv = ['proctor', 'agents']\nfrom proctor.cli import main\n"

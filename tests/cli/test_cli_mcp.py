@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 mcp = pytest.importorskip("mcp")
 
 AGENT = """

@@ -76,12 +76,12 @@ cases:
 
 
 @pytest.fixture
-def mutated(here: Path, proctor: Command) -> Callable[..., Any]:
+def mutated(project: Path, proctor: Command) -> Callable[..., Any]:
     """Runs a suite and then its mutants; returns the report as data."""
-    (here / "desk.py").write_text(AGENT, encoding="utf-8")
+    (project / "desk.py").write_text(AGENT, encoding="utf-8")
 
     def run(suite: str, *options: object, code: int | None = 0, test_code: int | None = 0) -> Any:
-        (here / "suite.yaml").write_text(suite, encoding="utf-8")
+        (project / "suite.yaml").write_text(suite, encoding="utf-8")
         tested = proctor("test", "suite.yaml", "-q")
         assert test_code is None or tested.code == test_code, tested.out + tested.err
         ended = proctor("mutate", "--json", *options)
@@ -145,14 +145,14 @@ def survivors_of(report: Any) -> list[str]:
     return [m["name"] for suite in report["suites"] for m in suite["mutants"] if m["fate"] == "survived"]
 
 
-def test_no_file_of_the_users_is_changed(mutated: Command, here: Path) -> None:
+def test_no_file_of_the_users_is_changed(mutated: Command, project: Path) -> None:
     mutated(WEAK)
 
-    assert (here / "suite.yaml").read_text(encoding="utf-8") == WEAK
+    assert (project / "suite.yaml").read_text(encoding="utf-8") == WEAK
 
 
 def test_mutants_are_kept_with_their_seed_and_come_out_the_same_again(
-    mutated: Command, proctor: Command, here: Path
+    mutated: Command, proctor: Command, project: Path
 ) -> None:
     first = mutated(WEAK, "--seed", "7")
     second = json.loads(proctor("mutate", "--json", "--seed", "7").out)
@@ -160,7 +160,7 @@ def test_mutants_are_kept_with_their_seed_and_come_out_the_same_again(
 
     assert first == second
     assert first["suites"][0]["mutants"] != other["suites"][0]["mutants"]
-    kept = (here / ".proctor" / "mutants" / f"{first['run']}-seed-7.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = (project / ".proctor" / "mutants" / f"{first['run']}-seed-7.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(kept[0])["seed"] == 7
     assert len(kept) == 1 + len(first["suites"][0]["mutants"])
 
@@ -282,10 +282,10 @@ def test_a_waived_survivor_is_not_counted_and_an_unused_waiver_is_said(mutated: 
     ],
 )
 def test_a_waiver_without_a_reason_or_of_nothing_is_an_error_with_its_line(
-    here: Path, proctor: Command, waiver: str, wrong: str
+    project: Path, proctor: Command, waiver: str, wrong: str
 ) -> None:
-    (here / "desk.py").write_text(AGENT, encoding="utf-8")
-    (here / "suite.yaml").write_text(f"{WEAK}waivers:\n  - {waiver}\n", encoding="utf-8")
+    (project / "desk.py").write_text(AGENT, encoding="utf-8")
+    (project / "suite.yaml").write_text(f"{WEAK}waivers:\n  - {waiver}\n", encoding="utf-8")
 
     ended = proctor("test", "suite.yaml")
 
@@ -380,7 +380,7 @@ def test_proposals_hold_for_any_way_to_write_a_case(mutated: Command, suite: str
     assert after["rate"]["share"] == 1.0, survivors(after)
 
 
-def test_a_run_from_a_file_is_mutated_like_any_other(mutated: Command, proctor: Command, here: Path) -> None:
+def test_a_run_from_a_file_is_mutated_like_any_other(mutated: Command, proctor: Command, project: Path) -> None:
     report = mutated(WEAK)
     proctor("export", "last", "-o", "run.jsonl")
 
@@ -389,7 +389,7 @@ def test_a_run_from_a_file_is_mutated_like_any_other(mutated: Command, proctor: 
     assert again["suites"] == report["suites"]
 
 
-def test_each_of_several_agents_has_mutants_of_its_own(mutated: Command, here: Path) -> None:
+def test_each_of_several_agents_has_mutants_of_its_own(mutated: Command, project: Path) -> None:
     suite = WEAK.replace("agent: desk.py:desk", "agents: {one: desk.py:desk, two: desk.py:desk}")
 
     report = mutated(suite)
@@ -438,32 +438,34 @@ def test_an_evaluator_that_breaks_on_a_mutant_has_not_killed_it(mutated: Command
     assert "IndexError" in emptied["note"]
 
 
-def test_reports_are_written_as_markdown_and_html(mutated: Command, proctor: Command, here: Path) -> None:
+def test_reports_are_written_as_markdown_and_html(mutated: Command, proctor: Command, project: Path) -> None:
     mutated(WEAK)
 
     proctor("mutate", "--md", "out.md", "--html", "out.html")
 
-    markdown, page = ((here / f"out.{kind}").read_text(encoding="utf-8") for kind in ("md", "html"))
+    markdown, page = ((project / f"out.{kind}").read_text(encoding="utf-8") for kind in ("md", "html"))
     assert "#### Survivors" in markdown
     assert "What to add" in markdown
     assert "<del>- " in page
     assert "<script>alert" not in page
 
 
-def test_the_page_of_the_run_has_a_section_on_its_mutants(mutated: Command, proctor: Command, here: Path) -> None:
+def test_the_page_of_the_run_has_a_section_on_its_mutants(mutated: Command, proctor: Command, project: Path) -> None:
     report = mutated(WEAK)
 
     proctor("show", "--html", "run.html")
 
-    page = (here / "run.html").read_text(encoding="utf-8")
+    page = (project / "run.html").read_text(encoding="utf-8")
     assert '<section id="mutants">' in page
     assert f"Survivors ({len(survivors_of(report))})" in page
 
 
-def test_a_terminal_that_shows_only_ascii_gets_only_ascii(mutated: Command, shell: Command, proctor: Command) -> None:
+def test_a_terminal_that_shows_only_ascii_gets_only_ascii(
+    mutated: Command, proctor_process: Command, proctor: Command
+) -> None:
     mutated(WEAK)
 
-    out = shell("mutate", "-v", PYTHONIOENCODING="ascii").out
+    out = proctor_process("mutate", "-v", PYTHONIOENCODING="ascii").out
 
     assert out.isascii()
     assert "\\u2026" not in out
@@ -484,18 +486,18 @@ def test_lines_that_several_cases_need_are_proposed_once(mutated: Command, proct
 
 
 def test_what_an_agent_said_cannot_act_on_the_page_or_the_terminal(
-    mutated: Command, proctor: Command, here: Path
+    mutated: Command, proctor: Command, project: Path
 ) -> None:
-    (here / "desk.py").write_text(
+    (project / "desk.py").write_text(
         "def desk(question):\n    return 'refund 12 <script>alert(1)</script> \\x1b[31m | `x` ::error::'\n"
     )
-    (here / "suite.yaml").write_text(WEAK, encoding="utf-8")
+    (project / "suite.yaml").write_text(WEAK, encoding="utf-8")
     proctor("test", "suite.yaml", "-q")
 
     out = proctor("mutate", "--html", "out.html").out
 
     assert "\x1b" not in out
-    assert "<script>alert" not in (here / "out.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in (project / "out.html").read_text(encoding="utf-8")
 
 
 def test_evaluators_that_need_a_model_are_left_out_without_a_budget(mutated: Command) -> None:
@@ -512,9 +514,9 @@ def strict(asked: Any) -> Any:
     return {"mark": 1.0 if right else 0.1, "reason": "as it should be" if right else "no answer"}
 
 
-def test_judges_are_asked_within_the_budget_and_the_second_time_from_the_cache(proctor: Command, here: Path) -> None:
+def test_judges_are_asked_within_the_budget_and_the_second_time_from_the_cache(proctor: Command, project: Path) -> None:
     with judge_server(strict) as server:
-        write_project(here, judge_at(server), cases=2)
+        write_project(project, judge_at(server), cases=2)
         assert proctor("test", "desk.json", "-q").code == 0
         made = len(server.requests)
         without = proctor("mutate")
@@ -534,10 +536,10 @@ def test_judges_are_asked_within_the_budget_and_the_second_time_from_the_cache(p
     assert "judges were asked about" in report["suites"][0]["notes"][0]
 
 
-def test_when_the_budget_is_spent_the_cheapest_mutants_were_asked_first(proctor: Command, here: Path) -> None:
+def test_when_the_budget_is_spent_the_cheapest_mutants_were_asked_first(proctor: Command, project: Path) -> None:
     sent = says(json.dumps({"mark": 1.0, "reason": "fine"}), usage=(400_000, 1), model="gpt-4.1-mini")
     with judge_server(lambda asked: sent) as server:
-        write_project(here, judge_at(server, model="openai:gpt-4.1-mini"), cases=1)
+        write_project(project, judge_at(server, model="openai:gpt-4.1-mini"), cases=1)
         proctor("test", "desk.json", "-q")
         made = len(server.requests)
         report = json.loads(proctor("mutate", "--budget", "0.2", "--json").out)
@@ -550,11 +552,13 @@ def test_when_the_budget_is_spent_the_cheapest_mutants_were_asked_first(proctor:
     assert max(later) - min(later) < longest
 
 
-def test_the_same_mutants_are_made_in_another_process(mutated: Command, shell: Command, here: Path) -> None:
+def test_the_same_mutants_are_made_in_another_process(
+    mutated: Command, proctor_process: Command, project: Path
+) -> None:
     report = mutated(STRONG)
-    kept = here / ".proctor" / "mutants" / f"{report['run']}-seed-0.jsonl"
+    kept = project / ".proctor" / "mutants" / f"{report['run']}-seed-0.jsonl"
     before = kept.read_text(encoding="utf-8")
 
-    assert shell("mutate", "-q", PYTHONHASHSEED="77").code == 0
+    assert proctor_process("mutate", "-q", PYTHONHASHSEED="77").code == 0
 
     assert kept.read_text(encoding="utf-8") == before

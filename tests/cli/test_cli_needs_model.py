@@ -47,15 +47,15 @@ CONFIG = {"criteria": {"response_match_score": 0.5, "safety_v1": 0.5}}
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "PROCTOR_JUDGE"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "app.py").write_text("def app(q):\n    return f'hello {q}'\n\ndef ok(evaluable):\n    return 1.0\n")
-    (tmp_path / "pixie.json").write_text(json.dumps(PIXIE))
-    (tmp_path / "native.json").write_text(json.dumps(NATIVE))
-    (tmp_path / "d.test.json").write_text(json.dumps(ADK))
-    (tmp_path / "test_config.json").write_text(json.dumps(CONFIG))
-    return tmp_path
+    (project / "app.py").write_text("def app(q):\n    return f'hello {q}'\n\ndef ok(evaluable):\n    return 1.0\n")
+    (project / "pixie.json").write_text(json.dumps(PIXIE))
+    (project / "native.json").write_text(json.dumps(NATIVE))
+    (project / "d.test.json").write_text(json.dumps(ADK))
+    (project / "test_config.json").write_text(json.dumps(CONFIG))
+    return project
 
 
 @pytest.mark.parametrize(

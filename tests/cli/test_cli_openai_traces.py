@@ -16,10 +16,10 @@ pytest.importorskip("opentelemetry.sdk", reason="spans of OpenTelemetry need its
 pytest.importorskip("openinference.instrumentation.openai", reason="it is what makes spans of OpenAI's calls")
 pytest.importorskip("openai", reason="the client whose calls are looked at")
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.results.store import Store, read_run
+from proctor.tracing.otlp import find_traces
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
-from proctor.tracing.trace_files import find_traces
 
 CITIES = ("Oslo", "Rome", "Lima", "Bern", "Cork", "Pune", "Riga", "Kyiv")
 APP = """
@@ -28,9 +28,12 @@ import os
 
 import openai
 from openinference.instrumentation.openai import OpenAIInstrumentor
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
 import proctor
 
+trace.set_tracer_provider(TracerProvider())
 OpenAIInstrumentor().instrument()
 client = openai.OpenAI(api_key="sk-test-0123456789abcdefghij", base_url=os.environ["MODEL_URL"], max_retries=0)
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
@@ -98,18 +101,18 @@ def address() -> Iterator[str]:
 
 
 def test_each_of_many_trials_at_once_keeps_its_own_model_calls(
-    shell: Callable[..., Any], here: Path, address: str
+    proctor_process: Callable[..., Any], project: Path, address: str
 ) -> None:
-    (here / "app.py").write_text(APP)
+    (project / "app.py").write_text(APP)
     cases = "".join(
         f"  - {{id: {city}, input: 'How is {city}', expected: There is rain in {city}.}}\n" for city in CITIES
     )
     evaluators = "evaluators: [ExactMatch, 'app.py:saw_its_own_calls']\n"
-    (here / "suite.yaml").write_text(f"agent: app.py:agent\n{evaluators}cases:\n{cases}")
-    ended = shell("test", "suite.yaml", "-j", len(CITIES), MODEL_URL=address)
-    assert ended.code == 0, ended
+    (project / "suite.yaml").write_text(f"agent: app.py:agent\n{evaluators}cases:\n{cases}")
+    ended = proctor_process("test", "suite.yaml", "-j", len(CITIES), MODEL_URL=address)
+    assert ended.code == 0, ended.out
 
-    trials = list(read_run(Store(here / ".proctor"), "last").trials)
+    trials = list(read_run(Store(project / ".proctor"), "last").trials)
     assert [trial.case.id for trial in trials] == list(CITIES)
     for trial in trials:
         city = trial.case.id
@@ -126,24 +129,24 @@ def test_each_of_many_trials_at_once_keeps_its_own_model_calls(
         assert (used.kind, used.input, used.output) == ("tool", {"city": city}, f"rain in {city}")
         assert second.input_messages[-1] == ToolResultMessage(f"rain in {city}", f"call_{city}")
 
-    again = shell("rescore", "last", MODEL_URL="http://127.0.0.1:9/nobody")
+    again = proctor_process("rescore", "last", MODEL_URL="http://127.0.0.1:9/nobody")
     assert again.code == 0, again
-    assert shell("trace", "export", "last", "-o", "run.json").code == 0
-    assert [found.about["case"] for found in find_traces(here / "run.json")] == list(CITIES)
+    assert proctor_process("trace", "export", "last", "-o", "run.json").code == 0
+    assert [found.about["case"] for found in find_traces(project / "run.json")] == list(CITIES)
 
 
 def test_a_traced_application_shows_its_model_calls_without_a_line_of_its_own(
-    shell: Callable[..., Any], here: Path, address: str
+    proctor_process: Callable[..., Any], project: Path, address: str
 ) -> None:
-    (here / "app.py").write_text(APP.replace("OpenAIInstrumentor().instrument()", ""))
-    (here / "kwargs.json").write_text('{"question": "How is Oslo"}')
-    ended = shell(
+    (project / "app.py").write_text(APP.replace("OpenAIInstrumentor().instrument()", ""))
+    (project / "kwargs.json").write_text('{"question": "How is Oslo"}')
+    ended = proctor_process(
         "trace", "--runnable", "app.py:agent", "--input", "kwargs.json", "--output", "t.jsonl", MODEL_URL=address
     )
-    assert ended.code == 0, ended
-    records = [json.loads(line) for line in (here / "t.jsonl").read_text().splitlines()]
+    assert ended.code == 0, ended.out
+    records = [json.loads(line) for line in (project / "t.jsonl").read_text().splitlines()]
     assert [record["type"] for record in records] == ["kwargs", "llm_span", "llm_span"]
     assert records[1]["output_messages"][0]["tool_calls"][0]["arguments"] == {"city": "Oslo"}
-    shown = shell("trace", "last").out
+    shown = proctor_process("trace", "last").out
     assert "2 model calls with 22 tokens in, 8 out; tools: weather (1)" in shown
     assert "chat gpt-x [" in shown and "weather({" in shown

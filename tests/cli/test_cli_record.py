@@ -7,12 +7,12 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 
 from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
@@ -56,10 +56,10 @@ cases:
 
 
 @pytest.fixture
-def rates(here: Path) -> Path:
-    (here / "desk.py").write_text(DESK)
-    (here / "rates.yaml").write_text(SUITE)
-    return here
+def rates(project: Path) -> Path:
+    (project / "desk.py").write_text(DESK)
+    (project / "rates.yaml").write_text(SUITE)
+    return project
 
 
 def cases(path: Path) -> dict[str, Case]:
@@ -182,30 +182,30 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
     assert not cases(rates / "rates.yaml")["crash"].turns[0].expected
 
 
-def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(here: Path, proctor: Callable[..., Any]) -> None:
-    (here / "bare.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello}]\n")
+def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(project: Path, proctor: Callable[..., Any]) -> None:
+    (project / "bare.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello}]\n")
     assert proctor("test", "bare.yaml").code == 2
     assert proctor("accept", "bare.yaml", "--accept-all").code == 0
     assert proctor("test", "bare.yaml").code == 0
 
 
 def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
-    here: Path, proctor: Callable[..., Any]
+    project: Path, proctor: Callable[..., Any]
 ) -> None:
     case = "{id: one, input: hello, expected: {contains: [h]}}"
-    (here / "some.yaml").write_text(f"agent: agents.py:echo\ncases: [{case}]\n")
-    (here / "chosen.yaml").write_text(f"agent: agents.py:echo\nevaluators: [Contains]\ncases: [{case}]\n")
+    (project / "some.yaml").write_text(f"agent: agents.py:echo\ncases: [{case}]\n")
+    (project / "chosen.yaml").write_text(f"agent: agents.py:echo\nevaluators: [Contains]\ncases: [{case}]\n")
     for name, evaluators in (
         ("some", ["ExactMatch", "Contains", "ExpectedTools"]),
         ("chosen", ["Contains", "ExpectedTools"]),
     ):
         proctor("accept", f"{name}.yaml", "--accept-all")
-        [suite] = load([str(here / f"{name}.yaml")])
+        [suite] = load([str(project / f"{name}.yaml")])
         assert [spec.name for spec in suite.evaluators_of(suite.cases[0])] == evaluators
 
 
-def test_a_file_that_is_wrong_otherwise_is_refused(here: Path, proctor: Callable[..., Any]) -> None:
-    (here / "bad.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello, typo: 1}]\n")
+def test_a_file_that_is_wrong_otherwise_is_refused(project: Path, proctor: Callable[..., Any]) -> None:
+    (project / "bad.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello, typo: 1}]\n")
     ended = proctor("accept", "bad.yaml", "--accept-all")
     assert ended.code == 2
     assert "typo" in ended.err
@@ -331,7 +331,7 @@ def test_it_is_said_which_of_several_trials_is_shown(rates: Path, proctor: Calla
 
 def at_a_terminal(folder: Path, typed: str) -> str:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "proctor", "accept", "rates.yaml", "--by", "ann"]
+    command = [*COMMAND, "accept", "rates.yaml", "--by", "ann"]
     process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
     os.close(theirs)
     os.write(ours, typed.encode())
@@ -349,6 +349,7 @@ def at_a_terminal(folder: Path, typed: str) -> str:
     return said.decode("utf-8", "replace")
 
 
+@pytest.mark.process
 def test_on_a_terminal_each_case_is_asked_about(rates: Path) -> None:
     said = at_a_terminal(rates, "what\ny\nn\ny\n")
     assert "y, n or q" in said
@@ -358,11 +359,13 @@ def test_on_a_terminal_each_case_is_asked_about(rates: Path) -> None:
     assert found["rate"].metadata["recorded"]["accepted_by"] == "ann"
 
 
+@pytest.mark.process
 def test_on_a_terminal_q_keeps_what_was_accepted_before(rates: Path) -> None:
     said = at_a_terminal(rates, "y\nq\n")
     assert "1 case recorded" in said
 
 
+@pytest.mark.process
 def test_on_a_terminal_nothing_accepted_is_nothing_written(rates: Path) -> None:
     assert "nothing was accepted" in at_a_terminal(rates, "\n\nn\n")
     assert (rates / "rates.yaml").read_text() == SUITE

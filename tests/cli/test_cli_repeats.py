@@ -38,12 +38,12 @@ FAILING = [f"order-{n}" for n in range(13)]
 
 
 @pytest.fixture
-def desk(here: Path, suite: Command) -> Path:
-    (here / "desk.py").write_text(DESK, encoding="utf-8")
+def desk(project: Path, suite: Command) -> Path:
+    (project / "desk.py").write_text(DESK, encoding="utf-8")
     cases = "".join(f"  - {{id: order-{n}, input: A-{n}, expected: {{contains: [refund]}}}}\n" for n in range(24))
     skipped = "  - {id: order-24, input: A-24, expected: {contains: [refund]}, skip: no such order yet}\n"
     suite(text=f"name: shop\nagent: desk.py:agent\ncases:\n{cases}{skipped}")
-    return here
+    return project
 
 
 def heads(text: str, word: str) -> list[str]:

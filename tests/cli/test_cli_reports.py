@@ -17,45 +17,45 @@ Command = Callable[..., Any]
 TWO = "agent: agents.py:echo\ncases: [{id: right, input: a, expected: a}, {id: wrong, input: b, expected: c}]\n"
 
 
-def test_reports_are_written_where_they_are_asked_for(proctor: Command, suite: Command, here: Path) -> None:
+def test_reports_are_written_where_they_are_asked_for(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     ended = proctor("test", "--md", "out/r.md", "--json", "out/r.json", "--junit", "out/r.xml")
     assert ended.code == 1
     assert "report: out/r.md" in ended.out
-    assert "wrong" in (here / "out" / "r.md").read_text(encoding="utf-8")
-    assert json.loads((here / "out" / "r.json").read_text(encoding="utf-8"))["verdict"]["outcome"] == "failed"
-    root = ET.parse(here / "out" / "r.xml").getroot()
+    assert "wrong" in (project / "out" / "r.md").read_text(encoding="utf-8")
+    assert json.loads((project / "out" / "r.json").read_text(encoding="utf-8"))["verdict"]["outcome"] == "failed"
+    root = ET.parse(project / "out" / "r.xml").getroot()
     assert len(root.findall(".//testcase")) == 2
     assert len(root.findall(".//failure")) == 1
 
 
 @pytest.mark.parametrize("agent", ["echo", "noisy"])
 def test_json_on_standard_output_is_alone_there_whatever_the_agent_prints(
-    proctor: Command, shell: Command, suite: Command, agent: str
+    proctor: Command, proctor_process: Command, suite: Command, agent: str
 ) -> None:
     suite(agent=agent)
-    for run in (proctor, shell):
+    for run in (proctor, proctor_process):
         ended = run("test", "--json", "-")
         assert json.loads(ended.out)["verdict"]["exit_code"] == 0
         assert "1 of 1 cases passed" in ended.err
 
 
 def test_a_report_that_cannot_be_written_is_said_and_the_others_are_written(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite()
-    (here / "taken").mkdir()
+    (project / "taken").mkdir()
     ended = proctor("test", "--md", "taken", "--json", "r.json")
     assert ended.code == 4
     assert "md report could not be written to taken" in ended.err
-    assert json.loads((here / "r.json").read_text(encoding="utf-8"))
+    assert json.loads((project / "r.json").read_text(encoding="utf-8"))
 
 
 def test_a_github_step_gets_its_summary_appended(
-    proctor: Command, suite: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, suite: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite()
-    page = here / "page.md"
+    page = project / "page.md"
     page.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     assert proctor("test").code == 0
@@ -76,7 +76,7 @@ def test_runs_are_listed_the_latest_first(proctor: Command, suite: Command) -> N
     assert lines[0].startswith(rows[0]["id"])
 
 
-def test_a_run_is_shown_again_whole_or_in_part(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_run_is_shown_again_whole_or_in_part(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     proctor("test")
     run_id = json.loads(proctor("runs", "--json").out)[0]["id"]
@@ -88,7 +88,7 @@ def test_a_run_is_shown_again_whole_or_in_part(proctor: Command, suite: Command,
     assert "FAIL " not in proctor("show", "--case", "right").out
     assert json.loads(proctor("show", "--json", "-").out)["run"]["id"] == run_id
     assert proctor("show", "--md", "again.md").code == 0
-    assert (here / "again.md").is_file()
+    assert (project / "again.md").is_file()
 
 
 def test_a_run_or_case_that_is_not_there_is_a_mistake(proctor: Command, suite: Command) -> None:
@@ -100,10 +100,10 @@ def test_a_run_or_case_that_is_not_there_is_a_mistake(proctor: Command, suite: C
     assert "no case 'wrng'; did you mean 'wrong'?" in ended.err
 
 
-def test_old_answers_are_scored_by_what_the_suite_says_now(proctor: Command, suite: Command, here: Path) -> None:
+def test_old_answers_are_scored_by_what_the_suite_says_now(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=TWO)
     assert proctor("test").code == 1
-    (here / "agents.py").write_text("raise RuntimeError('must not be asked')\n")
+    (project / "agents.py").write_text("raise RuntimeError('must not be asked')\n")
     suite(text=TWO.replace("expected: c", "expected: b"))
     assert proctor("rescore", "last").code == 0
     assert json.loads(proctor("rescore", "--json", "-").out)["verdict"]["outcome"] == "passed"
@@ -118,7 +118,7 @@ def test_quiet_leaves_the_verdict_and_verbose_shows_what_passed(proctor: Command
 
 
 def test_doctor_finds_what_is_wrong_with_a_suite_and_with_the_store(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite()
     assert proctor("doctor", "suite.yaml").code == 0
@@ -126,17 +126,19 @@ def test_doctor_finds_what_is_wrong_with_a_suite_and_with_the_store(
     ended = proctor("doctor", "bad.yaml", "--json")
     assert ended.code == 2
     assert "nowhere" in json.loads(ended.out)["suites"][0]["says"][0]
-    (here / ".proctor").write_text("a file")
+    (project / ".proctor").write_text("a file")
     ended = proctor("doctor", "--json")
     assert ended.code == 2
     assert json.loads(ended.out)["ok"] is False
 
 
-def test_json_of_doctor_and_validate_is_alone_on_standard_output(proctor: Command, suite: Command, here: Path) -> None:
-    (here / "loud.py").write_text("print('loading')\ndef agent(q):\n    return q\n")
+def test_json_of_doctor_and_validate_is_alone_on_standard_output(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    (project / "loud.py").write_text("print('loading')\ndef agent(q):\n    return q\n")
     suite(text="agent: loud.py:agent\ncases: [{input: a, expected: a}]\n")
     assert json.loads(proctor("doctor", "suite.yaml", "--json").out)["ok"] is True
-    (here / "loud.py").rename(here / "louder.py")
+    (project / "loud.py").rename(project / "louder.py")
     suite(text="agent: louder.py:agent\ncases: [{input: a, expected: a}]\n")
     assert json.loads(proctor("dataset", "validate", "--json").out) == {
         "schema": "proctor.validation/1",
@@ -159,7 +161,7 @@ def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_englis
 
 
 def test_under_github_actions_failures_are_annotated_and_standard_output_stays_a_document(
-    proctor: Command, suite: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, suite: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     suite("bad.yaml", check="bad")
@@ -172,11 +174,11 @@ def test_under_github_actions_failures_are_annotated_and_standard_output_stays_a
     assert "::error" not in proctor("test", "bad.yaml").out
 
 
-def test_a_code_quality_report_is_written_as_other_reports_are(proctor: Command, suite: Command, here: Path) -> None:
+def test_a_code_quality_report_is_written_as_other_reports_are(proctor: Command, suite: Command, project: Path) -> None:
     suite("bad.yaml", check="bad")
     ended = proctor("test", "bad.yaml", "--code-quality", "out/quality.json")
     assert "report: out/quality.json" in ended.out
-    written = json.loads((here / "out" / "quality.json").read_text(encoding="utf-8"))
+    written = json.loads((project / "out" / "quality.json").read_text(encoding="utf-8"))
     assert written[0]["location"] == {"path": "bad.yaml", "lines": {"begin": 3}}
     assert json.loads(proctor("show", "last", "--code-quality", "-").out) == written
     suite("good.yaml")

@@ -36,11 +36,11 @@ REPORTS = {"--html": "r.html", "--md": "r.md", "--json": "r.json", "--junit": "r
 
 
 @pytest.fixture
-def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite whose agent tells all of the tokens: in answers, tool arguments, tool results and exceptions."""
     monkeypatch.setenv("DESK_API_KEY", TOKENS[-1])
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
-    (here / "leaky.py").write_text(
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project / "summary.md"))
+    (project / "leaky.py").write_text(
         "import json, pathlib\n"
         "from proctor import Reply, ToolCall\n"
         "TOKENS = json.loads(pathlib.Path(__file__).with_name('tokens.json').read_text())\n"
@@ -51,7 +51,7 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    call = ToolCall('login', {'header': token, 'password': 'hunter22'}, result={'said': f'got {token}'})\n"
         "    return Reply(f'your key is {token}', (call,))\n"
     )
-    (here / "tokens.json").write_text(json.dumps(TOKENS))
+    (project / "tokens.json").write_text(json.dumps(TOKENS))
     cases: list[dict[str, Any]] = [
         {"id": f"{kind}-{number}", "input": f"{number} {kind}", "expected": "nothing"}
         for number in range(len(TOKENS))
@@ -60,8 +60,8 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cases[0]["expected"] = f"your key is {TOKENS[0]}"
     cases.append({"id": "prompt", "input": f"0 is {TOKENS[3]}", "expected": "nothing"})
     suite = {"agent": "leaky.py:agent", "evaluators": ["ExactMatch"], "cases": cases}
-    (here / "desk.json").write_text(json.dumps(suite))
-    return here
+    (project / "desk.json").write_text(json.dumps(suite))
+    return project
 
 
 def leaks(where: Path, *said: str) -> Iterator[str]:

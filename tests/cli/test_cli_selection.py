@@ -116,10 +116,10 @@ def test_an_evaluator_of_the_command_line_can_fail_the_run(proctor: Command, sui
 
 
 def test_the_same_file_twice_is_a_mistake_and_equal_names_are_told_apart(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite("a.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
     suite("b.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
-    assert "a.yaml: is given more than once" in proctor("test", "a.yaml", here / "a.yaml").err
+    assert "a.yaml: is given more than once" in proctor("test", "a.yaml", project / "a.yaml").err
     report = json.loads(proctor("test", "--json", "-", "-k", "greeting").out)
     assert [suite["name"] for suite in report["suites"]] == ["same (a.yaml)", "same (b.yaml)"]

@@ -20,13 +20,13 @@ def _trials(proctor: Command, *options: str) -> int:
 
 
 def test_each_source_of_settings_beats_the_next(
-    proctor: Command, suite: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, suite: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite("s.yaml", text=CASES)
     assert _trials(proctor) == 1
     monkeypatch.setenv("PROCTOR_REPEAT", "2")
     assert _trials(proctor) == 2
-    (here / "proctor.toml").write_text("repeat = 3\n")
+    (project / "proctor.toml").write_text("repeat = 3\n")
     assert _trials(proctor) == 3
     suite("s.yaml", text="settings: {repeat: 4}\n" + CASES)
     assert _trials(proctor) == 4
@@ -36,29 +36,29 @@ def test_each_source_of_settings_beats_the_next(
 
 
 def test_settings_are_taken_one_by_one_and_doctor_says_from_where(
-    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCTOR_TIMEOUT", "7.5")
     monkeypatch.setenv("PROCTOR_RETRIES", "1")
-    (here / "pyproject.toml").write_text("[tool.proctor]\nretries = 0\nstore = 'kept'\n")
+    (project / "pyproject.toml").write_text("[tool.proctor]\nretries = 0\nstore = 'kept'\n")
     report = json.loads(proctor("doctor", "--json").out)
     assert report["settings"]["timeout"] == {"value": 7.5, "origin": "PROCTOR_TIMEOUT"}
-    assert report["settings"]["retries"] == {"value": 0, "origin": str(here / "pyproject.toml")}
+    assert report["settings"]["retries"] == {"value": 0, "origin": str(project / "pyproject.toml")}
     assert report["settings"]["parallel"]["origin"] == "default"
-    assert report["store"]["folder"] == str(here / "kept")
+    assert report["store"]["folder"] == str(project / "kept")
     assert "7.5" in proctor("doctor").out
 
 
 def test_a_folder_above_may_hold_the_project_file_and_the_nearest_one_counts(
-    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "pyproject.toml").write_text("[tool.proctor]\nrepeat = 9\n")
-    (here / "inner").mkdir()
-    monkeypatch.chdir(here / "inner")
+    (project / "pyproject.toml").write_text("[tool.proctor]\nrepeat = 9\n")
+    (project / "inner").mkdir()
+    monkeypatch.chdir(project / "inner")
     assert json.loads(proctor("doctor", "--json").out)["settings"]["repeat"]["value"] == 9
-    (here / "inner" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (project / "inner" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     assert json.loads(proctor("doctor", "--json").out)["settings"]["repeat"]["value"] == 9
-    (here / "inner" / "proctor.toml").write_text("repeat = 2\n")
+    (project / "inner" / "proctor.toml").write_text("repeat = 2\n")
     assert json.loads(proctor("doctor", "--json").out)["settings"]["repeat"]["value"] == 2
 
 
@@ -84,26 +84,26 @@ def test_a_folder_above_may_hold_the_project_file_and_the_nearest_one_counts(
     ],
 )
 def test_a_mistake_in_the_project_file_is_named_and_nothing_runs(
-    proctor: Command, suite: Command, here: Path, text: str, said: str
+    proctor: Command, suite: Command, project: Path, text: str, said: str
 ) -> None:
     suite()
-    (here / "proctor.toml").write_text(text)
+    (project / "proctor.toml").write_text(text)
     ended = proctor("test")
     assert ended.code == 2
     assert said in ended.err
     assert "proctor.toml" in ended.err
-    assert not (here / ".proctor").exists()
+    assert not (project / ".proctor").exists()
 
 
 def test_a_project_file_that_is_not_utf_8_or_not_a_table_is_a_mistake_too(
-    proctor: Command, suite: Command, here: Path
+    proctor: Command, suite: Command, project: Path
 ) -> None:
     suite()
-    (here / "pyproject.toml").write_text("[[tool.proctor]]\nrepeat = 2\n")
+    (project / "pyproject.toml").write_text("[[tool.proctor]]\nrepeat = 2\n")
     assert "tool.proctor must be a table" in proctor("test").err
-    (here / "pyproject.toml").write_text("# tool.proctor\ntool = 3\n")
+    (project / "pyproject.toml").write_text("# tool.proctor\ntool = 3\n")
     assert proctor("test").code == 0
-    (here / "proctor.toml").write_bytes(b"\xff\xfe")
+    (project / "proctor.toml").write_bytes(b"\xff\xfe")
     assert "is not valid TOML" in proctor("test").err
 
 
@@ -122,13 +122,13 @@ def test_a_mistake_in_the_environment_is_named(
 
 
 def test_the_store_may_be_elsewhere(
-    proctor: Command, suite: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    proctor: Command, suite: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite()
     assert proctor("test", "--store", "given/deep").code == 0
-    assert (here / "given" / "deep" / "results.db").is_file()
-    assert not (here / ".proctor").exists()
+    assert (project / "given" / "deep" / "results.db").is_file()
+    assert not (project / ".proctor").exists()
     assert proctor("runs", "--store", "given/deep").out.count("passed") >= 1
     monkeypatch.setenv("PROCTOR_STORE", "named")
     assert proctor("test").code == 0
-    assert (here / "named" / "results.db").is_file()
+    assert (project / "named" / "results.db").is_file()

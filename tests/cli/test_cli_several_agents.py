@@ -19,7 +19,7 @@ SUITE = f"name: desk\nagent: agents.py:echo\n{CASES}"
 SCHEMA = json.loads((Path(package.__file__).parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 
 
-def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite: Command, here: Path) -> None:
+def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=SUITE)
     done = proctor("test", "--agent", "good=agents.py:echo", "--agent", "lazy=nop", "--json", "r.json")
     assert done.code == 1
@@ -27,7 +27,7 @@ def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite:
     assert ["desk", "good", "lazy"] in lines
     assert ["c0", "1/1", "0/1"] in lines
     assert "lazy against good: Worse: of 7 cases 7 broken; passes 100% → 0%" in done.out
-    data = json.loads((here / "r.json").read_text())
+    data = json.loads((project / "r.json").read_text())
     jsonschema_rs.validator_for(SCHEMA).validate(data)
     assert [item["name"] for item in data["suites"]] == ["desk [good]", "desk [lazy]"]
     assert data["agents"][0]["comparisons"][0]["verdict"] == "regression"
@@ -39,10 +39,10 @@ def test_agents_without_names_go_by_their_references(proctor: Command, suite: Co
     assert "nop against agents.py:echo: Worse" in proctor("test", "--agent", "agents.py:echo", "--agent", "nop").out
 
 
-def test_one_agent_may_have_a_name_too(proctor: Command, suite: Command, here: Path) -> None:
+def test_one_agent_may_have_a_name_too(proctor: Command, suite: Command, project: Path) -> None:
     suite(text=SUITE)
     assert proctor("test", "--agent", "mine=agents.py:echo", "--json", "r.json").code == 0
-    data = json.loads((here / "r.json").read_text())
+    data = json.loads((project / "r.json").read_text())
     assert [(item["name"], item["agent"]) for item in data["suites"]] == [("desk", "mine")]
     assert "agents" not in data
 

@@ -39,9 +39,9 @@ def write_project(folder: Path, url: str, **scenario: Any) -> None:
     (folder / "desk.json").write_text(json.dumps(suite), encoding="utf-8")
 
 
-def test_the_calls_that_played_a_user_are_listed_beside_those_of_judges(proctor: Command, here: Path) -> None:
+def test_the_calls_that_played_a_user_are_listed_beside_those_of_judges(proctor: Command, project: Path) -> None:
     with judge_server(plays) as server:
-        write_project(here, server.url)
+        write_project(project, server.url)
         assert proctor("test", "desk.json").code == 0
         assert len(server.requests) == 2
     brief = proctor("show", "--judge-calls")
@@ -54,9 +54,9 @@ def test_the_calls_that_played_a_user_are_listed_beside_those_of_judges(proctor:
     assert '"message": "Order A-1."' in full.out
 
 
-def test_as_data_they_have_their_words_and_what_they_cost(proctor: Command, here: Path) -> None:
+def test_as_data_they_have_their_words_and_what_they_cost(proctor: Command, project: Path) -> None:
     with judge_server(plays) as server:
-        write_project(here, server.url)
+        write_project(project, server.url)
         proctor("test", "desk.json")
     shown = json.loads(proctor("show", "--judge-calls", "--json", "-").out)
     (user,) = shown["users"]
@@ -67,12 +67,12 @@ def test_as_data_they_have_their_words_and_what_they_cost(proctor: Command, here
     assert user["usage"]["input_tokens"] > 0
 
 
-def test_a_user_who_broke_down_is_listed_with_the_reply_that_did_not_fit(proctor: Command, here: Path) -> None:
+def test_a_user_who_broke_down_is_listed_with_the_reply_that_did_not_fit(proctor: Command, project: Path) -> None:
     def refuses(asked: Asked) -> dict[str, Any]:
         return {"reason": "it is not safe", "status": "cannot", "message": ""}
 
     with judge_server(refuses) as server:
-        write_project(here, server.url)
+        write_project(project, server.url)
         assert proctor("test", "desk.json").code == 4
     ended = proctor("show", "--judge-calls", "--failed")
     assert "ERROR  desk/refund  the user, played by openai:scripted" in ended.out
@@ -81,19 +81,19 @@ def test_a_user_who_broke_down_is_listed_with_the_reply_that_did_not_fit(proctor
 
 
 @pytest.mark.parametrize("given", [["--case", "refund"], ["-k", "refund"]])
-def test_only_those_of_chosen_cases_are_listed(proctor: Command, here: Path, given: list[str]) -> None:
+def test_only_those_of_chosen_cases_are_listed(proctor: Command, project: Path, given: list[str]) -> None:
     with judge_server(plays) as server:
-        write_project(here, server.url)
+        write_project(project, server.url)
         proctor("test", "desk.json")
     assert "the user, played by" in proctor("show", "--judge-calls", *given).out
     assert proctor("show", "--judge-calls", "-k", "other").out == ""
 
 
-def test_a_simulated_user_stays_in_this_process_while_the_agent_is_on_a_worker(proctor: Command, here: Path) -> None:
+def test_a_simulated_user_stays_in_this_process_while_the_agent_is_on_a_worker(proctor: Command, project: Path) -> None:
     with judge_server(plays) as server:
-        write_project(here, server.url)
+        write_project(project, server.url)
         ended = proctor("test", "desk.json", "--workers", "1", "--json", "report.json")
         assert ended.code == 0, ended.out + ended.err
         assert len(server.requests) == 2
-    (trial,) = json.loads((here / "report.json").read_text(encoding="utf-8"))["trials"]
+    (trial,) = json.loads((project / "report.json").read_text(encoding="utf-8"))["trials"]
     assert [reply["text"] for reply in trial["replies"]] == ["Which order?", "It will be refunded."]

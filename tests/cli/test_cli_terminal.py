@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 
 Command = Callable[..., Any]
 
@@ -21,20 +22,20 @@ FOREIGN = (
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "cp1252:strict"}])
 def test_a_terminal_that_is_not_utf_8_never_breaks_a_command(
-    shell: Command, suite: Command, environment: dict[str, str]
+    proctor_process: Command, suite: Command, environment: dict[str, str]
 ) -> None:
     suite(text=FOREIGN)
     quiet = {"PYTHONUTF8": "0", "LC_ALL": "C", **environment}
-    ended = shell("test", "-v", **quiet)
+    ended = proctor_process("test", "-v", **quiet)
     assert ended.code == 1
     assert ended.out.isascii() or environment["PYTHONIOENCODING"] != "ascii"
     for command in (("runs",), ("show",), ("dataset", "list", "--cases"), ("doctor", "suite.yaml")):
-        assert shell(*command, **quiet).code == 0
+        assert proctor_process(*command, **quiet).code == 0
 
 
-def test_problems_are_told_on_a_terminal_that_is_not_utf_8(shell: Command, suite: Command) -> None:
+def test_problems_are_told_on_a_terminal_that_is_not_utf_8(proctor_process: Command, suite: Command) -> None:
     suite("größe.yaml", text="cases: [{input: a, expected: a, größer: 1}]\n")
-    ended = shell("dataset", "validate", PYTHONIOENCODING="ascii")
+    ended = proctor_process("dataset", "validate", PYTHONIOENCODING="ascii")
     assert ended.code == 2
     assert "is not a known key" in ended.out
     assert ended.out.isascii()
@@ -42,50 +43,49 @@ def test_problems_are_told_on_a_terminal_that_is_not_utf_8(shell: Command, suite
 
 @pytest.mark.parametrize("arguments", [("test",), ("runs",), ("show",), ("dataset", "list"), ("doctor",)])
 def test_a_reader_that_goes_away_is_no_disaster(
-    shell: Command, suite: Command, here: Path, arguments: tuple[str, ...]
+    proctor_process: Command, suite: Command, project: Path, arguments: tuple[str, ...]
 ) -> None:
     cases = "".join(f"  - {{id: case-{n}, input: a, expected: b}}\n" for n in range(200))
     suite(text="agent: agents.py:echo\ncases:\n" + cases)
     if arguments[0] in ("runs", "show"):
-        shell("test", "-q")
+        proctor_process("test", "-q")
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "proctor", *arguments]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=here, timeout=60, check=False)
+    command = [*COMMAND, *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=project, timeout=60, check=False)
     os.close(writer)
     assert done.stderr == b""
     assert done.returncode in (0, 1, 141)
 
 
-def test_a_run_whose_output_is_closed_is_still_kept(here: Path, shell: Command, suite: Command) -> None:
+def test_a_run_whose_output_is_closed_is_still_kept(project: Path, proctor_process: Command, suite: Command) -> None:
     suite()
     script = f'"{sys.executable}" -m proctor test >&- 2>&-'
-    assert subprocess.run(["sh", "-c", script], cwd=here, timeout=60, check=False).returncode == 0
-    assert "passed" in shell("runs").out
+    assert subprocess.run(["sh", "-c", script], cwd=project, timeout=60, check=False).returncode == 0
+    assert "passed" in proctor_process("runs").out
 
 
-def test_colours_go_to_terminals_alone_unless_they_are_asked_for(shell: Command, suite: Command) -> None:
+def test_colours_go_to_terminals_alone_unless_they_are_asked_for(proctor_process: Command, suite: Command) -> None:
     suite(check="bad")
-    assert "\x1b[" not in shell("test", FORCE_COLOR="").out
-    forced = shell("test", FORCE_COLOR="1").out
+    assert "\x1b[" not in proctor_process("test", FORCE_COLOR="").out
+    forced = proctor_process("test", FORCE_COLOR="1").out
     assert "\x1b[1;31mFAIL" in forced
     assert set(re.findall("\x1b\\[[0-9;]*([A-Za-z])", forced)) == {"m"}
     assert "loading" not in forced
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(
     ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
 def test_a_terminal_is_coloured_unless_somebody_minds(
-    here: Path, suite: Command, environment: dict[str, str], coloured: bool
+    project: Path, suite: Command, environment: dict[str, str], coloured: bool
 ) -> None:
     suite(check="bad")
     ours, theirs = os.openpty()
     base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")} | {"TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "proctor", "test"], stdout=theirs, stderr=theirs, cwd=here, env=base | environment
-    )
+    process = subprocess.Popen([*COMMAND, "test"], stdout=theirs, stderr=theirs, cwd=project, env=base | environment)
     os.close(theirs)
     said = b""
     try:
@@ -110,8 +110,9 @@ def test_escape_sequences_in_a_file_never_reach_the_terminal(proctor: Command, s
         assert "\x1b" not in ended.out + ended.err
 
 
-def test_an_argument_that_is_not_utf_8_is_named_in_escapes(here: Path) -> None:
+@pytest.mark.process
+def test_an_argument_that_is_not_utf_8_is_named_in_escapes(project: Path) -> None:
     command = [os.fsencode(sys.executable), b"-m", b"proctor", b"test", b"\xff.yaml"]
-    done = subprocess.run(command, capture_output=True, cwd=here, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, cwd=project, timeout=60, check=False)
     assert done.returncode == 2
     assert b"\\udcff.yaml: cannot be read" in done.stderr

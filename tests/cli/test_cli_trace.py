@@ -14,8 +14,8 @@ import pytest
 from otlp_documents import to_otlp
 
 from proctor.results.store import Store
+from proctor.tracing.otlp import find_traces
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
-from proctor.tracing.trace_files import find_traces
 
 Command = Callable[..., Any]
 
@@ -80,11 +80,11 @@ cases:
 
 
 @pytest.fixture
-def app(here: Path) -> Path:
-    (here / "app.py").write_text(APP, encoding="utf-8")
-    (here / "kwargs.json").write_text('{"question": "How is Oslo?"}', encoding="utf-8")
-    (here / "suite.yaml").write_text(SUITE, encoding="utf-8")
-    return here
+def app(project: Path) -> Path:
+    (project / "app.py").write_text(APP, encoding="utf-8")
+    (project / "kwargs.json").write_text('{"question": "How is Oslo?"}', encoding="utf-8")
+    (project / "suite.yaml").write_text(SUITE, encoding="utf-8")
+    return project
 
 
 def rows(proctor: Command, *options: str) -> list[dict[str, Any]]:

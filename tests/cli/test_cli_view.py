@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 from kept_runs import FIRST, SECOND, two_runs
 
 from proctor.results.run_files import export_run
@@ -21,10 +22,11 @@ from proctor.results.store import Store
 from proctor.viewer.library import open_library
 
 
-def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(here: Path) -> None:
-    two_runs(here / ".proctor")
-    command = [sys.executable, "-m", "proctor", "view", SECOND, "--no-open"]
-    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.mark.process
+def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(project: Path) -> None:
+    two_runs(project / ".proctor")
+    command = [*COMMAND, "view", SECOND, "--no-open"]
+    started = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert started.stdout is not None
         said = started.stdout.readline()
@@ -45,28 +47,29 @@ def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(here: Path) ->
         pass
 
 
-def test_away_from_loopback_the_address_that_is_opened_carries_a_token(here: Path) -> None:
-    two_runs(here / ".proctor")
-    os.mkfifo(here / "opened")
-    browser = here / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {here}/opened\n', encoding="utf-8")
+@pytest.mark.process
+def test_away_from_loopback_the_address_that_is_opened_carries_a_token(project: Path) -> None:
+    two_runs(project / ".proctor")
+    os.mkfifo(project / "opened")
+    browser = project / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {project}/opened\n', encoding="utf-8")
     browser.chmod(0o755)
-    command = [sys.executable, "-m", "proctor", "view", "--host", "0.0.0.0"]
+    command = [*COMMAND, "view", "--host", "0.0.0.0"]
     environment = {**os.environ, "BROWSER": str(browser)}
-    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True, env=environment)
+    started = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert started.stdout is not None
         said = started.stdout.readline()
-        assert (here / "opened").read_text(encoding="utf-8").strip() in said
+        assert (project / "opened").read_text(encoding="utf-8").strip() in said
     finally:
         started.kill()
         started.communicate()
     assert re.search(r"http://0\.0\.0\.0:\d+/\?token=\S{32} ", said)
 
 
-def test_what_is_nothing_is_said_before_anything_is_served(here: Path, proctor: Callable[..., Any]) -> None:
+def test_what_is_nothing_is_said_before_anything_is_served(project: Path, proctor: Callable[..., Any]) -> None:
     assert "no results in" in proctor("view", "--no-open").err
-    two_runs(here / ".proctor")
+    two_runs(project / ".proctor")
     ended = proctor("view", "--no-open", "nonsense")
     assert ended.code == 2
     assert "'nonsense' is neither a run, nor a store, nor a file" in ended.err
@@ -77,9 +80,9 @@ def test_what_is_nothing_is_said_before_anything_is_served(here: Path, proctor: 
 
 
 def test_without_its_packages_the_viewer_says_what_to_install(
-    here: Path, proctor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    project: Path, proctor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    two_runs(here / ".proctor")
+    two_runs(project / ".proctor")
     for name in [name for name in sys.modules if name.startswith(("starlette", "proctor.viewer"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette", None)
@@ -88,11 +91,11 @@ def test_without_its_packages_the_viewer_says_what_to_install(
     assert "pip install 'proctor[view]'" in ended.err
 
 
-def test_stores_files_and_runs_can_be_named_together(here: Path) -> None:
-    two_runs(here / "other")
-    two_runs(here / ".proctor")
-    kept = Store(here / "other")
-    with (here / "run.jsonl").open("w", encoding="utf-8") as out:
+def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:
+    two_runs(project / "other")
+    two_runs(project / ".proctor")
+    kept = Store(project / "other")
+    with (project / "run.jsonl").open("w", encoding="utf-8") as out:
         export_run(kept, kept.find_run(FIRST), out)
     kept.close()
     for named, labels, first in [

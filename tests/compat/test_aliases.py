@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 PATHS = {
     "deepeval": """
         assert_test, evaluate
@@ -84,13 +86,19 @@ def test_the_function_evaluate_stays_a_function_beside_the_module_of_its_name(tm
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("from deepeval.metrics import FaithfulnesMetric", "did you mean 'FaithfulnessMetric'? (see docs/deepeval.md)"),
-        ("from deepeval import synthesizer", "module 'deepeval' has no attribute 'synthesizer' (see docs/deepeval.md)"),
+        (
+            "import deepeval.metrics as m; m.FaithfulnesMetric",
+            "did you mean 'FaithfulnessMetric'? (see docs/deepeval.md)",
+        ),
+        (
+            "import deepeval; deepeval.synthesizer",
+            "module 'deepeval' has no attribute 'synthesizer' (see docs/deepeval.md)",
+        ),
         ("import deepeval.metric", "no module 'deepeval.metric'; did you mean 'deepeval.metrics'? (see docs/deepeval"),
-        ("from holodeck.lib.test_runner.executor import TestExecuter", "did you mean 'TestExecutor'? (see docs/holode"),
-        ("from pixie.evals import ExactMach", "did you mean 'ExactMatch'? (see docs/pixie.md)"),
-        ("from proctor.compat.deepeval.metrics import GEvl", "did you mean 'GEval'?"),
-        ("from proctor import Evaluble", "did you mean 'Evaluable'?"),
+        ("import holodeck.lib.test_runner.executor as m; m.TestExecuter", "did you mean 'TestExecutor'? (see docs/hol"),
+        ("import pixie.evals as m; m.ExactMach", "did you mean 'ExactMatch'? (see docs/pixie.md)"),
+        ("import proctor; proctor.Evaluble", "did you mean 'Evaluable'?"),
+        ("from deepeval.metrics import FaithfulnesMetric", "cannot import name 'FaithfulnesMetric' from 'deepeval.met"),
     ],
 )
 def test_what_is_not_there_says_so_and_names_the_nearest(line: str, told: str, tmp_path: Path) -> None:

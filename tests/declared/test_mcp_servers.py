@@ -37,6 +37,7 @@ def using(tool: str, **arguments: Any) -> Any:
     return script
 
 
+@pytest.mark.process
 @needs_mcp
 def test_a_server_over_stdio_gives_its_tools_to_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the person who tests")
@@ -106,6 +107,7 @@ def test_a_server_that_never_answers_is_given_up_after_timeout(tmp_path: Path, t
     assert not server.requests
 
 
+@pytest.mark.process
 @needs_mcp
 def test_a_server_that_does_not_start_says_why_and_the_run_is_an_error(tmp_path: Path) -> None:
     tool = stdio(args=["-c", "import sys; sys.exit('the licence has expired')"])

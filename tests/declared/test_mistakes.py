@@ -41,7 +41,7 @@ WHOLE_FILES: list[tuple[str | bytes, str]] = [
     ("just words", "agent.yaml: is in no known format"),
     ("name: [", "agent.yaml:1: is not valid YAML"),
     ("name: bot\n\ttab: x\n", "agent.yaml:2: is not valid YAML"),
-    (b"\xff\xfe\x00n", "agent.yaml: is not UTF-8 text"),
+    (b"\xff\xfe\x00n", "agent.yaml:1: is not UTF-8 text"),
     ("name: " + "[" * 5000, "agent.yaml: is nested too deeply"),
     (written(x="&a [*a]"), "agent.yaml: is not valid YAML: an alias"),
     (written() + "name: again\n", "agent.yaml:6: is not valid YAML: key 'name' is given twice"),

@@ -13,7 +13,7 @@ from scripted_model import model_server, says
 
 from proctor.cases.formats.loading import load
 from proctor.declared.agent_reader import read_agent
-from proctor.declared.declared_agent import made_tools
+from proctor.declared.agent_tools import made_tools
 
 RECORDS = [
     {"key": "a", "title": "Refund", "body": "refund within 30 days", "lang": "en"},

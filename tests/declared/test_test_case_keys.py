@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import proctor
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.formats.loading import load
 from proctor.results.run import Run
 

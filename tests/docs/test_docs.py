@@ -2,7 +2,7 @@
 
 A fenced block with `file=NAME` is written to the page's own folder; a `console` block is typed there, line by line. A
 block's commands must exit as `exit=N` says (0 if it says nothing), and each line of output it shows must be there, `…`
-standing for anything. A block with `needs=NAME` is run where that package is installed, as by `scripts/frameworks.sh`.
+standing for anything. A block with `needs=NAME` is run where that package is installed, as by `make frameworks`.
 """
 
 from __future__ import annotations
@@ -88,12 +88,6 @@ def check(command: str, shown: list[str], code: int, work: Path, environment: di
             continue
         pattern = re.escape(" ".join(line.split())).replace("…", ".*")
         assert any(re.fullmatch(pattern, real) for real in lines), f"{command} does not print {line!r}:\n{output}"
-
-
-def test_every_page_begins_with_what_the_reader_can_do_after_it() -> None:
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        first = page.read_text(encoding="utf-8").split("\n\n")[1]
-        assert first.startswith("After this page"), page.name
 
 
 def test_every_link_to_a_file_of_the_repository_leads_somewhere() -> None:

@@ -389,6 +389,7 @@ def test_the_fingerprint_of_an_adapter_follows_its_settings_and_nothing_else(tmp
     assert (bound.asynchronous, bound.needs_judge) == (True, False)
 
 
+@pytest.mark.process
 def test_proctor_never_imports_autoevals_by_itself() -> None:
     code = (
         "import sys, proctor.evaluators.foreign as mine\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec, Turn
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NamedData, evaluate

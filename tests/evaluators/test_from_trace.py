@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.agent import ToolCall, Usage
+from proctor.agents.reply import ToolCall, Usage
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
 from proctor.tracing.capture import capture_traces
-from proctor.tracing.observing import observe
+from proctor.tracing.instrumentation import CLIENTS
+from proctor.tracing.observe import observe
 from proctor.tracing.spans import (
     AssistantMessage,
     ImageContent,
@@ -24,7 +25,6 @@ from proctor.tracing.spans import (
     UserMessage,
     build_tree,
 )
-from proctor.tracing.watching import CLIENTS
 
 
 def step(span_id: str, parent: str | None = None, **rest: Any) -> ObserveSpan:

@@ -38,10 +38,8 @@ def said(*relevant: str, claim: str = "yes", **more: Any) -> dict[str, Any]:
     }
 
 
-def verdicts(*given: str, credit: tuple[float, ...] | None = None) -> dict[str, Any]:
+def verdicts(*given: str) -> dict[str, Any]:
     found = [{"number": n, "verdict": verdict, "reason": f"reason {n}"} for n, verdict in enumerate(given, 1)]
-    for item, each in zip(found, credit or (), strict=False):
-        item["partial_credit"] = each
     return {"verdicts": found}
 
 
@@ -92,16 +90,6 @@ def test_the_other_mode_holds_only_contradictions_against_an_answer() -> None:
     evaluation = judged(Faithfulness(mode="contradicted"), seen("text", retrieval_context=PASSAGES), CLAIMS)
     assert evaluation.score == 0.75
     assert evaluation.details["mode"] == "contradicted"
-
-
-def test_a_measured_degree_counts_instead_of_all_or_nothing() -> None:
-    replies = {"statements": said("yes", "yes"), "claims": verdicts("supported", "unmentioned", credit=(0.9, 0.2))}
-    case = seen("text", retrieval_context=PASSAGES)
-    assert judged(Faithfulness(), case, replies).score == pytest.approx(0.55)
-    assert judged(Faithfulness(mode="contradicted"), case, replies).score == 1
-    assert judged(
-        AnswerRelevancy(), case, {"statements": said("yes", "no", partial_credit=0.3)}
-    ).score == pytest.approx(0.3)
 
 
 def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
@@ -243,7 +231,6 @@ FINDINGS = st.lists(
         verdict=st.sampled_from(["supported", "contradicted"]),
         holds=st.booleans(),
         reason=st.text(),
-        partial_credit=st.none() | st.floats(0, 1),
     )
 )
 
@@ -285,3 +272,9 @@ def test_moving_a_useful_passage_up_never_lowers_precision(useful: list[bool], d
     moved.insert(data.draw(st.integers(0, place)), useful[place])
     if useful[place]:
         assert average_precision(moved) >= average_precision(useful) - 1e-12
+
+
+def test_a_degree_of_certainty_that_a_model_writes_itself_is_not_believed() -> None:
+    unsure = {"verdicts": [{**item, "partial_credit": 1.0} for item in verdicts("unmentioned")["verdicts"]]}
+    replies = {"statements": said("yes"), "claims": unsure}
+    assert judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies).score == 0

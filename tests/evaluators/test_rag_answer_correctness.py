@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.rag import AnswerCorrectness, f1_of
@@ -77,10 +77,6 @@ def test_a_reason_names_what_is_missing_and_what_is_contradicted() -> None:
     assert "1 statements shared, 1 only in the answer, 1 only in the expected answer" in said
     assert "contradicted: a0: it is nine, not ten" in said
     assert "missing: r0" in said
-
-
-def test_a_measured_degree_stands_in_for_the_f1() -> None:
-    assert correctness(compared(0, 1, 1, partial_credit=0.4), answer_similarity_weight=0).score == 0.4
 
 
 def test_a_comparison_of_nothing_is_an_error() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.agent import ToolCall, Usage
+from proctor.agents.reply import ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import Turn
 from proctor.evaluators.evaluation import Exchange, NothingToCompare

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 from hypothesis import given
 from hypothesis import strategies as st
 from repository import ROOT
@@ -178,6 +179,7 @@ def commands(block: int) -> list[str]:
     return blocks[block].strip().splitlines()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("command", "code"),
     [(c, 0) for c in commands(0)] + [(c, 1) for c in commands(1)],
@@ -187,9 +189,7 @@ def test_the_commands_of_the_readme_do_what_it_says(command: str, code: int, tmp
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "loan_advisor", ignore=shutil.ignore_patterns("__pycache__"))
     program, *arguments = shlex.split(command)
     assert program == "proctor"
-    done = subprocess.run(
-        [sys.executable, "-m", "proctor", *arguments], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
-    )
+    done = subprocess.run([*COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == code, done.stdout + done.stderr
     assert done.stderr == ""
 

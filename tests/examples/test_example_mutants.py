@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from repository import ROOT
 
-from proctor import Reply, ToolCall
-from proctor.base.references import load_file
 from proctor.cases.formats.loading import load
 from proctor.running.mutation.examine import MutationRequest, mutate
 from proctor.running.mutation.findings import MutationReport
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
-DESK = ROOT / "examples" / "frameworks"
 SEEDS = (0, 1)
 SIBLINGS = ("agent", "app", "checks", "figures", "money", "tools")
 SUITES = {
@@ -44,23 +41,6 @@ def own_modules() -> Iterator[None]:
     sys.modules.update(before)
 
 
-def desk() -> Callable[[str, dict[str, Any]], Reply]:
-    """The mind that all frameworks of the example share, without a framework."""
-    loan_desk = load_file(DESK / "loan_desk.py")
-    tools = {tool.__name__: tool for tool in loan_desk.TOOLS}
-
-    def agent(question: str, state: dict[str, Any]) -> Reply:
-        state["questions"] = [*state.get("questions", []), question]
-        step = loan_desk.next_step(state["questions"])
-        if isinstance(step, str):
-            return Reply(step)
-        result = tools[step.name](**step.arguments)
-        said = loan_desk.next_step(state["questions"], result)
-        return Reply(said, tool_calls=(ToolCall(step.name, step.arguments, result),))
-
-    return agent
-
-
 def examined(place: Any, agent: Any, folder: Path) -> list[MutationReport]:
     """The mutants of one run, by several seeds."""
     run, verdict = run_suites(Request(load([str(place)]), agent=agent, store=folder))
@@ -76,10 +56,4 @@ def test_the_suite_notices_nine_of_ten_mutants(name: str, tmp_path: Path) -> Non
 
     assert [report.broken for report in reports] == [[]] * len(SEEDS)
     assert all(report.rate.total > 90 for report in reports)
-    assert min(report.rate.share for report in reports) >= 0.9, [report.rate for report in reports]
-
-
-def test_the_suite_for_frameworks_notices_nine_of_ten_mutants(tmp_path: Path) -> None:
-    reports = examined(DESK / "cases.yaml", desk(), tmp_path)
-
     assert min(report.rate.share for report in reports) >= 0.9, [report.rate for report in reports]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.judging.limits import Budget, UncappedBudget
 
 

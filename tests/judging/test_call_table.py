@@ -11,7 +11,7 @@ import pytest
 from judge_server import Asked, judge_server
 from repository import ROOT
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange
 from proctor.evaluators.judged_evaluator import Judged

@@ -80,7 +80,7 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ("openai:", "provider:model"),
         ("opanai:gpt-5", "did you mean 'openai'?"),
         ("gateway/openai:gpt-5", "openai:gpt-5"),
-        ("local:/nowhere/model.gguf", "does not exist"),
+        ("local:/nowhere/model.gguf", "ollama:MODEL"),
         (7, "not a number"),
         (None, "not nothing"),
         (["openai:gpt-5"], "not a list"),

@@ -316,6 +316,7 @@ print([span.name for span in exporter.get_finished_spans()])
 """
 
 
+@pytest.mark.process
 def test_a_judge_leaves_no_spans_in_the_traces_of_the_application(tmp_path: Path) -> None:
     with judge_server("{}") as server:
         run = subprocess.run(

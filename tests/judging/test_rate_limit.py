@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from proctor.judging.context import WaitTimer, counting_waits
+from proctor.judging.call_log import WaitTimer, counting_waits
 from proctor.judging.limits import Limits, RateLimiter
 
 

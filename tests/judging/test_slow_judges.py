@@ -11,13 +11,14 @@ from virtual_time import run_virtually
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.choice import ClosedQA
-from proctor.evaluators.evaluation import Evaluable
-from proctor.judging.context import WaitTimer, counting_waits, waiting
+from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.judging.call_log import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.questions import claims
-from proctor.running.python_api.scorers import Scorer
+from proctor.running.assertions.score_matrix import NamedEvaluator
+from proctor.running.timeouts import Watchdog
 
 RETRY = RetryOptions(retries=3, timeout=120)
 
@@ -111,6 +112,11 @@ def test_a_request_that_is_given_up_says_how_long_each_try_took_and_how_many_wer
     assert call.cut_off_tokens > 4 * 100
 
 
+async def cell(evaluator: NamedEvaluator, evaluable: Evaluable) -> Evaluation:
+    with Watchdog() as watchdog:
+        return await evaluator.cell(evaluable, watchdog)
+
+
 def test_from_python_the_time_in_a_queue_is_not_the_evaluators_and_a_timeout_says_what_took_so_long() -> None:
     async def waits_then_answers(evaluable: Evaluable) -> float:
         with waiting():
@@ -120,11 +126,11 @@ def test_from_python_the_time_in_a_queue_is_not_the_evaluators_and_a_timeout_say
     case = Evaluable(
         eval_input=(NamedData("input", "How long?"),), eval_output=(NamedData("output", "Refunds take 5 days."),)
     )
-    patient = Scorer("patient", waits_then_answers, timeout=0.1)
-    assert asyncio.run(patient.cell(case)).score == 1.0
+    patient = NamedEvaluator("patient", waits_then_answers, timeout=0.1)
+    assert asyncio.run(cell(patient, case)).score == 1.0
     with judge_server(hangs()) as server:
         asking = ClosedQA(criteria="short", model={"model": "openai:slow", "base_url": server.url})
-        found = asyncio.run(Scorer("asking", asking, timeout=0.2).cell(case))
+        found = asyncio.run(cell(NamedEvaluator("asking", asking, timeout=0.2), case))
     assert found.details["outcome"] == "error"
     assert "gave no score within 0.2 s; its requests to the judge took " in found.reasoning
     assert "with 1 in flight" in found.reasoning

@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "examples" / "loan_advisor"
 GUIDE = """
 import pytest
 from proctor import AnswerRelevancy, Faithfulness, Hallucination, ScoreThreshold, assert_pass_sync
-from proctor.running.python_api.agent_runner import AgentRunner
+from proctor.running.assertions.agent_runner import AgentRunner
 
 TEST_CASES = [
     {
@@ -135,6 +135,7 @@ def test_quick_mode_leaves_out_the_metrics_that_may_need_a_model(loan: pytest.Py
     loan.runpytest("test_loan_advisor_agent.py", "--proctor-fast").assert_outcomes(passed=3, skipped=1)
 
 
+@pytest.mark.process
 def test_the_guides_module_runs_as_a_script_too(loan: pytest.Pytester) -> None:
     done = loan.run(sys.executable, "test_loan_advisor_agent.py")
 
@@ -160,6 +161,7 @@ def test_every_case_is_run_once_in_a_session_however_many_tests_ask(project: pyt
     assert asked(project) == ["a", "b"]
 
 
+@pytest.mark.process
 def test_processes_share_the_answers_of_a_session(project: pytest.Pytester) -> None:
     for number in range(6):
         (project.path / f"test_{number}.py").write_text(
@@ -194,6 +196,7 @@ def test_an_agent_that_loads_more_of_itself_when_it_is_asked_is_still_the_same_i
     assert asked(project) == ["a"]
 
 
+@pytest.mark.process
 def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytest.Pytester) -> None:
     cases = ", ".join(f'{{"id": "{name}", "input": "{name}", "expected": "{name.upper()}"}}' for name in "abcdef")
     (project.path / "faq.proctor.json").write_text(f'{{"agent": "agent.py:agent", "cases": [{cases}]}}')
@@ -332,7 +335,7 @@ def test_a_runner_of_the_users_own_is_the_one_that_the_dataset_is_run_with(proje
     project.makeconftest(
         """
         import pytest
-        from proctor.running.python_api.agent_runner import AgentRunner
+        from proctor.running.assertions.agent_runner import AgentRunner
 
         @pytest.fixture(scope="session")
         def agent_runner():

@@ -140,6 +140,7 @@ def test_an_agent_that_raises_or_hangs_has_failed_and_others_go_on(project: pyte
     done.stdout.fnmatch_lines(["*the agent raised KeyError: 'lost'*", "*the agent gave no answer within 0.5 s*"])
 
 
+@pytest.mark.process
 def test_the_summary_and_the_store_say_what_proctor_test_says(project: pytest.Pytester) -> None:
     write_suite(project.path, *CASES)
     with_pytest = project.runpytest("-q")
@@ -186,6 +187,7 @@ def test_x_stops_at_the_first_failure_and_asks_nothing_more(project: pytest.Pyte
     assert asked(project) == ["right", "wrong"]
 
 
+@pytest.mark.process
 def test_every_session_asks_the_agent_anew(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     project.runpytest_subprocess()
@@ -204,6 +206,7 @@ def test_lf_runs_only_what_failed_and_asks_it_anew(project: pytest.Pytester) -> 
     assert asked(project) == ["right", "wrong", "wrong"]
 
 
+@pytest.mark.process
 def test_answers_of_earlier_sessions_are_taken_where_that_is_asked_for(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong")
     project.runpytest_subprocess()
@@ -218,6 +221,7 @@ def test_answers_of_earlier_sessions_are_taken_where_that_is_asked_for(project: 
     assert len(asked(project)) == 4
 
 
+@pytest.mark.process
 def test_the_ini_file_can_ask_for_earlier_answers(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     project.runpytest_subprocess()
@@ -237,6 +241,7 @@ def agent(question):
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("processes", [(), ("-n", "2")])
 def test_a_rerun_asks_the_agent_again_and_the_last_answer_counts(
     pytester: pytest.Pytester, processes: tuple[str, ...]
@@ -261,6 +266,7 @@ def test_a_rerun_asks_the_agent_again_and_the_last_answer_counts(
     assert sorted((pytester.path / "asked.txt").read_text().split()) == list("aabbcc")
 
 
+@pytest.mark.process
 def test_several_processes_make_one_run_of_it(project: pytest.Pytester) -> None:
     names = [f"case-{number}" for number in range(8)]
     write_suite(project.path, *names, "wrong", "unmeasured")
@@ -275,6 +281,7 @@ def test_several_processes_make_one_run_of_it(project: pytest.Pytester) -> None:
     assert not list((project.path / ".proctor").glob("*.locks"))
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "hang")
     process = subprocess.Popen(
@@ -294,6 +301,7 @@ def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) ->
     assert "1 of 2 trials" in listed.stdout
 
 
+@pytest.mark.process
 def test_a_terminal_that_knows_only_ascii_is_no_obstacle(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +326,7 @@ def test_what_was_only_collected_is_no_run(project: pytest.Pytester, options: li
     assert not (project.path / ".proctor").exists()
 
 
+@pytest.mark.process
 def test_names_that_no_terminal_or_other_process_can_take_are_written_out(project: pytest.Pytester) -> None:
     write_suite(project.path, "\ud800\n\x1b[31m", name="\ud801\n\x1b[32m")
     source = (project.path / "agent.py").read_text()
@@ -398,6 +407,7 @@ def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: p
     assert "Traceback" not in done.stdout.str()
 
 
+@pytest.mark.process
 def test_a_changed_environment_shows_in_the_next_session(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,21 +7,19 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 pytest_plugins = "pytester"
 
 LOADED = """
 import sys
 
 def test_it():
-    ours = sorted(name for name in sys.modules if name.split(".")[0] == "proctor")
-    names = ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"]
-    assert ours == names, ours
-    foreign = {"yaml", "pydantic", "rich", "click", "sqlite3", "httpx2"} & set(sys.modules)
-    assert not foreign
+    assert not {"yaml", "pydantic", "httpx2"} & set(sys.modules)
 """
 
 
-def test_nothing_of_proctor_is_loaded_and_nothing_is_printed(pytester: pytest.Pytester) -> None:
+def test_no_heavy_package_is_loaded_and_nothing_is_printed(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_plain=LOADED)
 
     done = pytester.runpytest_subprocess("-p", "no:hypothesispytest", "-p", "no:anyio")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import proctor
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.reporting.analysis import analyse
 from proctor.reporting.call_pairs import Fit, found_in_calls, pair_calls

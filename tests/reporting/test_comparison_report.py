@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reporting_samples import FAILED, HOSTILE, PASSED, make_run, score, single, trial
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.comparison_report import WRITERS, write_json
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import StreamScreen

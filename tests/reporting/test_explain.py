@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from reporting_samples import ERROR, FAILED, PASSED, score, single, small_run, trial
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.matchers import Approx, Equals, Regex
 from proctor.cases.suite import Case, ExpectedCall, NamedData, Turn
 from proctor.reporting.call_pairs import pair_calls

@@ -12,7 +12,7 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, OnePass, make_run,
 from repository import ROOT
 
 import proctor
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.reporting import json_report
 from proctor.results.run import Score, TrialResult
 from proctor.results.verdict import judge
@@ -49,7 +49,7 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
     kept = {field.name for field in fields(Reply)} - {"raw"}
 
     # A trace can be a thousand times as long as the rest; `proctor trace export` has it.
-    assert {field.name for field in fields(TrialResult)} - {"spans", "unmasked"} <= entry.keys()
+    assert {field.name for field in fields(TrialResult)} - {"spans", "unmasked", "ended_early"} <= entry.keys()
     assert {field.name for field in fields(Score)} <= entry["scores"][0].keys()
     assert kept <= entry["replies"][0].keys()
     assert {field.name for field in fields(ToolCall)} <= entry["replies"][0]["tool_calls"][0].keys()

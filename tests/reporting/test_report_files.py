@@ -122,7 +122,9 @@ def test_a_plug_in_writes_under_its_own_name(tmp_path: Path, monkeypatch: pytest
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     entry = EntryPoint("shout", "shouting_reporter:write", "proctor.reporters")
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted))
+    monkeypatch.setattr(
+        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
+    )
 
     write({"shout": tmp_path / "r.txt"})
 
@@ -131,7 +133,9 @@ def test_a_plug_in_writes_under_its_own_name(tmp_path: Path, monkeypatch: pytest
 
 def test_a_plug_in_that_cannot_be_loaded_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("shout", "no_such_module:write", "proctor.reporters")
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted))
+    monkeypatch.setattr(
+        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
+    )
 
     with pytest.raises(UsageError, match="no_such_module"):
         write({"shout": "-"})

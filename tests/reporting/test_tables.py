@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import Reply
+from proctor.agents.reply import Reply
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.reporting.tables import COLUMNS, harmless, write
 from proctor.results.verdict import judge
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 
 def rows(*cases: Case, agent: Any = lambda question: question) -> list[dict[str, str]]:

@@ -169,6 +169,7 @@ def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:
     assert planned_key(held) == planned_key(planned)
 
 
+@pytest.mark.process
 def test_reading_stored_cases_loads_no_reader_of_files(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from proctor.results.store import Store;"

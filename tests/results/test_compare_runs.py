@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, single, trial
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case
 from proctor.results.compare_runs import compare_runs

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
 from proctor.results.conversation_alignment import Divergence, align_trials, nearest_pair
 from proctor.results.run import Outcome, TrialResult

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.results.run_info import DirtyCheck, GitState, git_state
+from proctor.results.git_state import GitState, git_state
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -45,16 +45,12 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def whole(folder: Path) -> GitState | None:
-    return DirtyCheck(folder, git_state(folder)).result()
-
-
 @needs_git
 def test_the_commit_and_branch_are_those_that_git_tells(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
-    assert git_state(repository) == GitState(commit, "topic/refunds", None)
+    assert git_state(repository) == GitState(commit, "topic/refunds", False)
     (repository / "inner").mkdir()
-    assert git_state(repository / "inner") == GitState(commit, "topic/refunds", None)
+    assert git_state(repository / "inner") == GitState(commit, "topic/refunds", False)
 
 
 @needs_git
@@ -62,40 +58,40 @@ def test_a_branch_that_git_packed_away_is_found(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     git(repository, "pack-refs", "--all")
     assert not (repository / ".git/refs/heads/topic/refunds").exists()
-    assert git_state(repository) == GitState(commit, "topic/refunds")
+    assert git_state(repository) == GitState(commit, "topic/refunds", False)
 
 
 @needs_git
 def test_a_commit_that_is_checked_out_by_itself_has_no_branch(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     git(repository, "checkout", "-q", "--detach")
-    assert git_state(repository) == GitState(commit, None)
+    assert git_state(repository) == GitState(commit, None, False)
 
 
 @needs_git
 def test_a_worktree_has_its_own_branch(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
     commit = git(repository, "rev-parse", "HEAD")
-    assert git_state(tmp_path / "tree") == GitState(commit, "other")
+    assert git_state(tmp_path / "tree") == GitState(commit, "other", False)
 
 
 @needs_git
 def test_a_repository_without_a_commit_has_a_branch_only(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
-    assert git_state(tmp_path) == GitState(None, "main")
+    assert git_state(tmp_path) == GitState(None, "main", False)
 
 
 @needs_git
 def test_a_changed_file_makes_it_dirty_and_a_new_one_does_not(repository: Path) -> None:
-    assert whole(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
+    assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
     (repository / "notes.txt").write_text("new")
-    assert whole(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
+    assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
     (repository / "agent.py").write_text("def agent(question):\n    return 'no'\n")
-    assert whole(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", True)
+    assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", True)
 
 
 def test_outside_of_a_repository_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert whole(tmp_path) is None
+    assert git_state(tmp_path) is None
 
 
 @pytest.mark.parametrize("head", ["", "nonsense", "ref: refs/heads/../../../etc/passwd", "\x00" * 50, "ref:"])
@@ -106,11 +102,10 @@ def test_a_damaged_repository_is_no_error(head: str, tmp_path: Path) -> None:
     assert found is None or found.commit is None
 
 
-def test_without_git_only_the_flag_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git/HEAD").write_text("a" * 40)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert whole(tmp_path) == GitState("a" * 40, None, None)
+@needs_git
+def test_without_the_program_nothing_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(repository))
+    assert git_state(repository) is None
 
 
 def proctor(folder: Path, *words: str) -> Any:
@@ -120,6 +115,7 @@ def proctor(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout) if words[0] in ("runs", "show") else None
 
 
+@pytest.mark.process
 @needs_git
 def test_a_run_keeps_the_commit_and_tells_it(repository: Path) -> None:
     (repository / "suite.yaml").write_text(SUITE.replace("id: a", "id: b"))
@@ -132,6 +128,7 @@ def test_a_run_keeps_the_commit_and_tells_it(repository: Path) -> None:
     assert [run["git"] for run in proctor(repository, "runs", "--json")] == [told, told]
 
 
+@pytest.mark.process
 @needs_git
 def test_a_session_of_tests_keeps_the_commit(repository: Path) -> None:
     command = [sys.executable, "-m", "pytest", "suite.yaml", "-q", "-p", "no:cacheprovider", "-n", "0"]

@@ -32,9 +32,9 @@ from proctor.cases.suite import (
     Turn,
 )
 from proctor.results.case_encoding import encode_case
+from proctor.results.case_version_2 import case_of_version_2
 from proctor.results.database import VERSION
 from proctor.results.judge_calls import JudgeCalls
-from proctor.results.migrations import case_of_version_2
 from proctor.results.store import FILE, Store, read_run
 
 LEFT = Path(__file__).with_name("version_2")
@@ -75,6 +75,7 @@ def shown(project: Path, run: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.process
 def test_runs_of_an_earlier_version_are_listed(project: Path) -> None:
     ended = proctor(project, "runs")
     assert ended.returncode == 0, ended.stderr
@@ -84,6 +85,7 @@ def test_runs_of_an_earlier_version_are_listed(project: Path) -> None:
     assert version(project) == VERSION
 
 
+@pytest.mark.process
 def test_a_run_of_an_earlier_version_is_shown_whole(project: Path) -> None:
     first = json.loads(proctor(project, "runs", "--json").stdout)[-1]
     report = shown(project, first["id"])
@@ -107,12 +109,14 @@ def test_cases_of_an_earlier_version_are_those_of_the_suite_that_was_run(project
     assert stored == {case.id: encode_case(case) for case in suite.cases}
 
 
+@pytest.mark.process
 def test_traces_of_an_earlier_version_are_found(project: Path) -> None:
     ended = proctor(project, "trace", "show", "last")
     assert ended.returncode == 0, ended.stderr
     assert "find_order" in ended.stdout
 
 
+@pytest.mark.process
 def test_a_run_of_an_earlier_version_is_scored_anew(project: Path) -> None:
     before = shown(project, "last")
     ended = proctor(project, "rescore", before["run"]["id"])
@@ -123,6 +127,7 @@ def test_a_run_of_an_earlier_version_is_scored_anew(project: Path) -> None:
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.process
 def test_runs_of_an_earlier_version_are_compared(project: Path) -> None:
     cut, whole = (run["id"] for run in json.loads(proctor(project, "runs", "--json").stdout))
     ended = proctor(project, "compare", whole, cut, "--json", "-")
@@ -130,6 +135,7 @@ def test_runs_of_an_earlier_version_are_compared(project: Path) -> None:
     assert "shipped" in ended.stdout
 
 
+@pytest.mark.process
 def test_a_run_that_an_earlier_version_left_is_continued_without_asking_again(project: Path) -> None:
     before = shown(project, "last")
     ended = proctor(project, "test", "suite.yaml", "--resume")
@@ -142,12 +148,14 @@ def test_a_run_that_an_earlier_version_left_is_continued_without_asking_again(pr
     assert {name for name in made if made[name] != kept.get(name)} == {"last"}
 
 
+@pytest.mark.process
 def test_answers_of_an_earlier_version_are_reused(project: Path) -> None:
     proctor(project, "test", "suite.yaml", "--reuse")
     reused = {trial["case"]["id"]: trial["reused"] for trial in shown(project, "last")["trials"]}
     assert reused == {case: case != "broken" for case in CASES}
 
 
+@pytest.mark.process
 def test_scores_that_an_earlier_version_left_pending_are_graded(project: Path) -> None:
     whole = json.loads(proctor(project, "runs", "--json").stdout)[-1]["id"]
     waiting = json.loads(proctor(project, "grade", whole, "--json").stdout)
@@ -198,6 +206,7 @@ def open_together(folder: str, barrier: Any) -> None:
     store.close()
 
 
+@pytest.mark.process
 def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(project: Path) -> None:
     method = multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork")
     barrier = method.Barrier(4)
@@ -223,6 +232,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> Non
     assert version(project) == 2
 
 
+@pytest.mark.process
 def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(project: Path) -> None:
     path = project / ".proctor" / FILE
     with closing(sqlite3.connect(path)) as database, database:
@@ -262,6 +272,7 @@ def read_only_look(folder: str, results: Any) -> None:
     store.close()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs users with fewer rights")
 @pytest.mark.parametrize("migrated", [False, True])
 def test_a_store_that_cannot_be_written_is_read_whatever_its_version(shared: Path, migrated: bool) -> None:

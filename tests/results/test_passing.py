@@ -64,6 +64,7 @@ def test_a_rounding_error_passes_and_a_real_difference_does_not() -> None:
     assert not passes(math.nan, 0.0)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("evaluator", "code"), [("almost", 0), ("short", 1)])
 @pytest.mark.parametrize(
     "rule",
@@ -77,6 +78,7 @@ def test_in_a_suite(project: Path, rule: str, evaluator: str, code: int) -> None
     assert run(project, "test", "s.yaml", "--repeat", "3") == code
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("score", "code"), [(ALMOST, 0), (0.7999, 1)])
 def test_in_a_grade(project: Path, score: float, code: int) -> None:
     (project / "s.yaml").write_text(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.results.run import Outcome, Score, TrialResult, TrialSummary
@@ -283,6 +283,7 @@ def open_together(folder: str, barrier: Any, number: int) -> None:
     store.close()
 
 
+@pytest.mark.process
 def test_many_processes_may_make_and_fill_one_store_at_once(tmp_path: Path) -> None:
     method = multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork")
     barrier = method.Barrier(6)

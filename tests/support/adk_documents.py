@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from proctor.base.fields import Document
+from proctor.base.documents import Document
 from proctor.cases.formats import adk
 from proctor.cases.formats.format_spec import Written
 from proctor.cases.suite import Suite

@@ -8,39 +8,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from builders import EXACT, case, cases, suite  # noqa: F401  the tests of the engine import them from here
+
 import proctor
-from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Settings, Suite, Turn
+from proctor.cases.suite import Suite
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
-EXACT = (EvaluatorSpec("ExactMatch"),)
 HERE = Path(__file__).parent
-
-
-def case(case_id: str, answer: Any = None, **rest: Any) -> Case:
-    """A case that asks for its own id and, unless told otherwise, expects it back."""
-    return Case(case_id, (Turn(case_id, Expected(output=case_id if answer is None else answer)),), **rest)
-
-
-def cases(count: int, start: int = 0) -> tuple[Case, ...]:
-    return tuple(case(f"case-{number}") for number in range(start, start + count))
-
-
-def suite(
-    of: Iterable[Case],
-    *,
-    name: str = "suite",
-    evaluators: tuple[EvaluatorSpec, ...] = EXACT,
-    criteria: Criteria | None = None,
-    **settings: Any,
-) -> Suite:
-    return Suite(name, tuple(of), evaluators, criteria=criteria or Criteria(), settings=Settings(**settings))
 
 
 def run(

@@ -23,7 +23,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 def require(found: Any, what: str) -> Any:
     """What a test needs; without it the test is skipped, but never in CI."""
     if not found:
-        text = f"{what} is missing: run scripts/browser.sh"
+        text = f"{what} is missing: run `make browser`"
         if os.environ.get("CI") == "true":
             pytest.fail(text)
         pytest.skip(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reporting_samples import START, make_run, trial
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.suite import Case, Expected, Turn
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.results.run_info import RunInfo, RunRow

@@ -15,7 +15,6 @@ from proctor.cases.matchers.value_matchers import has_forms
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    NOTHING,
     Attachment,
     Case,
     Criteria,
@@ -185,7 +184,7 @@ DOCUMENTS = _with_some(
 
 
 def _or_nothing(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return strategy.map(lambda mapping: mapping or NOTHING)
+    return strategy.map(dict)
 
 
 SPECS = st.builds(
@@ -225,7 +224,7 @@ EXPECTATIONS = st.just(NO_EXPECTATION) | st.builds(
     st.none() | st.lists(STRINGS, max_size=2).map(tuple),
 )
 ATTACHMENTS = st.builds(
-    Attachment, STRINGS, st.none(), st.none() | STRINGS, st.none() | STRINGS, st.just(NOTHING) | st.just({"pages": [1]})
+    Attachment, STRINGS, st.none(), st.none() | STRINGS, st.none() | STRINGS, st.just({}) | st.just({"pages": [1]})
 ) | st.builds(Attachment, st.none(), STRINGS)
 TURNS = st.builds(
     Turn,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from proctor.tracing.otlp import find_traces, from_resources, to_resource
 from proctor.tracing.spans import Span
-from proctor.tracing.trace_files import find_traces, from_resources, to_resource
 
 
 def to_otlp(spans: Iterable[Span], service: str = "proctor") -> dict[str, Any]:

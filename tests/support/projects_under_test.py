@@ -38,8 +38,8 @@ import json, sys
 from pathlib import Path
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.settings import RunOptions
+from proctor.running.run import Request, run_suites
 
 options = RunOptions(given=Settings(retries=0), backoff=0.0)
 flags = sys.argv[1:]

@@ -10,35 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from builders import START, score, single, trial
+
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Regex
 from proctor.cases.suite import Case, Criteria, Expected, ExpectedCall, Keywords, NamedData, Turn
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.verdict import judge
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
-START = 1_767_225_600.0
-
-
-def single(case_id: str, question: Any = "How long do refunds take?", **expected: Any) -> Case:
-    return Case(case_id, (Turn(question, Expected(**expected)),))
-
-
-def score(outcome: Outcome = PASSED, value: float | None = 1.0, evaluator: str = "ExactMatch", **rest: Any) -> Score:
-    return Score(evaluator, outcome, value, **{"threshold": 0.5, "duration_ms": 0.4, **rest})
-
-
-def trial(
-    case: Case | str, outcome: Outcome = PASSED, answer: str | None = "Five days.", *scores: Score, **rest: Any
-) -> TrialResult:
-    """A trial of `case`; a name makes the simplest case, and without scores the outcome is ExactMatch's."""
-    if isinstance(case, str):
-        case = single(case, output="Five days.")
-    if not scores and outcome in (PASSED, FAILED) and not rest.get("reason"):
-        scores = (score(outcome, float(outcome is PASSED)),)
-    fields = {"number": 1, "position": 0, "started_at": START, "duration_ms": 120.0, "suite": "support", **rest}
-    fields.setdefault("replies", () if answer is None else (Reply(answer),))
-    return TrialResult(case=case, outcome=outcome, scores=scores, **fields)
 
 
 def make_run(trials: Sequence[TrialResult], *, stream: Iterable[TrialResult] | None = None, **rest: Any) -> Run:

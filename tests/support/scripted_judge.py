@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from builders import evaluable as seen  # noqa: F401  the tests of evaluators import it from here
+
 from proctor.base.errors import JudgeFailed
-from proctor.base.json_data import UNSET
-from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Judge, Question, ReplyT
@@ -75,9 +75,3 @@ def judged(
         evaluation: Evaluation | None = asyncio.run(evaluator(evaluable))
     assert evaluation is not None
     return evaluation
-
-
-def seen(output: Any, question: Any = "What is asked?", expectation: Any = UNSET, **more: Any) -> Evaluable:
-    """What an evaluator sees of one answer."""
-    given = [] if question is None else [NamedData("input", question)]
-    return Evaluable(eval_input=given, eval_output=[NamedData("output", output)], expectation=expectation, **more)

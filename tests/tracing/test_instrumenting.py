@@ -18,6 +18,8 @@ pytest.importorskip("pydantic_ai", reason="the framework whose calls are looked 
 
 from scripted_model import model_server, says
 
+pytestmark = pytest.mark.process
+
 CLIENT = """
 def ask(question):
     import openai
@@ -54,11 +56,10 @@ def test_a_capture_sees_the_calls_of_a_client_whenever_it_is_imported(app: Path,
         import json, sys
         from proctor.tracing.capture import capture_traces
         from app import ask
-        before = list(sys.meta_path)
         with capture_traces() as handler:
             ask("Is it raining?")
         ask("Outside of the capture")
-        assert sys.meta_path == before
+        assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("proctor")]
         print(json.dumps([[m.text for m in s.input_messages] + [s.output_messages[0].text] for s in handler.spans]))
     """
     with model_server(lambda talk: says("Yes.")) as server:
@@ -144,7 +145,7 @@ def test_the_application_says_whether_its_own_agents_are_instrumented(tmp_path: 
 def test_nothing_is_loaded_for_clients_that_are_not_used(tmp_path: Path) -> None:
     script = """
         import sys
-        from proctor.tracing.watching import instrumenting
+        from proctor.tracing.instrumentation import instrumenting
         with instrumenting():
             import json
         print([name for name in ("openai", "opentelemetry", "openinference", "pydantic_ai") if name in sys.modules])
@@ -164,3 +165,66 @@ def test_an_instrumentation_that_breaks_leaves_the_application_alone(tmp_path: P
         print(groq.answer)
     """
     assert python(script, tmp_path).strip() == "42"
+
+
+def test_instrumentations_are_on_only_while_somebody_captures(tmp_path: Path) -> None:
+    script = """
+        from openinference.instrumentation.openai import OpenAIInstrumentor
+        from pydantic_ai import Agent
+        import openai
+        from proctor.tracing.capture import capture_traces
+        def state():
+            return OpenAIInstrumentor().is_instrumented_by_opentelemetry, Agent._instrument_default is not False
+        with capture_traces():
+            with capture_traces():
+                print(*state())
+            print(*state())
+        print(*state())
+        with capture_traces():
+            print(*state())
+        print(*state())
+    """
+    assert python(script, tmp_path).split("\n") == [
+        "True True",
+        "True True",
+        "False False",
+        "True True",
+        "False False",
+        "",
+    ]
+
+
+def test_what_the_application_has_switched_on_itself_stays_on(tmp_path: Path) -> None:
+    script = """
+        import openai
+        from openinference.instrumentation.openai import OpenAIInstrumentor
+        from pydantic_ai import Agent
+        from proctor.tracing.capture import capture_traces
+        OpenAIInstrumentor().instrument()
+        Agent.instrument_all(True)
+        with capture_traces():
+            pass
+        print(OpenAIInstrumentor().is_instrumented_by_opentelemetry, Agent._instrument_default)
+    """
+    assert python(script, tmp_path).strip() == "True True"
+
+
+def test_the_applications_exporter_does_not_get_the_spans_that_proctor_switches_on(app: Path) -> None:
+    script = """
+        import json
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        from proctor.tracing.capture import capture_traces
+        from app import ask
+        exporter = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        trace.set_tracer_provider(provider)
+        with capture_traces() as handler, trace.get_tracer("app").start_as_current_span("own"):
+            ask("Is it raining?")
+        print(json.dumps([len(handler.spans), [span.name for span in exporter.get_finished_spans()]]))
+    """
+    with model_server(lambda talk: says("Yes.")) as server:
+        assert json.loads(python(script, app, OPENAI_BASE_URL=server.url)) == [2, ["own"]]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import ToolCall
-from proctor.tracing.conventions import FinishedSpan, read_span
+from proctor.agents.reply import ToolCall
+from proctor.tracing.semantic_conventions import FinishedSpan, read_span
 from proctor.tracing.spans import (
     AssistantMessage,
     ImageContent,

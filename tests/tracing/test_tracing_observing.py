@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.tracing.capture import capture_traces
-from proctor.tracing.observing import observe, start_observation
+from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import ObserveSpan
 
 

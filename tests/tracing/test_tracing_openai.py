@@ -14,9 +14,9 @@ pytest.importorskip("openai", reason="the client whose calls are looked at")
 
 import openai
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.tracing.capture import capture_traces
-from proctor.tracing.observing import observe
+from proctor.tracing.observe import observe
 from proctor.tracing.otel import enable_llm_tracing
 from proctor.tracing.spans import (
     AssistantMessage,

@@ -13,12 +13,21 @@ pytest.importorskip("opentelemetry.sdk", reason="spans of OpenTelemetry need its
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
-from proctor.tracing.capture import add_handler, capture_traces, capturing, flush, remove_handler, untraced
-from proctor.tracing.observing import observe, start_observation
+from proctor.compat.pixie.span_handlers import add_handler, flush, remove_handler
+from proctor.tracing.capture import capture_traces, collect_spans, untraced
+from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import LLMSpan, ObserveSpan, build_tree
 
 tracer = trace.get_tracer("an.application")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def provider() -> None:
+    """The application has a provider of its own; OpenTelemetry accepts one per process."""
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
 
 
 def chat(model: str = "m") -> None:
@@ -131,7 +140,7 @@ def test_an_added_handler_sees_the_spans_of_opentelemetry() -> None:
 
 
 def test_capturing_hears_an_opentelemetry_that_the_application_has_loaded() -> None:
-    with capturing() as handler:
+    with collect_spans() as handler:
         chat()
     assert names(handler) == ["m"]
 
@@ -182,11 +191,12 @@ from opentelemetry.sdk.trace import TracerProvider, sampling
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from proctor.tracing.capture import capture_traces
-from proctor.tracing.observing import start_observation
+from proctor.tracing.observe import start_observation
 exporter = InMemorySpanExporter()
 """
 
 
+@pytest.mark.process
 def test_the_applications_own_provider_is_listened_to_and_never_replaced() -> None:
     program = """
 provider = TracerProvider()
@@ -208,6 +218,7 @@ print(last.name, sorted(last.attributes.items()))
     assert "('openinference.span.kind', 'CHAIN')" in exported
 
 
+@pytest.mark.process
 def test_observations_are_kept_where_the_application_samples_its_spans_away() -> None:
     program = """
 trace.set_tracer_provider(TracerProvider(sampler=sampling.ALWAYS_OFF))
@@ -220,6 +231,7 @@ print(inner.parent_span_id == outer.span_id, outer.parent_span_id)
     assert run(OWN_PROVIDER + program) == "True None\n"
 
 
+@pytest.mark.process
 def test_observations_are_kept_where_the_provider_cannot_be_listened_to() -> None:
     program = """
 trace.set_tracer_provider(trace.NoOpTracerProvider())
@@ -234,12 +246,44 @@ print([span.name for span in handler.spans])
     assert run(OWN_PROVIDER + disabled, OTEL_SDK_DISABLED="true") == "1\n"
 
 
-def test_a_tracer_that_was_made_before_the_capture_is_heard() -> None:
+@pytest.mark.process
+def test_a_tracer_that_was_made_before_its_provider_is_heard() -> None:
     program = """
 tracer = trace.get_tracer("early")
+trace.set_tracer_provider(TracerProvider())
 with capture_traces() as handler:
     with tracer.start_as_current_span("seen"):
         pass
 print([span.name for span in handler.spans])
 """
     assert run(OWN_PROVIDER + program) == "['seen']\n"
+
+
+@pytest.mark.process
+def test_a_provider_that_the_application_sets_inside_a_capture_is_the_global_one_and_exports_its_spans() -> None:
+    program = """
+with capture_traces() as first:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    with trace.get_tracer("x").start_as_current_span("inner"):
+        pass
+with capture_traces() as second:
+    with trace.get_tracer("x").start_as_current_span("next"):
+        pass
+print(trace.get_tracer_provider() is provider, [span.name for span in exporter.get_finished_spans()])
+print([span.name for span in second.spans])
+"""
+    assert run(OWN_PROVIDER + program) == "True ['inner', 'next']\n['next']\n"
+
+
+@pytest.mark.process
+def test_a_capture_leaves_the_application_without_a_global_provider() -> None:
+    program = """
+with capture_traces() as handler, start_observation(input=1, name="outer"):
+    with start_observation(input=1, name="inner"):
+        pass
+inner, outer = handler.spans
+print(isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider), inner.parent_span_id == outer.span_id)
+"""
+    assert run(OWN_PROVIDER + program) == "True True\n"

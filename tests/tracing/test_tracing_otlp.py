@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from otlp_documents import from_otlp, read_traces, to_otlp
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import InvalidSuite
 from proctor.tracing.spans import (
     AssistantMessage,

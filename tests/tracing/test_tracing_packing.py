@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_tracing_otlp import CALLS, STEPS
 
+from proctor.results.trace_encoding import LARGEST, pack, unpack
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span, ToolDefinition, UserMessage
-from proctor.tracing.trace_packing import LARGEST, pack, unpack
 
 PLACE = ("1" * 16, "2" * 32, None, 1.0, 2.0, 1000.0)
 ANYTHING = st.recursive(

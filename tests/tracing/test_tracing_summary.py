@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from proctor.agents.agent import ToolCall, Usage
+from proctor.agents.reply import ToolCall, Usage
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage, tool_calls_of, usage_of
 
 

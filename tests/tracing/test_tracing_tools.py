@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
+from proctor.agents.tool_mocks import ToolMocks
+from proctor.agents.trial_context import TrialContext, running
+from proctor.agents.turn_recorder import TurnRecorder
+from proctor.cases.suite import Double
 from proctor.tracing.capture import capture_traces, untraced
-from proctor.tracing.observing import observe, start_observation
+from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import ObserveSpan, build_tree, tool_calls_of
-from proctor.tracing.trial_recording import CURRENT, Recording, tool, wrap
+from proctor.tracing.tool import tool
+from proctor.tracing.wrap import wrap
 
 
 @tool
@@ -64,15 +70,11 @@ def test_outside_a_capture_and_a_trial_a_tool_is_a_plain_function() -> None:
     assert add(1, 2) == 3
 
 
-def recorded(work: Any) -> tuple[Recording, list[Any]]:
-    recording = Recording()
-    token = CURRENT.set(recording)
-    try:
-        with capture_traces() as handler:
-            work()
-    finally:
-        CURRENT.reset(token)
-    return recording, handler.spans
+def recorded(work: Any, *, trace_wraps: bool = False) -> tuple[TurnRecorder, list[Any]]:
+    turn = TurnRecorder(trace_wraps=trace_wraps)
+    with running(TrialContext(turn=turn)), capture_traces() as handler:
+        work()
+    return turn, handler.spans
 
 
 def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
@@ -82,14 +84,54 @@ def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
 
 
 def test_a_tool_called_after_its_turn_is_over_is_not_recorded() -> None:
-    recording = Recording(over=True)
-    token = CURRENT.set(recording)
-    try:
-        with capture_traces() as handler:
-            assert add(1) == 2
-    finally:
-        CURRENT.reset(token)
-    assert (recording.tool_calls, handler.spans) == ([], [])
+    turn = TurnRecorder()
+    turn.closed = True
+    with running(TrialContext(turn=turn)), capture_traces() as handler:
+        assert add(1) == 2
+    assert (turn.tool_calls, handler.spans) == ((), [])
+
+
+@tool
+def search(words: str) -> Iterator[str]:
+    for word in words.split():
+        inner(word)
+        yield word
+
+
+@tool
+async def search_later(words: str) -> AsyncIterator[str]:
+    for word in words.split():
+        yield word
+
+
+async def drained(stream: Any) -> list[Any]:
+    return [chunk async for chunk in stream]
+
+
+def test_a_tool_that_yields_is_recorded_with_what_it_yielded_and_its_work_is_inside_its_span() -> None:
+    turn, spans = recorded(lambda: [list(search("a b")), asyncio.run(drained(search_later("c d")))])
+    assert [(call.name, call.result) for call in turn.tool_calls] == [("search", "ab"), ("search_later", "cd")]
+    first, second = build_tree(spans)
+    assert (first.name, [child.name for child in first.children]) == ("search", ["inner", "inner"])
+    assert isinstance(second.span, ObserveSpan)
+    assert second.span.output == "cd"
+
+
+def test_a_tool_that_yields_is_a_span_in_a_capture_without_a_trial() -> None:
+    with capture_traces() as handler:
+        assert list(search("a b")) == ["a", "b"]
+    [root] = build_tree(handler.spans)
+    assert isinstance(root.span, ObserveSpan)
+    assert (root.span.output, len(root.children)) == ("ab", 2)
+
+
+def test_the_mock_of_a_tool_that_yields_is_yielded_too() -> None:
+    mocks = ToolMocks({"search": (Double(result=["x", "y"]),), "search_later": (Double(result="z"),)})
+    turn = TurnRecorder(mocks=mocks)
+    with running(TrialContext(mocks=mocks, turn=turn)):
+        assert list(search("a b")) == ["x", "y"]
+        assert asyncio.run(drained(search_later("c"))) == ["z"]
+    assert [call.result for call in turn.tool_calls] == [["x", "y"], "z"]
 
 
 def framework(name: str, given: Any, parent: str | None = None, at: float = 1.0) -> ObserveSpan:
@@ -118,13 +160,8 @@ def test_what_is_wrapped_is_a_span_only_where_that_was_asked_for() -> None:
 
     recording, spans = recorded(work)
     assert spans == []
-    token = CURRENT.set(Recording(wraps_are_spans=True))
-    try:
-        with capture_traces() as handler:
-            work()
-    finally:
-        CURRENT.reset(token)
-    seen = [s for s in handler.spans if isinstance(s, ObserveSpan)]
+    _, shown = recorded(work, trace_wraps=True)
+    seen = [s for s in shown if isinstance(s, ObserveSpan)]
     assert [(s.name, s.kind, s.input, s.output, s.metadata["purpose"]) for s in seen] == [
         ("i", "wrap", "given", None, "input"),
         ("o", "wrap", None, "said", "output"),

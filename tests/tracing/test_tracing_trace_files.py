@@ -14,9 +14,9 @@ from otlp_documents import to_otlp
 from test_tracing_otlp import CALLS, STEPS
 
 from proctor.base.errors import InvalidSuite
+from proctor.tracing.otlp import find_traces, trial_resource
 from proctor.tracing.pixie_records import to_lines
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
-from proctor.tracing.trace_files import find_traces, trial_resource
 
 TRIAL = {"run": "r1", "suite": "s", "case": "c", "number": 2}
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, report, score, trial
 from served_viewer import served
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.html import report_page
 from proctor.results.store import Store, read_run
 

@@ -1,15 +1,23 @@
-"""The one small hierarchy of errors that Proctor raises on purpose."""
+"""The one small hierarchy of errors that Proctor raises on purpose, and how any exception is shown in one line."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sysconfig
+import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.base.records import record
+MESSAGE_SECONDS = 1.0
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+LONGEST_REASON = 100_000
+"""Characters of an exception's message that are kept."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong in one file, said so that a person can go and fix it."""
 
@@ -18,6 +26,8 @@ class Problem:
     line: int | None = None
     where: str = ""
     """The place inside the document, as people write it: `evalCases[3].conversation`."""
+    is_unknown_key: bool = False
+    """Whether nothing is wrong but a key that is not known."""
 
     def __str__(self) -> str:
         place = "" if self.path is None else f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
@@ -46,11 +56,22 @@ class InvalidSuite(ProctorError):
 class AgentFailed(ProctorError):
     """The agent could not answer. `transient` failures are retried and, if they persist, are not held against it."""
 
-    def __init__(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, transient: bool = False, retry_after: float | None = None, places: Sequence[str] = ()
+    ) -> None:
         self.transient = transient
+        self.places = tuple(places)
+        """Where in the user's files it happened, the outermost first, if it happened in another process."""
         self.retry_after = retry_after
         """Seconds after which the service asked to be tried again."""
         super().__init__(message)
+
+
+class AgentRaised(AgentFailed):
+    """The agent's code ended in a way that is not an `Exception`, such as `SystemExit`.
+
+    The message has no subject ("raised SystemExit: 3"): the caller knows what to call the code that did it.
+    """
 
 
 class UnreadableReply(ProctorError):
@@ -65,5 +86,73 @@ class NeedsModel(JudgeFailed):
     """Nothing that is configured can ever answer an evaluator: an `error`, unless it is left out on purpose."""
 
 
+class BudgetSpent(JudgeFailed):
+    """The judge was not asked, since the budget is spent."""
+
+
 class StoreError(ProctorError):
     """Results could not be written or read."""
+
+
+def one_line(error: BaseException) -> str:
+    """An exception in one line: its type and its message."""
+    text = " ".join(truncate_middle(_message(error)).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _message(error: BaseException) -> str:
+    """`str(error)`, or nothing if that raises or does not end.
+
+    The message of a built-in exception with plain arguments is built by Python itself. Any other one may run code of
+    the user's, such as an endless `__str__`, and the caller is often the event loop, which must go on: so it runs in a
+    thread and gets a second.
+    """
+    messages: list[str] = []
+
+    def format_message() -> None:
+        with contextlib.suppress(BaseException):
+            messages.append(str(error))
+
+    runs_user_code = hasattr(type(error).__str__, "__code__") or not all(type(arg) in _PLAIN for arg in error.args)
+    if runs_user_code:
+        thread = threading.Thread(target=format_message, daemon=True)
+        thread.start()
+        thread.join(MESSAGE_SECONDS)
+    else:
+        format_message()
+    return messages[0] if messages else ""
+
+
+def truncate_middle(text: str) -> str:
+    """The text, or the beginning and the end of one that is too long to be kept or shown."""
+    if len(text) <= LONGEST_REASON:
+        return text
+    half = LONGEST_REASON // 2
+    return f"{text[:half]} … ({len(text) - 2 * half:,} characters left out) … {text[-half:]}"
+
+
+def user_location(error: BaseException) -> str:
+    """The innermost line of the user's own code that an exception passed through, as ` (app.py:12)`, or nothing."""
+    location, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if is_user_file(file):
+            location = f" ({Path(file).name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return location
+
+
+def is_user_file(file: str) -> bool:
+    """Whether a file of code belongs to the user, and not to Proctor, Python or an installed package."""
+    if file.startswith("<"):  # `<string>`, `<frozen importlib._bootstrap>`
+        return False
+    path = Path(file)
+    if "site-packages" in path.parts or "dist-packages" in path.parts:
+        return False
+    return not any(path.is_relative_to(folder) for folder in _folders_of_others())
+
+
+@functools.cache
+def _folders_of_others() -> tuple[Path, ...]:
+    """Proctor's package and the standard library; on some systems users' code is below the prefix of Python too."""
+    return (Path(__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")))

@@ -1,6 +1,14 @@
-"""Runs coroutines from synchronous code that calls again and again, or that an event loop runs already.
+"""Runs coroutines from synchronous code: the command line, scripts, notebooks and test sessions.
 
-One loop per thread is kept between calls, so that an application's clients outlive one call.
+Three things make `asyncio.run` the wrong tool.
+
+- It waits for every task that is left when the main one ends. A user's task that swallows `CancelledError` keeps it
+  waiting forever. `run_sync` cancels what is left, waits a second and closes the loop.
+- It refuses to run inside a running loop, and a notebook always has one. `run_beside_loop` uses a thread there.
+- It makes a new loop for each call, and the clients of an application belong to the loop in which they were made. A
+  test session calls us once per test, so `run_in_kept_loop` uses one loop per thread from its first call to the end of
+  the session. `asyncio.Runner` would do this, but its calls would all see the context variables of the first one, and
+  its `close` waits like `asyncio.run`.
 """
 
 from __future__ import annotations
@@ -14,39 +22,44 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from proctor.base.threads import (
-    cancel_tasks,
-    end_loop,
-    is_loop_running,
-    new_loop,
-    refuse_inside_loop,
-    run_sync,
-    run_to_end,
-)
+from proctor.base.clock import CLOCK
+from proctor.base.threads import POOL
 
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 
+CANCEL_GRACE_SECONDS = 1.0
+"""How long a cancelled task may take to end before its loop is closed without it."""
+
+
+def run_sync(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` in a new event loop and return its result."""
+    _refuse_inside_loop(main)
+    loop = _new_loop()
+    try:
+        return _run_until_done(loop, loop.create_task(main))
+    finally:
+        _end_loop(loop)
+
 
 def run_beside_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end, also where an event loop is running already: there in a thread of its own.
+    """`run_sync` that also works inside a running event loop, where it uses a thread and the running loop waits.
 
-    The loop that is running, such as that of a notebook, waits meanwhile. An interrupt cancels `main`, and is passed on
-    once `main` has cleaned up; a second interrupt does not wait for that.
+    An interrupt cancels `main` and is raised again once `main` has cleaned up; a second interrupt does not wait.
     """
     if not is_loop_running():
         return run_sync(main)
-    loop = new_loop()
+    loop = _new_loop()
     task = loop.create_task(main)
     result: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def work() -> None:
         try:
             try:
-                answer = run_to_end(loop, task)
+                answer = _run_until_done(loop, task)
             finally:
-                end_loop(loop)
+                _end_loop(loop)
             result.set_result(answer)
         except BaseException as error:
             result.set_exception(error)
@@ -56,68 +69,51 @@ def run_beside_loop(main: Coroutine[Any, Any, T]) -> T:
     try:
         return result.result()
     except KeyboardInterrupt:
-        with contextlib.suppress(RuntimeError):  # of a loop that has ended by itself
+        with contextlib.suppress(RuntimeError):  # the loop may have been closed just now
             loop.call_soon_threadsafe(task.cancel)
         thread.join()
         raise
 
 
-def run_in_kept_loop(main: Coroutine[Any, Any, T], *, keep_tasks: bool = False) -> T:
-    """Run `main` to its end in the loop that this thread keeps; with `keep_tasks`, tasks it started go on next time."""
-    refuse_inside_loop(main)
-    loop = _kept().loop()
-    before = asyncio.all_tasks(loop)
-    task = loop.create_task(main)
+class _SessionLoop:
+    """The event loop of one thread in a session; closed when the thread ends, when Python does, or by `close`."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        self.close = weakref.finalize(self, _end_loop, self.loop)
+
+
+_SESSION = threading.local()
+_SESSION_LOOPS: weakref.WeakSet[_SessionLoop] = weakref.WeakSet()
+
+
+def run_in_kept_loop(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` in the session's loop of this thread. Tasks that it leaves behind continue during the next call."""
+    _refuse_inside_loop(main)
+    session: _SessionLoop | None = getattr(_SESSION, "loop", None)
+    if session is None or session.loop.is_closed():
+        session = _SESSION.loop = _SessionLoop()
+        _SESSION_LOOPS.add(session)
+    task = session.loop.create_task(main)
     try:
-        return run_to_end(loop, task)
+        return _run_until_done(session.loop, task)
     finally:
-        started = {task} if keep_tasks else asyncio.all_tasks(loop) - before
-        cancel_tasks(loop, {one for one in started if not one.done()})
+        if not task.done():  # interrupted
+            _cancel(session.loop, {task})
 
 
 def close_kept_loops() -> None:
-    """Close the loops of all threads, as at the end of a test session; the next call makes a new one."""
-    _kept().close()
-
-
-class _Holder:
-    """A loop that is closed when its thread ends, or Python does."""
-
-    def __init__(self) -> None:
-        self.loop = new_loop()
-        self.close = weakref.finalize(self, end_loop, self.loop)
-
-
-class _KeptLoops:
-    """One loop a thread."""
-
-    def __init__(self) -> None:
-        self._own = threading.local()
-        self._all: weakref.WeakSet[_Holder] = weakref.WeakSet()
-
-    def loop(self) -> asyncio.AbstractEventLoop:
-        holder: _Holder | None = getattr(self._own, "holder", None)
-        if holder is None or holder.loop.is_closed():
-            holder = self._own.holder = _Holder()
-            self._all.add(holder)
-        return holder.loop
-
-    def close(self) -> None:
-        for holder in list(self._all):
-            if not holder.loop.is_running():
-                holder.close()
-
-
-@functools.cache
-def _kept() -> _KeptLoops:
-    return _KeptLoops()
+    """Close the loops of all threads, at the end of a test session. A later call makes a new one."""
+    for session in list(_SESSION_LOOPS):
+        if not session.loop.is_running():
+            session.close()
 
 
 def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
-    """`verb`, run to its end; where an event loop is running already, `RuntimeError` says to await `verb` instead.
+    """The synchronous twin of `verb`, for callers without an event loop; `home` is the module that it is defined in.
 
-    A twin, and not one function that does both: what `asyncio.run(verb(...))` is given is made before its loop runs.
-    `home` is the module that the twin lives in.
+    It is a second function because one that did both could not know whether `asyncio.run(verb(...))` follows: the
+    argument is evaluated before that loop runs.
     """
 
     @functools.wraps(verb)
@@ -132,3 +128,50 @@ def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callab
     synchronous.__module__ = home
     synchronous.__doc__ = f"`{verb.__name__}`, for code without an event loop."
     return synchronous
+
+
+def is_loop_running() -> bool:
+    """Whether the caller runs inside an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
+    if is_loop_running():
+        main.close()
+        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.time = CLOCK.monotonic  # type: ignore[method-assign]  # its timers must go on while a test freezes time
+    loop.set_default_executor(POOL)
+    return loop
+
+
+def _run_until_done(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
+    """A task that an agent started may call `sys.exit`, which stops the loop; `main` is not finished then."""
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except SystemExit:
+            if main.done():
+                raise
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=CANCEL_GRACE_SECONDS))
+
+
+def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.suppress(RuntimeError):  # a user's code may have closed the loop itself
+        _cancel(loop, asyncio.all_tasks(loop))
+        loop.set_exception_handler(lambda loop, context: None)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

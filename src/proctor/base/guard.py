@@ -1,297 +1,275 @@
-"""Keeps the verdict outside the interpreter that runs the agent, so that no code in there can end it with exit code 0.
+"""Knows the verdict outside the process that runs users' code, so that no code in there can exit with 0 instead.
 
-`run_guarded` forks before anything heavy is imported: the child does the work, the parent waits for it. The two share
-one page of memory, in which the child writes the exit code of its verdict and, while trials run, a heartbeat. The
-parent passes signals on, ends a child that is stuck, and exits with 4 if the child ended without a verdict.
+An agent may call `os._exit(0)`, crash the interpreter, or hold it in a C function that never returns. No handler inside
+the process can deal with these. So `run_guarded` forks before anything heavy is imported: the child does the work, and
+the parent waits for it. A pipe leads from the child to the parent, and the child writes lines:
+
+    alive SECONDS LABEL     a heartbeat: trials called LABEL run, none for longer than SECONDS; 0 if none runs
+    verdict CODE            the exit code that the work has come to
+
+The parent exits with the code of the verdict, or with 4 if the child ends without one. It ends a child that is silent
+for longer than its trials may take, and one that does not exit after its verdict. It adds up its own silent polls and
+does not look at a clock: a command that was stopped (Ctrl-Z) and continued has been silent for hours, but only for one
+poll.
+
+Signals: the parent forwards them, because `kill` reaches only the parent. A terminal sends Ctrl-C to both processes, so
+the parent waits a moment before it forwards one; by then the child has begun to stop, and ignores it. At the second
+signal the parent kills the child. If the parent is killed, the next heartbeat finds the pipe broken and the child ends.
+
+The end of the pipe says nothing, because a process that an agent left behind may hold it open.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
-import struct
-import sys
+import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from time import monotonic
+from typing import NoReturn
 
 NO_VERDICT = 4
 INTERRUPTED = 130
-POLL_SECONDS = 1.0
+POLL_SECONDS = 0.5
+CLOSED_POLL_SECONDS = 0.02
 GRACE_SECONDS = 5.0
 """How much longer than its timeout a trial may hold the interpreter before the parent ends the run."""
 EXIT_SECONDS = 10.0
-"""How long the child may take to end once its verdict is known: `atexit` functions, threads that do not end."""
+"""How long the child may take to exit after its verdict: `atexit` functions, threads that do not end."""
+FORWARD_SECONDS = 0.2
+"""How long the parent waits before it forwards a signal."""
 SECOND_SIGNAL_SECONDS = 0.3
-"""Signals closer together than this are one: a terminal or `timeout` sends one to the whole process group."""
-
-_PAGE_BYTES = 4096
-_VERDICT = struct.Struct("<BB")
-_HEARTBEAT = struct.Struct("<Qd")
-_HEARTBEAT_AT, _LABEL_AT = 8, 32
-_FROM_KERNEL = 0x80
-_OUTPUT_FROM = 200
-"""The least number of the descriptors that are printed through."""
-_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+"""Signals closer together than this count as one: a terminal or `timeout` sends one to the whole process group."""
+LONGEST_LABEL = 1000
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 class _Child:
-    """The child's side: what it tells the parent. Without a parent it tells nothing."""
+    """The child's end of the pipe. Without a parent, as in pytest or a notebook, nothing is written."""
 
     def __init__(self) -> None:
-        self.page: Any = None
         self.pid = 0
-        self.beats = 0
+        self.parent = 0
+        self._pipe = -1
+        self._inode = 0
+        self.limit = 0.0
+        self.label = ""
+
+    def open(self, pipe: int, parent: int) -> None:
+        self.pid, self.parent = os.getpid(), parent
+        self._pipe, self._inode = pipe, os.fstat(pipe).st_ino
+        os.set_blocking(pipe, False)
+
+    def write(self, line: str) -> bool:
+        """Whether the line was written; the pipe may be full while the parent is stopped."""
+        try:
+            if os.fstat(self._pipe).st_ino != self._inode:  # an agent closed it, and another file has its number
+                return True
+            os.write(self._pipe, f"{line}\n".encode("utf-8", "replace"))
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            os._exit(NO_VERDICT)  # the parent was killed: no run may go on unseen
+        except OSError:  # closed by an agent
+            pass
+        return True
 
 
-CHILD = _Child()
+_CHILD = _Child()
 
 
 def is_guarded() -> bool:
     """Whether a parent process waits for this one's verdict; a fork of this process has none."""
-    return CHILD.page is not None and os.getpid() == CHILD.pid
+    return _CHILD.pid == os.getpid()
 
 
 def tell_verdict(code: int) -> None:
-    """The exit code that the work really came to."""
+    """Report the exit code that the work has come to."""
     if is_guarded():
-        _VERDICT.pack_into(CHILD.page, 0, 1, code & 0xFF)
-        os.kill(os.getppid(), signal.SIGCONT)  # code in here may have stopped the parent
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(_CHILD.parent, signal.SIGCONT)  # an agent may have stopped the parent
+        while not _CHILD.write(f"verdict {code & 0xFF}"):
+            select.select([], [], [], POLL_SECONDS / 10)
 
 
 def tell_alive(limit: float, label: str = "") -> None:
-    """A heartbeat: trials run, named by `label`, none for longer than `limit` seconds; 0 if none is running."""
-    if CHILD.page is not None:
-        CHILD.beats += 1
-        _HEARTBEAT.pack_into(CHILD.page, _HEARTBEAT_AT, CHILD.beats, limit)
-        if label:
-            text = label.encode("utf-8", "replace")[: _PAGE_BYTES - _LABEL_AT - 1] + b"\0"
-            CHILD.page[_LABEL_AT : _LABEL_AT + len(text)] = text
+    """Send a heartbeat: the trials called `label` run, none for longer than `limit` seconds; 0 if none runs."""
+    if is_guarded():
+        _CHILD.limit, _CHILD.label = limit, " ".join(label[:LONGEST_LABEL].split()) or _CHILD.label
+        _CHILD.write(f"alive {limit} {_CHILD.label}")
 
 
 def allow_at_least(seconds: float) -> None:
-    """What comes may keep the heart from beating for this long, until the next beat: a store that waits for a lock."""
-    if CHILD.page is not None:
-        beats, limit = _HEARTBEAT.unpack_from(CHILD.page, _HEARTBEAT_AT)
-        if limit:
-            _HEARTBEAT.pack_into(CHILD.page, _HEARTBEAT_AT, beats, max(limit, seconds))
+    """Announce work that may delay the next heartbeat by so many seconds, such as waiting for a locked store."""
+    if is_guarded() and _CHILD.limit:
+        _CHILD.write(f"alive {max(_CHILD.limit, seconds)} {_CHILD.label}")
 
 
 def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
-    """Run `main` in a child process and end with the code it told; where there is no fork, run it here."""
-    threading = sys.modules.get("threading")
-    if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):
-        _without_parent(main)
-    import mmap
-
-    page = mmap.mmap(-1, _PAGE_BYTES)
-    alive, held = os.pipe()
-    passed_on = {getattr(signal, name) for name in _PASSED_ON}
-    children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*passed_on, signal.SIGCHLD})
+    """Run `main` in a child process and exit with its verdict; where there is no `fork`, see `run_unguarded`."""
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        run_unguarded(main)
     parent = os.getpid()
+    reader, writer = os.pipe()
+    on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, there is no status to wait for
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # until both processes are ready for them
     child = os.fork()
     if child:
-        os.close(alive)
-        os._exit(_Parent(child, page, passed_on).wait())
-    os.close(held)
-    CHILD.page, CHILD.pid = page, os.getpid()
-    if children is not None:
-        signal.signal(signal.SIGCHLD, children)
+        os.close(writer)
+        os._exit(_Parent(child, reader).wait(mask))
+    os.close(reader)
+    _CHILD.open(writer, parent)
+    if on_child is not None:
+        signal.signal(signal.SIGCHLD, on_child)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _end_with(parent, alive)
-    _keep_output()
     main()
 
 
-def _end_with(parent: int, alive: int) -> None:
-    """A parent that is killed takes this process along, so that no run goes on unseen: the pipe it held is closed."""
-    import fcntl
+def run_unguarded(main: Callable[[], NoReturn]) -> NoReturn:
+    """Run `main` in this process, for commands that run no code of the user's, and on Windows.
 
-    if hasattr(fcntl, "F_SETSIG"):
-        fcntl.fcntl(alive, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(alive, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-    else:
-        import threading
+    At least `os._exit(0)` is no success. Other ways to end the process are not noticed.
+    """
+    pid, really_exit = os.getpid(), os._exit
 
-        threading.Thread(target=_wait_for_end, args=(alive,), name="proctor-guard", daemon=True).start()
-    if os.getppid() != parent:
-        os._exit(NO_VERDICT)
+    def exit_without_verdict(status: int) -> NoReturn:
+        if status == 0 and os.getpid() == pid:
+            _print_error("error: the process ended with exit code 0, before there was a result")
+            really_exit(NO_VERDICT)
+        really_exit(status)
 
-
-def _keep_output() -> None:
-    """Print through descriptors of one's own: an agent may close 1 and 2, and the next file would get their numbers."""
-    import fcntl
-    import io
-
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        stream = getattr(sys, name)
-        try:
-            copy = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _OUTPUT_FROM)
-        except OSError:
-            continue
-        if isinstance(stream, io.TextIOWrapper):
-            stream.flush()
-            raw = io.FileIO(copy, "w")
-            binary: Any = raw if stream.write_through else io.BufferedWriter(raw)
-            setattr(
-                sys,
-                name,
-                io.TextIOWrapper(
-                    binary,
-                    stream.encoding,
-                    stream.errors,
-                    line_buffering=stream.line_buffering,
-                    write_through=stream.write_through,
-                ),
-            )
-
-
-def _wait_for_end(alive: int) -> None:
-    os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _without_parent(main: Callable[[], NoReturn]) -> NoReturn:
-    """The next best: `os._exit` with 0 becomes 4. Code that ends the process in other ways is not held."""
-    really_exit = os._exit
-
-    def exit_with_no_verdict(status: int) -> NoReturn:
-        really_exit(status or NO_VERDICT)
-
-    os._exit = exit_with_no_verdict
+    os._exit = exit_without_verdict
     main()
 
 
 class _Parent:
-    """Waits for the child; everything here works on what the child wrote, never on objects."""
+    """Waits for the child. Everything here works on the lines that it wrote, never on objects."""
 
-    def __init__(self, child: int, page: Any, passed_on: set[signal.Signals]) -> None:
+    def __init__(self, child: int, reader: int) -> None:
         self._child = child
-        self._page = page
-        self._passed_on = passed_on
+        self._reader = reader
+        self._is_pipe_closed = False
+        self._unread = b""
+        self._verdict: int | None = None
+        self._limit = 0.0
+        self._label = ""
+        self._silent_seconds = 0.0
         self._first_signal: float | None = None
-        self._beats = 0
-        self._silent = 0.0
-        self._told_for = 0.0
+        self._is_second_signal = False
+        self._signals: list[tuple[int, float]] = []
+        """Signals that have to be forwarded, and when each arrived."""
 
-    def wait(self) -> int:
-        wait_for = _signal_waiter({*self._passed_on, signal.SIGCHLD})
+    def wait(self, mask: set[int | signal.Signals]) -> int:
+        """The exit code of the command; `mask` is the signal mask from before the fork."""
+        os.set_blocking(self._reader, False)
+        for number in _FORWARDED:
+            if signal.getsignal(number) != signal.SIG_IGN:  # `nohup` stays in force
+                signal.signal(number, self._on_signal)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         while True:
+            self._poll()
             ended, status = os.waitpid(self._child, os.WNOHANG)
             if ended:
-                return self._code(status)
-            seconds = self._poll_seconds()
-            arrived = wait_for(seconds)
-            if arrived is None:
-                if (code := self._looked_after(seconds)) is not None:
-                    return code
-            elif arrived[0] != signal.SIGCHLD and self._pass_on(*arrived):
-                return INTERRUPTED
-
-    def _poll_seconds(self) -> float:
-        _, limit = _HEARTBEAT.unpack_from(self._page, _HEARTBEAT_AT)
-        return min(POLL_SECONDS, max(0.05, limit / 4)) if limit else POLL_SECONDS
-
-    def _looked_after(self, seconds: float) -> int | None:
-        """End a child that does not end by itself; time in which this process was stopped too does not count."""
-        told, code = _VERDICT.unpack_from(self._page, 0)
-        if told:
-            self._told_for += seconds
-            if self._told_for > EXIT_SECONDS:
+                self._read()
+                return self._exit_code(status)
+            if self._is_second_signal:
                 self._kill()
-                return int(code)
-            return None
-        beats, limit = _HEARTBEAT.unpack_from(self._page, _HEARTBEAT_AT)
-        self._silent = 0.0 if beats != self._beats or not limit else self._silent + seconds
-        self._beats = beats
-        if not limit or self._silent <= limit + GRACE_SECONDS:
-            return None
+                _print_error("interrupted")
+                return INTERRUPTED
+            self._forward_signals()
+            if self._verdict is not None:
+                if self._silent_seconds > EXIT_SECONDS:
+                    self._kill()
+                    return self._verdict
+            elif self._limit and self._silent_seconds > self._limit + GRACE_SECONDS:
+                return self._end_stuck_child()
+
+    def _poll(self) -> None:
+        """Wait for a line of the child, or for a while."""
+        if self._is_pipe_closed:  # usually because the child is about to exit
+            pipes, seconds = [], CLOSED_POLL_SECONDS
+        else:
+            pipes, seconds = [self._reader], FORWARD_SECONDS if self._signals else POLL_SECONDS
+        readable, _, _ = select.select(pipes, [], [], seconds)
+        if not readable:
+            self._silent_seconds += seconds
+        elif self._read():
+            self._silent_seconds = 0.0
+
+    def _read(self) -> bool:
+        """Take in what the child wrote; whether there was anything."""
+        has_read = False
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._reader, 65536):
+                has_read = True
+                *lines, self._unread = (self._unread + data).split(b"\n")
+                for line in lines:
+                    self._take(line.decode("utf-8", "replace"))
+            self._is_pipe_closed = True
+        return has_read
+
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "verdict":
+            self._verdict = int(rest)
+        elif word == "alive" and self._verdict is None:
+            seconds, _, self._label = rest.partition(" ")
+            self._limit = float(seconds)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        now = monotonic()
+        if number != signal.SIGHUP and self._first_signal is not None:
+            self._is_second_signal |= now - self._first_signal > SECOND_SIGNAL_SECONDS
+        self._first_signal = self._first_signal or now
+        self._signals.append((number, now))
+
+    def _forward_signals(self) -> None:
+        due = [number for number, arrived in self._signals if monotonic() - arrived >= FORWARD_SECONDS]
+        self._signals = [(number, arrived) for number, arrived in self._signals if number not in due]
+        for number in dict.fromkeys(due):
+            self._send(number)
+
+    def _end_stuck_child(self) -> int:
         self._kill()
-        _say(
-            f"error: {self._label()} held the interpreter for more than its timeout of {limit:g} s, so that nothing "
-            "else could run; the run was ended. What was finished before is kept: --resume goes on with the rest, "
-            "--isolate ends such a trial alone"
+        _print_error(
+            f"error: {self._trials()} held the interpreter for more than its timeout of {self._limit:g} s, so that "
+            "nothing else could run; the run was ended. What was finished before is kept: --resume goes on with the "
+            "rest, --isolate ends such a trial alone"
         )
         return NO_VERDICT
 
-    def _pass_on(self, number: int, from_kernel: bool) -> bool:
-        """Whether this was the second request to end. A terminal's signal has reached the child already."""
-        import time
-
-        if number in (signal.SIGINT, signal.SIGTERM):
-            now = time.monotonic()
-            if self._first_signal is not None and now - self._first_signal > SECOND_SIGNAL_SECONDS:
-                self._kill()
-                _say("interrupted")
-                return True
-            self._first_signal = self._first_signal or now
-        if not from_kernel:
-            self._send(number)
-        return False
-
-    def _code(self, status: int) -> int:
-        told, code = _VERDICT.unpack_from(self._page, 0)
-        if told:
-            return int(code)
+    def _exit_code(self, status: int) -> int:
+        if self._verdict is not None:
+            return self._verdict
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            if number in (*_FORWARDED, signal.SIGPIPE):
                 return 128 + number
             how = f"was killed by {signal.Signals(number).name}"
         else:
             how = f"ended with exit code {os.WEXITSTATUS(status)}"
-        during = f" during {self._label()}" if self._page[_LABEL_AT] else ""
-        _say(
+        during = f" during {self._trials()}" if self._label else ""
+        _print_error(
             f"error: the process {how}{during}, before there was a result. What was finished before is kept: "
             "the same command with --resume goes on"
         )
         return NO_VERDICT
 
-    def _label(self) -> str:
-        text = bytes(self._page[_LABEL_AT:]).partition(b"\0")[0].decode("utf-8", "replace")
-        return f"case {text}" if text else "a trial"
+    def _trials(self) -> str:
+        return f"case {self._label}" if self._label else "a trial"
 
     def _send(self, number: int) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, number)
-        except ProcessLookupError:
-            pass
 
     def _kill(self) -> None:
         self._send(signal.SIGKILL)
         os.waitpid(self._child, 0)
 
 
-def _signal_waiter(numbers: set[signal.Signals]) -> Callable[[float], tuple[int, bool] | None]:
-    """A function that waits for a signal, and says whether the kernel sent it: to the whole group, for a terminal."""
-    if sys.platform != "darwin" and hasattr(signal, "sigtimedwait"):
-
-        def wait(seconds: float) -> tuple[int, bool] | None:
-            found = signal.sigtimedwait(numbers, seconds)
-            # A process that was stopped and continued in the meantime gets any number at all from Python.
-            if found is None or found.si_signo not in numbers:
-                return None
-            return found.si_signo, found.si_code == _FROM_KERNEL
-
-        return wait
-
-    def poll(seconds: float) -> tuple[int, bool] | None:
-        import time
-
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if pending := signal.sigpending() & numbers:
-                return signal.sigwait(pending), False
-            time.sleep(0.01)
-        return None
-
-    return poll
-
-
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     printable = "".join(letter if letter.isprintable() else "?" for letter in text)
-    try:
+    with contextlib.suppress(OSError):
         os.write(2, printable.encode("utf-8", "replace") + b"\n")
-    except OSError:
-        pass

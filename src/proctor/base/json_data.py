@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import datetime
+import decimal
 import enum
-import functools
+import hashlib
 import json
 import math
-import re
+import pathlib
+import uuid
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from proctor.base.errors import UsageError
-from proctor.base.records import record
 
 Json: TypeAlias = Any
 """JSON data: None, bool, int, float, str, list of these, or dict of str to these."""
@@ -91,9 +94,6 @@ def _shown(value: object) -> str:
 
 def _convert(value: Any, above: tuple[int, ...]) -> Json:
     """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
-    import dataclasses
-    import enum
-
     if isinstance(value, enum.Enum):
         return plain(value.value, _above=above)
     if isinstance(value, str):
@@ -111,11 +111,6 @@ def _convert(value: Any, above: tuple[int, ...]) -> Json:
 
 def _standard(value: Any, above: tuple[int, ...]) -> Json:
     """The standard library's values that JSON has no word for."""
-    import datetime
-    import decimal
-    import pathlib
-    import uuid
-
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
@@ -189,8 +184,6 @@ def show(value: Json, limit: int | None = None) -> str:
 
 def fingerprint(*parts: Json) -> str:
     """A short content address of plain data."""
-    import hashlib
-
     return hashlib.blake2b(canonical(list(parts)).encode(), digest_size=12).hexdigest()
 
 
@@ -212,88 +205,3 @@ def object_or_text(given: Any, what: str) -> Any:
         return json.loads(given)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{what} is not valid JSON: {show(str(error), 200)}") from None
-
-
-@functools.cache
-def _step_pattern() -> re.Pattern[str]:
-    """Compiled when it is first needed: this module is imported by everything."""
-    return re.compile(
-        r"""(?P<dot>\.)?(?P<name>[^\s.\[\]'"*?$]+)
-          | \[\s*(?P<index>-?\d{1,9})\s*\]
-          | (?P<every>\[\s*\*\s*\])
-          | \[\s*(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*\]""",
-        re.VERBOSE,
-    )
-
-
-class _Every:
-    def __repr__(self) -> str:
-        return "*"
-
-
-EVERY = _Every()
-
-
-@record
-class Selector:
-    """A parsed path into data, such as `$.choices[0].message.content`; it never raises, it only finds nothing.
-
-    A subset of JSONPath: keys (`a.b`, `['a b']`), indices (`[0]`, `[-1]`) and `[*]` for every item, which makes the
-    result a list. A `?` at the end says that there may be nothing.
-    """
-
-    text: str
-    steps: tuple[Any, ...]
-    optional: bool = False
-
-    def find(self, data: Json) -> Json | Unset:
-        """The value there, `UNSET` when there is none, and a list of what there is when the path has `[*]`."""
-        return _walk(data, self.steps)
-
-
-def parse_selector(text: str) -> Selector:
-    """Reads a path; raises `UsageError` that says where it stops making sense."""
-    path = text.strip()
-    optional = path.endswith("?")
-    path = path[:-1] if optional else path
-    at = 1 if path.startswith("$") else 0
-    steps: list[Any] = []
-    while at < len(path):
-        step = _step_pattern().match(path, at)
-        if step is None or (step["name"] and bool(step["dot"]) != bool(at)):
-            raise UsageError(
-                f"{text!r} is not a selector: cannot read {path[at:]!r}; write for example "
-                "$.choices[0].message.content, steps[*].name or ['a key'].b"
-            )
-        steps.append(_step(step))
-        at = step.end()
-    if not path:
-        raise UsageError("a selector must not be blank; write $ for the whole answer")
-    return Selector(text, tuple(steps), optional)
-
-
-def _step(step: re.Match[str]) -> Any:
-    if step["name"]:
-        return step["name"]
-    if step["index"]:
-        return int(step["index"])
-    if step["every"]:
-        return EVERY
-    return re.sub(r"\\(.)", r"\1", step["quoted"][1:-1], flags=re.DOTALL)
-
-
-def _walk(data: Json, steps: tuple[Any, ...]) -> Json | Unset:
-    for at, step in enumerate(steps):
-        if step is EVERY:
-            if not isinstance(data, (list, Mapping)):
-                return UNSET
-            items = data.values() if isinstance(data, Mapping) else data
-            found = [_walk(item, steps[at + 1 :]) for item in items]
-            return [value for value in found if value is not UNSET]
-        if isinstance(step, int):
-            if not isinstance(data, list) or not -len(data) <= step < len(data):
-                return UNSET
-        elif not isinstance(data, Mapping) or step not in data:
-            return UNSET
-        data = data[step]
-    return data

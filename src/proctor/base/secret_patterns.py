@@ -1,34 +1,151 @@
-"""How secrets look in a text: the shapes that vendors give to their tokens, and values after the name of a secret.
+"""What a secret looks like in a text: the shapes that vendors give to their tokens, and values after a telling name.
 
-Loaded for texts that may hold one, which few do. All patterns take linear time: quantifiers are bounded or never meet
-the same characters twice.
+Shapes are specific: almost nothing else begins with `sk-ant-`. Names are not: `token` and `key` are ordinary words, so
+a value after a name has to look like one too. Whether a value under a name is a secret, in a text, in data or in a
+`.env` file, is decided here and nowhere else.
+
+All patterns take linear time: quantifiers are bounded or never meet the same characters twice. A pattern is tried only
+if the characters that it begins with are in the text, which is many times quicker than trying all of them.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from proctor.base.secrets import (
-    LONGEST_NAME,
-    LONGEST_VALUE,
-    RANDOM_LENGTH,
-    SECRET_NAMES,
-    SHORTEST_VALUE,
-    UNCERTAIN_NAMES,
-    Secret,
-    is_secret_name,
-    is_uncertain,
-    is_value,
-    kind_of,
-    last_part,
-    looks_random,
-)
-
+SHORTEST_VALUE = 8
+"""Values of environment variables that are shorter are found in ordinary words."""
+LONGEST_VALUE = 4096
+LONGEST_NAME = 80
 LONGEST_PEM = 20_000
-LONG_TEXT = 10_000
+RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
+LONGEST_WORD = 20
+"""Letters alone that are this long may be a token; shorter ones are words, such as the name of an evaluator."""
+
+SECRET_NAMES = tuple(
+    """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
+    access_key accesskey access_token accesstoken refresh_token refreshtoken auth_token authtoken id_token
+    bearer_token session_token sessiontoken private_key privatekey signing_key encryption_key account_key accountkey
+    master_key subscription_key service_key credential credentials connection_string connectionstring""".split()
+)
+"""How the name of a secret ends, in lower case and with underscores."""
+UNCERTAIN_NAMES = ("token", "auth")
+"""Also names of ordinary things: a value under one is a secret only if it looks random."""
+_WIDE = re.compile(
+    r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
+)
+_NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _PASSWORDS = ("password", "passwd", "pwd", "passphrase")
+_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
+"""One of these is in every name of a secret and in every scheme of authorization."""
+
+MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
+"""What a secret is replaced with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret is in a text."""
+
+    kind: str
+    """In words: the vendor's token, or the name that the value stands under."""
+    start: int
+    end: int
+    by_name: bool = False
+    """Whether it was found because of the name before it, and not by its shape."""
+
+
+def find_secrets_in(text: str) -> Iterator[Secret]:
+    """The secrets that the text itself shows; they may overlap."""
+    yield from find_shapes(text)
+    lowered = text.lower()
+    if any(hint in lowered for hint in _HINTS):
+        yield from find_by_name(text, lowered)
+
+
+def may_contain_secrets(text: str) -> bool:
+    """Whether a text is worth a closer look, which few are.
+
+    Vendors' tokens are words of 16 characters or more, with digits or signs unless they are longer still. Everything
+    else that is found stands beside a name.
+    """
+    for word in text.split():
+        if len(word) >= RANDOM_LENGTH and (len(word) >= LONGEST_WORD or not word.isalpha()):
+            return True
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_secret_name(name: str, *, wide: bool = False) -> bool:
+    """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`.
+
+    `wide` accepts more names, such as `key` and `token`, as where a model or an account is described.
+    """
+    last = last_part(name)
+    for ending in SECRET_NAMES:
+        if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
+            return True
+    return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether an environment variable, as in a `.env` file, is a secret by its name or by the shape of its value."""
+    if is_secret_name(name, wide=True) or next(find_shapes(value), None) is not None:
+        return True
+    return looks_random(value) and not _NOT_A_VALUE.search(last_part(name))
+
+
+def is_secret_value(name: str, text: str, *, wide: bool = False) -> bool:
+    """Whether a text under a name, as in data, is a secret."""
+    if not name or not is_value(text, name):
+        return False
+    return is_secret_name(name, wide=wide) or (is_uncertain(name) and looks_random(text))
+
+
+def looks_random(value: str) -> bool:
+    """Long, of mixed characters, with more information per character than words have, and not a UUID."""
+    if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:LONGEST_VALUE]):
+        return False
+    sample = value[:LONGEST_VALUE]
+    counts = Counter(sample)
+    entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
+    return entropy >= RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
+
+
+def is_value(text: str, name: str) -> bool:
+    """Whether a text can be a secret at all: not a placeholder, a variable or a mask. `pwd` may also name a folder."""
+    if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
+        return False
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or MASKED.fullmatch(text)):
+        return False
+    return any(character.isalnum() for character in text[:LONGEST_VALUE])
+
+
+@functools.lru_cache(maxsize=4096)
+def last_part(name: str) -> str:
+    """The last part of a dotted name, in lower case and with underscores."""
+    return _CAMEL.sub("_", name[-LONGEST_NAME:].rpartition(".")[2]).lower().replace("-", "_")
+
+
+def is_uncertain(name: str) -> bool:
+    """Whether the name is one of ordinary things as well."""
+    last = last_part(name)
+    return last in UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
+
+
+def kind_of(name: str) -> str:
+    """A name as it can stand in a mask: short, and without characters that a pattern would take for a range."""
+    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
+
 
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("Anthropic key", r"sk-ant-[\w*-]{8,}"),
@@ -89,7 +206,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("Discord token", r"O[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
     ("private key", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
 )
-"""Kind and shape. Each shape begins with a plain character, by which the search finds places worth a closer look."""
+"""Kind and shape. Each shape begins with plain characters, by which the search finds places worth a closer look."""
 
 _LOOSE_SHAPES: tuple[tuple[str, str, str], ...] = (
     ("Telegram token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
@@ -100,71 +217,47 @@ _LOOSE_SHAPES: tuple[tuple[str, str, str], ...] = (
 """Kind, a text without which there is none, and shape."""
 
 
-def find_shapes(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each token, and of each private key."""
-    numbers = _possible(text)
-    if numbers and len(text) < LONG_TEXT:  # one pattern for all short texts: compiling takes longer than looking
-        numbers = tuple(range(len(_SHAPES)))
-    for match in _shapes(numbers).finditer(text) if numbers else ():
-        kind = _SHAPES[int((match.lastgroup or "s0")[1:])][0]
-        yield kind, match.start(), _pem_end(text, match.end()) if kind == "private key" else match.end()
-    for kind, hint, _ in _LOOSE_SHAPES:
+def find_shapes(text: str) -> Iterator[Secret]:
+    """Each token and each private key in a text."""
+    for kind, head, shape in _HEADS:
+        if head in text:
+            for match in re.finditer(shape, text):
+                end = _pem_end(text, match.end()) if kind == "private key" else match.end()
+                yield Secret(kind, match.start(), end)
+    for kind, hint, shape in _LOOSE_SHAPES:
         if hint in text:
-            yield from ((kind, *match.span()) for match in _loose_shape(kind).finditer(text))
+            yield from (Secret(kind, *match.span()) for match in re.finditer(shape, text))
+
+
+def _with_head(kind: str, shape: str) -> tuple[str, str, str]:
+    """The plain characters that a shape begins with, and a pattern for the shape at the beginning of a word.
+
+    The first character stands before the look-behind, so that the search skips to the next place that has it.
+    """
+    head = re.match(r"[A-Za-z0-9_-]+(?![?*+{])|[A-Za-z]", shape)
+    return kind, "" if head is None else head[0], rf"{shape[0]}(?<![A-Za-z0-9]{shape[0]}){shape[1:]}"
+
+
+_HEADS = tuple(_with_head(kind, shape) for kind, shape in _SHAPES)
+_PEM_LINES = re.compile(r"(?:(?:\\[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
 
 
 def _pem_end(text: str, start: int) -> int:
     """Where a private key ends whose first line ends at `start`; one that is cut off ends with its last whole line."""
     dashes = text.find("-----", start, start + LONGEST_PEM)
     if dashes < 0 or not text.startswith("-----END", dashes):
-        rest = _pem_lines().match(text, start, start + LONGEST_PEM)
+        rest = _PEM_LINES.match(text, start, start + LONGEST_PEM)
         return start if rest is None else rest.end()
     close = text.find("-----", dashes + 8, dashes + 80)
     return dashes + 8 if close < 0 else close + 5
 
 
-def _possible(text: str) -> tuple[int, ...]:
-    """Numbers of the shapes whose first characters are in a text: looking for these is much quicker than for shapes."""
-    return tuple(number for number, head in enumerate(_heads()) if head in text)
-
-
-@functools.cache
-def _heads() -> tuple[str, ...]:
-    return tuple(_head(shape) for _, shape in _SHAPES)
-
-
-def _head(shape: str) -> str:
-    """The plain characters that a shape begins with."""
-    head = re.match(r"[A-Za-z0-9_-]+(?![?*+{])|[A-Za-z]", shape)
-    return "" if head is None else head[0]
-
-
-@functools.lru_cache(maxsize=64)
-def _shapes(numbers: tuple[int, ...]) -> re.Pattern[str]:
-    """These shapes at once: the search looks for their first characters, and a shape begins where a word does."""
-    wanted = [(number, _SHAPES[number][1]) for number in numbers]
-    return re.compile(
-        "|".join(rf"{shape[0]}(?<![A-Za-z0-9]{shape[0]})(?P<s{number}>{shape[1:]})" for number, shape in wanted)
-    )
-
-
-@functools.cache
-def _loose_shape(kind: str) -> re.Pattern[str]:
-    return re.compile(next(shape for name, _, shape in _LOOSE_SHAPES if name == kind))
-
-
-@functools.cache
-def _pem_lines() -> re.Pattern[str]:
-    return re.compile(r"(?:(?:\\[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
-
-
-def find_by_name(text: str) -> Iterator[Secret]:
-    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`, `Bearer ...`."""
-    lowered = text.lower()
+def find_by_name(text: str, lowered: str) -> Iterator[Secret]:
+    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`; `lowered` is the text in lower case."""
     if len(lowered) != len(text):  # one letter becomes two: places would not be the same
         lowered = "".join(character.lower() if character.isascii() else character for character in text)
     position = 0
-    while (match := _named().search(lowered, position)) is not None:
+    while (match := _NAMED.search(lowered, position)) is not None:
         position = match.end()
         name = match[0].rstrip(" \t:=>\"'\\")
         if name in ("bearer", "basic") and match[0][-1] in " \t":
@@ -227,9 +320,6 @@ def _is_credential(scheme: str, value: str) -> bool:
     if scheme == "bearer":
         mixed = len(value) >= RANDOM_LENGTH and value.lower() != value and value[1:].upper() != value[1:]
         return mixed or (len(value) >= 12 and any(character.isdigit() for character in value))
-    import base64
-    import binascii
-
     try:
         return b":" in base64.b64decode(value[:400].rstrip("=") + "==", validate=False)
     except (binascii.Error, ValueError):
@@ -250,11 +340,13 @@ _SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
 
 
-@functools.cache
-def _named() -> re.Pattern[str]:
+def _named_pattern() -> re.Pattern[str]:
     """In text in lower case: a name, the quote that closes it, and what stands between a name and its value."""
     names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
     between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
     for name in sorted((*SECRET_NAMES, *UNCERTAIN_NAMES), key=len, reverse=True):
         names.setdefault(name[0], []).append(name[1:].replace("_", "[_-]?") + between)
     return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
+
+
+_NAMED = _named_pattern()

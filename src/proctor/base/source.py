@@ -1,7 +1,8 @@
-"""Text in, plain data out, and, only when something is wrong, the line where it stands.
+"""Reads a file into plain data, and tells on which line each value is.
 
-JSON and YAML are parsed at full speed; positions are looked up by a second pass over the text when a problem has to be
-reported. In both, a key given twice is a mistake.
+The JSON parser of the standard library keeps no positions, and one that does is many times slower. So JSON is parsed at
+full speed, and positions are looked up by a second pass over the text when a problem has to be reported. YAML has them
+from its only pass. In both, a key that is given twice is a mistake.
 """
 
 from __future__ import annotations
@@ -10,24 +11,23 @@ import json
 import math
 import re
 import stat
-from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-
-Pointer: TypeAlias = Sequence[str | int]
-"""The way from the root of a document to a value in it."""
+from proctor.base.positions import DEEPEST as DEEPEST
+from proctor.base.positions import Lines as Lines
+from proctor.base.positions import Place, line_at
+from proctor.base.positions import Pointer as Pointer
+from proctor.base.positions import pointer_text as pointer_text
 
 YAML_ENDINGS = (".yaml", ".yml")
 
 LARGEST_FILE = 1_000_000_000
 """Bytes of a file that is read whole; a hundred thousand cases are a tenth of this."""
-
-DEEPEST = 200
-"""Levels of nesting a document may have: more is no real data, and could exhaust the stack of what walks through it."""
 
 
 def read_text(path: Path) -> str:
@@ -36,7 +36,8 @@ def read_text(path: Path) -> str:
         refuse_endless(path)
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path)]) from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path, line)]) from None
     except OSError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
     except ValueError as error:
@@ -54,41 +55,28 @@ def refuse_endless(path: Path) -> None:
 
 def parse(path: Path, text: str) -> Json:
     """The data in a JSON or YAML document."""
-    if path.suffix in YAML_ENDINGS:
-        from proctor.base.yaml_source import parse_yaml
+    return parse_with_lines(path, text)[0]
 
-        data = parse_yaml(path, text)
+
+def parse_with_lines(path: Path, text: str) -> tuple[Json, Lines]:
+    """The data in a JSON or YAML document, and a function that returns the line of each value in it."""
+    if path.suffix in YAML_ENDINGS:
+        from proctor.base.yaml_source import parse_yaml  # PyYAML is heavy, and many suites are JSON
+
+        data, lines = parse_yaml(path, text)
     else:
-        data = parse_json(path, text)
+        data, lines = parse_json(path, text), _JsonLines(text)
     if _is_too_deep(data):
         raise InvalidSuite([Problem("is nested too deeply to be read", path)])
-    return data
-
-
-Lines: TypeAlias = Callable[[Pointer], int | None]
-"""Tells the line of the value at a pointer, or of its nearest parent that can be found."""
+    return data, lines
 
 
 def lines_of(path: Path, text: str) -> Lines:
-    """Positions in one document; the text is gone through once, however many are asked for."""
+    """The lines of the values in one document; nothing is known of one that cannot be parsed."""
     try:
-        if path.suffix in YAML_ENDINGS:
-            from proctor.base.yaml_source import yaml_places
-
-            tree = yaml_places(text)
-        else:
-            tree = _JsonPlaces(text).read()
-    except Exception:
+        return parse_with_lines(path, text)[1]
+    except InvalidSuite:
         return lambda pointer: None
-    return lambda pointer: _line_in(tree, pointer)
-
-
-def pointer_text(pointer: Pointer) -> str:
-    """`("evalCases", 3, "conversation")` as people write it: `evalCases[3].conversation`."""
-    text = ""
-    for part in pointer:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _is_too_deep(data: Json) -> bool:
@@ -164,22 +152,6 @@ def parse_json(path: Path, text: str) -> Json:
     raise InvalidSuite([problem])
 
 
-Place: TypeAlias = "tuple[int, dict[str, Place] | list[Place] | None]"
-"""A line, and the places of what is inside the value there."""
-
-
-def _line_in(place: Place, pointer: Pointer) -> int:
-    for part in pointer:
-        inside = place[1]
-        if isinstance(inside, dict) and isinstance(part, str) and part in inside:
-            place = inside[part]
-        elif isinstance(inside, list) and isinstance(part, int) and part < len(inside):
-            place = inside[part]
-        else:
-            break
-    return place[0]
-
-
 # Possessive: a long text would otherwise be remembered character by character, at a hundred times its size.
 _TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)', re.DOTALL)
 
@@ -192,8 +164,24 @@ def _line_of_token(text: str, pattern: str) -> int | None:
     return None
 
 
+class _JsonLines:
+    """The lines of the values in a JSON text, which is gone through when the first one is needed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __call__(self, pointer: Pointer) -> int | None:
+        return None if self._root is None else line_at(self._root, pointer)
+
+    @cached_property
+    def _root(self) -> Place | None:
+        with suppress(ValueError, RecursionError):
+            return _JsonPlaces(self._text).read()
+        return None
+
+
 class _JsonPlaces:
-    """Where everything in a JSON text stands; trusts that the text parsed before."""
+    """Goes through a JSON text that the parser has accepted and notes where each value is."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
+
+import yaml
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-from proctor.base.source import DEEPEST, Place
+from proctor.base.positions import DEEPEST, Lines, Place, Pointer, line_at
 
 LARGEST_EXPANSION = 1_000_000
 """How many values a document may come to when each alias counts as what it stands for."""
@@ -24,21 +27,23 @@ MOST_MERGED = 200_000
 LONGEST_NUMBER = 4300
 """Digits; Python itself reads no longer ones."""
 
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE = "tag:yaml.org,2002:"
 _NAMEABLE = frozenset(f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null"))
 _STEEP_LINE = re.compile(r"^[ \t?:-]{400}", re.MULTILINE)
 
 
-def parse_yaml(path: Path, text: str) -> Json:
-    """The data of a document; whatever is wrong with it becomes one problem, with its line where there is one."""
-    import yaml
+def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
+    """The data of a document and the lines of its values; whatever is wrong with it becomes one problem.
 
+    Both come from one tree of nodes. The places are collected from it when a line is first needed.
+    """
     try:
         _refuse_depth(text)
-        data = yaml.load(text, Loader=_yaml_loader())  # noqa: S506  a subclass of the safe loader
+        node, data = _compose_and_construct(text)
         if "&" in text and "*" in text and _size(data, {}, set()) > LARGEST_EXPANSION:
             raise ValueError("its aliases (*) stand for too much")
-        return data
+        return data, _YamlLines(node)
     except yaml.MarkedYAMLError as error:
         last = text.rstrip().count("\n")
         line = None if error.problem_mark is None else min(error.problem_mark.line, last) + 1
@@ -52,17 +57,32 @@ def parse_yaml(path: Path, text: str) -> Json:
     raise InvalidSuite([problem])
 
 
-def yaml_places(text: str) -> Place:
-    """Where every value stands."""
-    node = compose_yaml(text)
-    return node.start_mark.line + 1, _inside(node, {})
+def _compose_and_construct(text: str) -> tuple[Any, Json]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+class _YamlLines:
+    """The lines of the values below a node."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    def __call__(self, pointer: Pointer) -> int | None:
+        return None if self._node is None else line_at(self._root, pointer)
+
+    @cached_property
+    def _root(self) -> Place:
+        return self._node.start_mark.line + 1, _inside(self._node, {})
 
 
 def compose_yaml(text: str) -> Any:
     """The nodes of a text, with the marks of where each begins and ends."""
-    import yaml
-
-    return yaml.compose(text, Loader=_yaml_loader())
+    return yaml.compose(text, Loader=_Loader)
 
 
 def _inside(node: Any, known: dict[int, Any]) -> Any:
@@ -70,8 +90,6 @@ def _inside(node: Any, known: dict[int, Any]) -> Any:
 
     A key's line is where its value is told to be: that is where people look.
     """
-    import yaml
-
     if id(node) in known:
         return known[id(node)]
     if isinstance(node, yaml.SequenceNode):
@@ -92,10 +110,8 @@ def _refuse_depth(text: str) -> None:
     """The composer recurses on the stack of the process, which has no guard: look first where it could go too deep."""
     if text.count("[") + text.count("{") < 400 and _STEEP_LINE.search(text) is None:
         return
-    import yaml
-
     depth = 0
-    for event in yaml.parse(text, Loader=_yaml_loader()):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEEPEST:
@@ -119,42 +135,26 @@ def _size(value: Json, sizes: dict[int, int], above: set[int]) -> int:
     return sizes[key]
 
 
-_LOADER: list[Any] = []
+class _Loader(_SafeLoader):  # type: ignore[misc]
+    """The safe loader narrowed to the core schema, with a limit on merges."""
 
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-def _yaml_loader() -> Any:
-    """The safe loader narrowed to the core schema; made once, since PyYAML is imported late."""
-    if not _LOADER:
-        _LOADER.append(_make_loader())
-    return _LOADER[0]
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._seen: set[int] = set()
+        self._merged = 0
 
-
-def _make_loader() -> Any:
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
-
-        def __init__(self, stream: Any) -> None:
-            super().__init__(stream)
-            self._seen: set[int] = set()
-            self._merged = 0
-
-        def flatten_mapping(self, node: Any) -> None:
-            """Merging rewrites a node, and may do so before the node's own turn: keys are looked at before that."""
-            if id(node) not in self._seen:
-                self._seen.add(id(node))
-                _make_keys_text(node)
-            own = len(node.value)
-            super().flatten_mapping(node)
-            self._merged += max(0, len(node.value) - own)
-            if self._merged > MOST_MERGED:
-                _refuse(node, f"its merges (<<) come to more than {MOST_MERGED:,} keys")
-
-    _add_core_schema(Loader)
-    return Loader
+    def flatten_mapping(self, node: Any) -> None:
+        """Merging rewrites a node, perhaps before the node is constructed itself, so keys are checked before that."""
+        if id(node) not in self._seen:
+            self._seen.add(id(node))
+            _make_keys_text(node)
+        own = len(node.value)
+        super().flatten_mapping(node)
+        self._merged += max(0, len(node.value) - own)
+        if self._merged > MOST_MERGED:
+            _refuse(node, f"its merges (<<) come to more than {MOST_MERGED:,} keys")
 
 
 def _add_core_schema(loader: Any) -> None:
@@ -176,15 +176,11 @@ def _add_core_schema(loader: Any) -> None:
 
 
 def _refuse(node: Any, reason: str) -> NoReturn:
-    import yaml
-
     raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
 
 
 def _make_keys_text(node: Any) -> None:
     """Keys are text, as in JSON: to Python `1` and `true` would be one key. Each may be given once."""
-    import yaml
-
     seen: set[str] = set()
     for key, _ in node.value:
         if key.tag == f"{_CORE}merge" or not isinstance(key, yaml.ScalarNode):
@@ -229,3 +225,6 @@ def _key_text(key: Any) -> str:
     if key.tag == f"{_CORE}null":
         return "null"
     return str(key.value).lower() if key.tag == f"{_CORE}bool" else str(key.value)
+
+
+_add_core_schema(_Loader)

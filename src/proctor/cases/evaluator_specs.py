@@ -11,10 +11,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from proctor.base.fields import Document, Fields, kind
+from proctor.base.documents import Document, Fields, kind
 from proctor.base.json_data import UNSET, Json, canonical, plain
 from proctor.base.source import Pointer
-from proctor.cases.suite import NOTHING, EvaluatorSpec, Suite, Turn
+from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 
 INHERITED = "..."
 
@@ -98,7 +98,7 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
         path=fields.text("output_path", blank=False),
         retries=fields.integer("retries", 0, least=0),
         optional=fields.flag("optional", False),
-        arguments=fields.rest() or NOTHING,
+        arguments=fields.rest() or {},
     )
 
 

@@ -11,13 +11,15 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from proctor.base.atomic_write import whole_file
+from proctor.base.documents import nearest
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import nearest
 from proctor.base.json_data import Json
 from proctor.base.source import parse_json, read_text
-from proctor.cases.formats.loading import QUARANTINES
 from proctor.cases.suite import Case, Quarantine, Suite
 
+QUARANTINES = ".quarantine.jsonl"
+"""How the file ends that holds the quarantines of the suite beside it."""
 KEYS = ("case", "reason", "until", "owner", "suite")
 
 
@@ -54,7 +56,7 @@ def with_quarantines(suite: Suite) -> Suite:
     ]
     if problems:
         raise InvalidSuite(problems)
-    return suite.with_cases(lambda case: _quarantined(case, found.get(case.id)))
+    return replace(suite, cases=tuple([_quarantined(case, found.get(case.id)) for case in suite.cases]))
 
 
 def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:
@@ -87,8 +89,6 @@ def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quaranti
     if not quarantines:
         path.unlink(missing_ok=True)
         return
-    from proctor.base.whole_files import whole_file
-
     with whole_file(path) as draft:
         draft.write_text("".join(_lines(sorted(quarantines.items()))), encoding="utf-8", newline="\n")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 
 STOP = "</finished>"
 """What the user says when there is nothing more to say, unless the scenario sets another mark."""
@@ -36,7 +36,7 @@ PERSONAS: Final[Mapping[str, str]] = {
 """The users that can be asked for by name."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """What a simulated user needs to know; the conversation itself comes about when it is held."""
 

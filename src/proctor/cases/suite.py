@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from proctor.base.errors import Problem
 from proctor.base.json_data import UNSET, Json, Unset
-from proctor.base.records import record
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario, as_metadata
 
 
-class _Nothing(dict[str, Any]):
-    """The one empty mapping that every default shares: hashable, so that dataclasses take it, and never filled."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return 0
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        raise TypeError("the shared empty mapping cannot be changed")
-
-
-NOTHING: Final[Mapping[str, Any]] = _Nothing()
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class NamedData:
     """A value with the name under which the application and the evaluators know it."""
 
@@ -38,7 +22,7 @@ class NamedData:
     value: Json
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Keywords:
     """Words the answer must mention: any of some, all of others."""
 
@@ -46,7 +30,7 @@ class Keywords:
     all_of: tuple[str, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ExpectedCall:
     """A tool call the agent is expected to make."""
 
@@ -72,7 +56,7 @@ class ExpectedCall:
         return self.name in actual if self.substring else self.name == actual
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Expected:
     """What a good answer to one turn looks like; every part is optional, and what is not given is not compared."""
 
@@ -90,7 +74,7 @@ class Expected:
 NO_EXPECTATION: Final = Expected()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Attachment:
     """A file given to the agent with a turn."""
 
@@ -98,11 +82,11 @@ class Attachment:
     url: str | None = None
     kind: str | None = None
     description: str | None = None
-    options: Mapping[str, Json] = NOTHING
+    options: Mapping[str, Json] = field(default_factory=dict)
     """How to read it: `pages`, `sheet`, `range`, `cache`."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Double:
     """What a tool answers in a case instead of being called, so that a suite runs without side effects."""
 
@@ -117,13 +101,13 @@ class Double:
     """How often it answers in one trial; then the next double in the list does."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvaluatorSpec:
     """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
 
     name: str
     """A registered name (`ExactMatch`) or a reference (`checks.py:my_evaluator`)."""
-    arguments: Mapping[str, Json] = NOTHING
+    arguments: Mapping[str, Json] = field(default_factory=dict)
     threshold: float | None = None
     """The least score that passes; `None` leaves it to the evaluator's own default."""
     label: str | None = None
@@ -146,7 +130,7 @@ class EvaluatorSpec:
         return self.label or self.name.rpartition(":")[2]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One message to the agent and what is expected back."""
 
@@ -157,12 +141,12 @@ class Turn:
     retrieval_context: tuple[str, ...] | None = None
     """Passages the answer is to be checked against, where they do not come from the agent's tools."""
     attachments: tuple[Attachment, ...] = ()
-    metadata: Mapping[str, Json] = NOTHING
-    extra: Mapping[str, Json] = NOTHING
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
     """What a foreign format says and Proctor does not use, kept for the way back."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Quarantine:
     """Why a case runs and is reported but decides nothing for the time being."""
 
@@ -172,7 +156,7 @@ class Quarantine:
     owner: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Case:
     """One conversation to hold with the agent."""
 
@@ -184,8 +168,8 @@ class Case:
     """Evaluators of this case instead of the suite's; `None` inherits them. `"..."` is already merged."""
     inputs: tuple[NamedData, ...] = ()
     """Values handed to the application by name, where it asks for them."""
-    metadata: Mapping[str, Json] = NOTHING
-    state: Mapping[str, Json] = NOTHING
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    state: Mapping[str, Json] = field(default_factory=dict)
     """What the agent's session knows before the first turn."""
     final_state: Mapping[str, Json] | None = None
     """What the session is expected to know after the last turn."""
@@ -194,8 +178,8 @@ class Case:
     skip: str | None = None
     """Why the case is not run at present."""
     line: int | None = None
-    extra: Mapping[str, Json] = NOTHING
-    doubles: Mapping[str, tuple[Double, ...]] = NOTHING
+    extra: Mapping[str, Json] = field(default_factory=dict)
+    doubles: Mapping[str, tuple[Double, ...]] = field(default_factory=dict)
     """By tool: what it answers instead of being called; the first that fits."""
     scenario: Scenario | None = None
     """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
@@ -214,7 +198,7 @@ class Case:
         return {"conversation_scenario": as_metadata(self.scenario), **self.metadata}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Criteria:
     """How outcomes become the verdict of a suite."""
 
@@ -226,7 +210,7 @@ class Criteria:
     """The share of cases that must pass."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Waiver:
     """Why a mutant that the suite does not notice is no weakness of it."""
 
@@ -237,7 +221,7 @@ class Waiver:
     """The id of the one case it holds for; `None` for all of them."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How a suite asks to be run; the command line overrides each of them."""
 
@@ -249,13 +233,12 @@ class Settings:
     max_reply_bytes: int | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 
     name: str
-    cases: Sequence[Case]
-    """A tuple; of a large file, a sequence that reads each case when it is asked for."""
+    cases: tuple[Case, ...]
     evaluators: tuple[EvaluatorSpec, ...] = ()
     agent: Json = None
     """A reference (`app.py:agent`), an address, or a mapping that describes the agent."""
@@ -267,13 +250,13 @@ class Suite:
     hooks: str = ""
     """`module:Class` of what its format adds to a run (`proctor.running.suite_hooks`), imported when a run needs it."""
     warnings: tuple[Problem, ...] = ()
-    extra: Mapping[str, Json] = NOTHING
+    extra: Mapping[str, Json] = field(default_factory=dict)
     judge: Json = None
     """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
     reexecute: Json = None
     """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
     for those that are marked, a reference to a table of tools, or such a table of references."""
-    agents: Mapping[str, Json] = NOTHING
+    agents: Mapping[str, Json] = field(default_factory=dict)
     """Several agents by name, each of which is asked every case, instead of `agent`."""
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not hold against the suite."""
@@ -285,8 +268,7 @@ class Suite:
 
     def with_cases(self, change: Callable[[Case], Case]) -> Suite:
         """The suite with each case as `change` makes it."""
-        changed = getattr(self.cases, "changed", None)
-        return replace(self, cases=tuple(map(change, self.cases)) if changed is None else changed(change))
+        return replace(self, cases=tuple(map(change, self.cases)))
 
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
         """The specs in force: a turn's own, else the case's, else the suite's."""
@@ -312,8 +294,6 @@ def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
             problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
     for suite in suites:
         place = f"suite {suite.name!r}"
-        if not isinstance(suite.cases, tuple):
-            continue  # read from a large file, whose reader has looked at each case
         if not suite.cases:
             problems.append(Problem("has no cases", suite.path, where=place))
         for case_id, count in Counter(case.id for case in suite.cases).items():

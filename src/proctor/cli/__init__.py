@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
 import click
 
+from proctor.base.documents import nearest
+from proctor.base.errors import InvalidSuite, ProctorError, StoreError
+from proctor.base.guard import is_guarded, tell_verdict
+from proctor.base.masking import mask
+from proctor.reporting.terminal.screen import visible
 from proctor.version import __version__
 
 COMMANDS = {
@@ -68,9 +73,6 @@ class LazyGroup(click.Group):
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
-        if not gc.isenabled():  # `__main__` switched it off; what is loaded now lives as long as the process
-            gc.freeze()
-            gc.enable()
         return _with_help_page(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -84,8 +86,6 @@ class LazyGroup(click.Group):
             _complain(f"note: `proctor {args[0]}` is called `proctor {new}` now")
             args = [*new.split(), *args[1:]]
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from proctor.base.fields import nearest
-
             ctx.fail(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -123,9 +123,6 @@ _with_help_page(group)
 
 def main() -> NoReturn:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
-    from proctor.base.errors import InvalidSuite, ProctorError, StoreError
-    from proctor.base.guard import CHILD, tell_verdict
-
     _make_streams_safe()
     try:
         code = _run_group()
@@ -136,6 +133,8 @@ def main() -> NoReturn:
         _complain(message if message.startswith("Usage: ") else f"error: {message}")
         code = 4 if isinstance(error, StoreError) else 2
     except (click.Abort, KeyboardInterrupt):
+        if is_guarded():  # the guard forwards a signal that a terminal has sent to this process already
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         _complain("interrupted")
         code = 130
     except SystemExit as ended:  # click's way to end on a closed pipe; 0 would come from elsewhere, and be no result
@@ -153,8 +152,7 @@ def main() -> NoReturn:
         _complain(f"error: {what}; the code that was run stopped it from within, and what was finished before is kept")
         code = 4
     code = _flushed(code if isinstance(code, int) else 0)
-    if CHILD.page is not None:
-        tell_verdict(code)
+    tell_verdict(code)
     raise SystemExit(code)
 
 
@@ -193,9 +191,10 @@ def _flushed(code: int) -> int:
 
 
 def _say_problems(error: Any) -> int:
-    """All that is wrong, also with what the files name, so that the user can mend everything at once."""
+    """Print every problem, also with what the files name, so that the user can fix everything at once."""
+    # `proctor --help` must not wait for the engine to load.
     from proctor.cli.options_and_output import by_place
-    from proctor.running.engine.plan import unresolved
+    from proctor.running.plan import unresolved
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
     for problem in by_place(problems):
@@ -206,9 +205,6 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
-    from proctor.base.secrets import mask
-    from proctor.reporting.terminal.screen import visible
-
     click.echo(visible(mask(text)), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 
 

@@ -16,6 +16,8 @@ from proctor.base.source import YAML_ENDINGS
 from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import declaration, format_named, load
 from proctor.cases.formats.native import LINES
+from proctor.cases.formats.native.editing import CannotEdit
+from proctor.cases.formats.native.reader import UNSCORED
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
 from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
@@ -24,11 +26,8 @@ from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
-from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places
-from proctor.running.options import RunOptions
-from proctor.running.people.expectation_recording import (
+from proctor.running.review.approving import (
     Proposal,
-    answer_of,
     ask_anew,
     complete,
     from_run,
@@ -36,7 +35,9 @@ from proctor.running.people.expectation_recording import (
     read_acceptances,
     recorded,
 )
-from proctor.running.people.grading import BadGrade
+from proctor.running.review.grading import BadGrade
+from proctor.running.selection import CaseFilter, check_names, parse_words, split_places
+from proctor.running.settings import RunOptions
 
 Accepted = dict[str, tuple[Proposal, str]]
 
@@ -107,8 +108,6 @@ def _suite(source: str) -> Suite:
 
 def _loaded(source: str) -> list[Suite]:
     """Cases of which nothing is expected yet are what this is for."""
-    from proctor.cases.formats.native.reader import UNSCORED
-
     try:
         return load([source])
     except InvalidSuite as error:
@@ -227,8 +226,6 @@ def _editor(name: str) -> Callable[..., str] | None:
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
     """Put the accepted cases into the text of the suite."""
-    from proctor.cases.formats.native.editing import CannotEdit
-
     path, edit = Path(str(suite.path)), _editor(suite.format)
     assert edit is not None
     if read_bytes(path) != before:
@@ -269,7 +266,7 @@ def _described(proposal: Proposal) -> str:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
         if reply is None or reply.error is not None:
             break
-        facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
+        facts.append(Fact("  answer", show(reply.answer) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
         facts.append(Fact("  calls", calls or "none"))
     if proposal.refusal:

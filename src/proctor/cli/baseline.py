@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from proctor.base.errors import UsageError
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, store_option
 from proctor.reporting.wording import counted
@@ -21,12 +24,13 @@ from proctor.results.baseline import (
     read_baseline,
     write_baseline,
 )
+from proctor.results.git_state import git_state
 from proctor.results.history import Accepted, accept
 from proctor.results.statistics import wilson
 from proctor.results.store import Store, read_run
-
-if TYPE_CHECKING:
-    from proctor.cases.suite import Suite
+from proctor.running.gate import identities_of_plan
+from proctor.running.plan import make_plan
+from proctor.running.settings import NO_OPTIONS
 
 ATTRIBUTES = "*.baseline.jsonl merge=union"
 file_option = click.option(
@@ -74,8 +78,6 @@ def _accepted(run: str, item: Accepted) -> str:
 
 def _explain_merging(created: list[Path]) -> None:
     """Said once, when a file is new and git would not yet merge it by itself."""
-    from proctor.results.run_info import git_state
-
     if not created or git_state(Path.cwd()) is None or _merges_by_union(created[0]):
         return
     say(
@@ -85,8 +87,6 @@ def _explain_merging(created: list[Path]) -> None:
 
 
 def _merges_by_union(path: Path) -> bool:
-    import subprocess
-
     try:
         asked = ["git", "check-attr", "merge", "--", path.name]
         folder = path.resolve().parent
@@ -137,8 +137,6 @@ def _files(paths: tuple[str, ...], file: Path | None) -> list[Path]:
 
 
 def _suites(paths: tuple[str, ...]) -> list[Suite]:
-    from proctor.cases.formats.loading import load
-
     return load(paths or [Path()])
 
 
@@ -195,10 +193,6 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
 @file_option
 def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, file: Path | None) -> int:
     """Take out what does not count any more: cases that are gone or have changed, and all but the latest runs."""
-    from proctor.running.engine.plan import make_plan
-    from proctor.running.gate import identities_of_plan
-    from proctor.running.options import NO_OPTIONS
-
     suites = _suites(paths)
     living = set(identities_of_plan(make_plan(suites, NO_OPTIONS, agent=agent)).values())
     names = {suite.name for suite in suites}

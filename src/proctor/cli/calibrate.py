@@ -9,17 +9,17 @@ from pathlib import Path
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json
-from proctor.base.threads import run_sync
 from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import json_option, parse_evaluators, say, say_json, store_option
+from proctor.judging.judge_specs import has_only_options
 from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import counted, duration
-from proctor.running.engine.judges import NAMING
-from proctor.running.options import written_judge
-from proctor.running.people.calibrating import CalibrationOptions, Step, calibrate
-from proctor.running.people.calibration_rows import implied_evaluator, read_rows
+from proctor.running.review.calibration import CalibrationOptions, Step, calibrate
+from proctor.running.review.labelled_rows import implied_evaluator, read_rows
+from proctor.running.settings import written_judge
 
 EVERY = 10.0
 """Seconds between two lines on progress where there is no terminal."""
@@ -74,7 +74,7 @@ def _named(judge: str) -> str | dict[str, Json]:
     if not judge.lstrip().startswith("{"):
         return judge
     named: dict[str, Json] = written_judge(judge, "JUDGE")
-    if NAMING.isdisjoint(named):
+    if has_only_options(named):
         raise UsageError("the judge has options and no model; name one with the key model")
     return named
 

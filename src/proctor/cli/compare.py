@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
-from proctor.base.records import record
+from proctor.cases.suite import Suite
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import (
     DOCUMENTS,
@@ -24,19 +26,26 @@ from proctor.cli.options_and_output import (
     store_option,
     write_documents,
 )
+from proctor.reporting.comparison_report import WRITERS, case_to_json
+from proctor.reporting.markdown.ci_pages import Comment, write_comment
+from proctor.reporting.output import write_document
+from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
+from proctor.reporting.terminal.screen import screen_of
+from proctor.results.case_pairing import Choose
+from proctor.results.compare_runs import align_case, compare_runs
+from proctor.results.comparison import Comparison
 from proctor.results.run import Run
 from proctor.results.run_files import read_run_of_agent
-
-if TYPE_CHECKING:
-    from proctor.results.case_pairing import Choose
-    from proctor.results.comparison import Comparison
+from proctor.results.verdict import judge
+from proctor.running.rescore import rescore
+from proctor.running.selection import CaseFilter, names_case, parse_words, tag_set
 
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
 NOTHING_BEFORE = "nothing"
 """Stands for the earlier run where there is none."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Named:
     """A run as the command line names it: `last`, or `last@careful` for what one of its agents answered."""
 
@@ -73,8 +82,6 @@ def command(**given: Any) -> int:
     Exit codes: 0 whatever the result; with --fail-on regression 1 for a regression and 3 if nothing can be said;
     2 if the runs have no case in common, 4 if errors kept every case from being compared.
     """
-    from proctor.results.compare_runs import compare_runs
-
     configuration, targets = read_configuration(), _targets(given)
     folder = configuration.store(given["store"])
     if given["before"] == given["after"] == "-":
@@ -101,8 +108,6 @@ def _named(folder: Path, wanted: str) -> Named:
 
 def _rescored(folder: Path, side: Named, given: Mapping[str, Any], configuration: Configuration) -> Named:
     """The same answers, scored by what suites say now, as a run of its own."""
-    from proctor.running.run_suites import rescore
-
     if side.run.store is None:
         raise UsageError(f"run {side.run.id} comes from a file: `proctor import` it to score it anew")
     options = configuration.run_options(judge=given["judge"], budget=given["budget"])
@@ -115,9 +120,6 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
     """Cases by the words, tags and suites that were asked for."""
     if given["words"] is None and not given["tags"] and not given["suites"]:
         return None
-    from proctor.cases.suite import Suite
-    from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
-
     words = None if given["words"] is None else parse_words(given["words"])
     fits, names = CaseFilter(words, tag_set(given["tags"])), frozenset(given["suites"])
     return lambda suite, case: (not names or suite in names) and fits(Suite(suite, (case,)), case)
@@ -125,9 +127,6 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
 
 def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    from proctor.reporting.markdown.ci_pages import Comment, write_comment
-    from proctor.results.verdict import judge
-
     comment = Comment(second.run, judge(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
     write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", told_as="comment")
     return 0
@@ -135,8 +134,6 @@ def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, A
 
 def _check_comment(given: Mapping[str, Any], chosen: Mapping[str, str]) -> None:
     """A comment is Markdown, of whole runs, and its address and key are what they seem to be."""
-    import re
-
     if not given["as_comment"]:
         for name in ("report_url", "pr_key"):
             if given[name] is not None:
@@ -157,13 +154,8 @@ def _targets(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tell(comparison: Comparison, given: Mapping[str, Any], targets: Mapping[str, str]) -> None:
-    from proctor.reporting.comparison_report import WRITERS
-
     write_documents(targets, {name: partial(write, comparison) for name, write in WRITERS.items()}, "the comparison")
     if "-" not in targets.values():
-        from proctor.reporting.terminal.comparison_screen import show_comparison
-        from proctor.reporting.terminal.screen import screen_of
-
         show_comparison(comparison, screen_of(sys.stdout), verbose=given["verbose"], quiet=given["quiet"])
 
 
@@ -171,12 +163,6 @@ def _tell_case(
     first: Named, second: Named, given: Mapping[str, Any], choose: Choose | None, targets: Mapping[str, str]
 ) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
-    from proctor.reporting.comparison_report import case_to_json
-    from proctor.reporting.report_files import write_document
-    from proctor.reporting.terminal.comparison_screen import show_case
-    from proctor.reporting.terminal.screen import screen_of
-    from proctor.results.compare_runs import align_case
-
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
     wanted = _address(second.run, given["case_id"])
@@ -195,8 +181,6 @@ def _address(run: Run, wanted: str) -> str:
     """What `file::id` names, as suite/id; every other name as it is."""
     if "::" not in wanted:
         return wanted
-    from proctor.running.engine.selection import names_case
-
     paths = {info.name: info.path for info in run.suites}
     cases = ((item.suite, item.case_id) for item in run.summaries)
     return next((f"{s}/{c}" for s, c in cases if c != wanted and names_case(wanted, s, paths.get(s), c)), wanted)

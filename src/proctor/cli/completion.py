@@ -6,6 +6,8 @@ Nothing is run and nothing is written: suites are read as data, and the store is
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,7 +16,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
+from proctor.base.errors import InvalidSuite
+from proctor.cases.formats.loading import load_file
 from proctor.cli import COMMANDS, group
+from proctor.cli.configuration import read_configuration
+from proctor.evaluators import EVALUATORS
+from proctor.results.store import FILE
 
 BASH = r"""# Completion of proctor for bash 4.4 and newer.
 _proctor_complete() {
@@ -195,10 +202,7 @@ def _suite_names(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _evaluators(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    from proctor.evaluators import EVALUATORS
-
-    for names in EVALUATORS.values():
-        yield from names.split()
+    yield from EVALUATORS
 
 
 def _suites(ctx: click.Context) -> Iterator[Any]:
@@ -224,9 +228,6 @@ def _suite_files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> list[Any]:
     """The suites of a file or of a folder, also of one with mistakes; Python files are not run for this."""
-    from proctor.base.errors import InvalidSuite
-    from proctor.cases.formats.loading import load_file
-
     if path.is_dir():
         return [suite for file in _suite_files(path) for suite in _read(file)]
     if path.suffix == ".py" or not path.is_file() or path.stat().st_size > MOST_BYTES:
@@ -239,12 +240,6 @@ def _read(path: Path) -> list[Any]:
 
 def _run_rows(ctx: click.Context) -> list[tuple[str, str, list[dict[str, Any]]]]:
     """Id, name and suites of the latest runs; a store of another version is left as it is."""
-    import json
-    import sqlite3
-
-    from proctor.cli.configuration import read_configuration
-    from proctor.results.store import FILE
-
     path = read_configuration().store(ctx.params.get("store")) / FILE
     if not path.is_file():
         return []

@@ -6,20 +6,22 @@ import contextlib
 import itertools
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+
+from proctor.base.documents import nearest
+from proctor.base.environment import environment_from
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
-from proctor.base.records import record
 from proctor.cases.suite import Settings
+from proctor.compat.aliases import check_aliases, install_aliases, names_in
 from proctor.results.store import FOLDER
-
-if TYPE_CHECKING:
-    from proctor.running.options import RunOptions
+from proctor.running.settings import RunOptions
 
 KEYS: dict[str, Callable[[str], Any]] = {
     "store": str,
@@ -43,7 +45,7 @@ PATHS = ("store", "env_file", "baseline")
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """Each value with where it comes from."""
 
@@ -65,16 +67,12 @@ class Configuration:
         """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
         if not self.env_files:
             return nullcontext()
-        from proctor.base.environment import environment_from
-
         return environment_from(self.env_files)
 
     def run_options(
         self, settings: Settings | None = None, *, judge: Any = None, budget: float | None = None, **more: Any
     ) -> RunOptions:
         """How suites are run: as given, else as configured."""
-        from proctor.running.options import RunOptions
-
         return RunOptions(
             settings or Settings(),
             self.settings,
@@ -118,8 +116,6 @@ def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: P
 
 def command_configuration() -> Configuration:
     """The configuration of the command that is being carried out, with its variables until the command ends."""
-    import click
-
     configuration = read_configuration()
     click.get_current_context().with_resource(configuration.environment())
     return configuration
@@ -158,8 +154,6 @@ def _flag(name: str, value: Any, origin: str) -> bool:
 
 
 def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
-    from proctor.compat.aliases import check_aliases, names_in
-
     if origin.startswith("PROCTOR_") and isinstance(value, str):
         value = names_in(value)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -194,8 +188,6 @@ def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
         names = _names("aliases", value, origin) if value else ()
     if not names:
         return []
-    from proctor.compat.aliases import install_aliases
-
     return install_aliases(names)
 
 
@@ -221,8 +213,6 @@ def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    import tomllib
-
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

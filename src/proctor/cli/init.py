@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from proctor.agents.frameworks import shipped_adapters
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.records import record
 from proctor.cli.options_and_output import say
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ SCHEMA = "suite.schema.json"
 CI_FILES = {"github": ".github/workflows/proctor.yml", "gitlab": ".gitlab-ci.yml"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Template:
     """What a template brings besides its own folder, and how it is run."""
 
@@ -36,23 +38,15 @@ class Template:
     packages: tuple[str, ...] = ()
 
 
-FRAMEWORKS = {
-    "agno": "Agno",
-    "claude_agent_sdk": "the Claude Agent SDK",
-    "google_adk": "Google's ADK",
-    "langchain": "LangChain and LangGraph",
-    "llama_index": "LlamaIndex",
-    "openai_agents": "the OpenAI Agents SDK",
-    "pydantic_ai": "Pydantic AI",
-    "smolagents": "smolagents",
-}
-
 TEMPLATES = {
     "plain": Template("a Python function and a native suite"),
     "pytest": Template("the same in tests", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)),
     "adk": Template("an EvalSet and a test_config.json", ("@evaluation", "--agent", "@agent.py:agent"), ("agent.py",)),
     "holodeck": Template("an agent.yaml with its tests", ("@agent.yaml",), ("agent.py",)),
-    **{name: Template(f"an agent of {title}") for name, title in FRAMEWORKS.items()},
+    **{
+        adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)
+        for adapter in shipped_adapters()
+    },
 }
 
 
@@ -87,7 +81,7 @@ def command(folder: Path, name: str, ci: str | None) -> int:
             say(f"wrote {path}")
     if ci == "github":
         say("in it, OWNER is who has the repository with Proctor's action.yml")
-    if missing := _missing(name, template):
+    if missing := _missing(template):
         say(f"it needs: pip install {' '.join(missing)}")
     words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_placed(template.paths, folder)]
     say(f"now run: {shlex.join(words)}")
@@ -148,14 +142,10 @@ def _write(files: dict[Path, str]) -> None:
             raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _missing(name: str, template: Template) -> list[str]:
+def _missing(template: Template) -> list[str]:
     """Packages that the template needs and that are not installed here."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    from proctor.agents.frameworks import PACKAGES
-
     missing = []
-    for package in (*template.packages, *PACKAGES.get(name, ())):
+    for package in template.packages:
         try:
             version(package)
         except PackageNotFoundError:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 import click
+import yaml
 
+from proctor.agents.frameworks import shipped_adapters
 from proctor.base.json_data import Json, plain
+from proctor.cases.formats.loading import all_formats, declaration, writable_formats
 from proctor.cli.options_and_output import json_option, say, say_json
+from proctor.evaluators.catalogue import entries, entry
 
 AGENT_WAYS = {
     "a Python function, class or object": "app.py:agent",
@@ -31,8 +38,6 @@ AGENT_WAYS = {
 @json_option
 def evaluators(name: str | None, as_json: bool) -> int:
     """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
-    from proctor.evaluators.catalogue import entries, entry
-
     if name is not None:
         one = entry(name)
         if as_json:
@@ -55,8 +60,6 @@ def _bracketed(needs: Sequence[str]) -> str:
 
 def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Two columns, wrapped to a terminal; elsewhere a line each, for programs that search lines."""
-    import textwrap
-
     column = max(len(first) for first, _ in rows) + 2
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for first, second in rows:
@@ -86,8 +89,6 @@ def _described(item: Any) -> Iterable[str]:
 
 def _flow(example: Json) -> str:
     """An entry of a YAML list, on one line."""
-    import yaml
-
     if isinstance(example, str):
         return example
     text = yaml.safe_dump(example, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000)
@@ -97,8 +98,6 @@ def _flow(example: Json) -> str:
 def _argument(example: Json) -> str:
     if isinstance(example, str):
         return example
-    import shlex
-
     [(name, arguments)] = example.items()
     return shlex.quote(f"{name}={json.dumps(arguments, ensure_ascii=False)}")
 
@@ -122,14 +121,10 @@ def formats(as_json: bool) -> int:
 
 
 def _known_formats() -> Iterable[Any]:
-    from proctor.cases.formats.loading import all_formats
-
     return all_formats()
 
 
 def _format(known: Any) -> dict[str, Any]:
-    from proctor.cases.formats.loading import declaration, writable_formats
-
     declared = declaration(known)
     own = [known.NAME, *declared.dialects]
     return {
@@ -145,11 +140,13 @@ def _format(known: Any) -> dict[str, Any]:
 @json_option
 def agents(as_json: bool) -> int:
     """List what `agent:` in a suite and --agent take, and which frameworks are installed here."""
-    from proctor.agents.frameworks import PACKAGES, TAKEN
-
     frameworks: list[dict[str, Any]] = [
-        {"name": name, "takes": TAKEN[name], "packages": {package: _version(package) for package in packages}}
-        for name, packages in PACKAGES.items()
+        {
+            "name": adapter.name,
+            "takes": f"of {adapter.title}, name {adapter.takes}",
+            "packages": {package: _version(package) for package in adapter.packages},
+        }
+        for adapter in shipped_adapters()
     ]
     if as_json:
         ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
@@ -169,8 +166,6 @@ def agents(as_json: bool) -> int:
 
 
 def _version(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version(package)
     except PackageNotFoundError:
@@ -178,6 +173,4 @@ def _version(package: str) -> str | None:
 
 
 def _entry_points() -> list[str]:
-    from importlib.metadata import entry_points
-
     return sorted(entry.name for entry in entry_points(group="proctor.agents"))

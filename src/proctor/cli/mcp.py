@@ -12,20 +12,22 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from proctor.base.documents import nearest
 from proctor.base.errors import InvalidSuite, ProctorError, UsageError
-from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.cases.formats.loading import case_lines, load
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import Seconds, store_option
+from proctor.cli.runs import as_json_row
 from proctor.reporting.failing_cases import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
 from proctor.reporting.terminal.screen import visible
@@ -35,6 +37,7 @@ from proctor.results.run import Run
 from proctor.results.run_files import is_file_name
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import judge
+from proctor.running.resume import status_of
 from proctor.version import __version__
 
 INSTRUCTIONS = """\
@@ -83,8 +86,6 @@ def build_server(project: Project) -> Any:
 
 def _telling(tool: Callable[..., Any]) -> Callable[..., Any]:
     """The tool, with what the user can mend as its error; whatever it prints goes to standard error."""
-    from contextlib import redirect_stdout
-
     from mcp.server.mcpserver.exceptions import ToolError
 
     @functools.wraps(tool)
@@ -107,7 +108,7 @@ LONGEST_LIST = 200
 LONGEST_ERROR = 2_000
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Project:
     """One folder: nothing outside of it is read as a suite or run."""
 
@@ -121,9 +122,6 @@ class Project:
 
     def list_runs(self, limit: int = 20) -> dict[str, Json]:
         """The runs that are kept here, the latest first: id, name, verdict, counts and suites."""
-        from proctor.cli.runs import as_json_row
-        from proctor.running.engine.store_writer import status_of
-
         kept = Store(self.store, create=False)
         return {"runs": [as_json_row(row, status_of(kept, row)) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
 

@@ -21,11 +21,15 @@ from proctor.cli.options_and_output import (
     store_option,
     write_documents,
 )
+from proctor.reporting.mutation_report import KEPT_IN, WRITERS, write_mutants
+from proctor.reporting.output import write_document
+from proctor.reporting.terminal.mutation_screen import show_mutation
+from proctor.reporting.terminal.screen import screen_of
+from proctor.running.mutation.examine import MutationRequest, mutate
+from proctor.running.mutation.findings import MutationReport
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from proctor.running.mutation.findings import MutationReport
 
 
 @click.command("mutate")
@@ -51,8 +55,6 @@ def command(**given: Any) -> int:
     \b
     Exit codes: 0; 1 if a suite is broken or kills less than --min-kill; 3 if there was nothing to mutate.
     """
-    from proctor.running.mutation.examine import MutationRequest, mutate
-
     configuration, targets = command_configuration(), report_targets(given, DOCUMENTS)
     settings = Settings(evaluator_timeout=given["evaluator_timeout"])
     options = configuration.run_options(settings, judge=given["judge"], budget=given["budget"])
@@ -78,21 +80,13 @@ def _store(report: MutationReport, folder: Path) -> str:
     """All mutants with their seed, beside the results of the run; empty where there is none."""
     if not report.rate.total:
         return ""
-    from proctor.reporting.mutation_report import KEPT_IN, write_mutants
-    from proctor.reporting.report_files import write_document
-
     path = folder / KEPT_IN / f"{report.run}-seed-{report.seed}.jsonl"
     write_document(str(path), lambda out: write_mutants(report, out))
     return str(path)
 
 
 def _tell(report: MutationReport, given: Mapping[str, Any], targets: Mapping[str, str], stored: str) -> None:
-    from proctor.reporting.mutation_report import WRITERS
-
     write_documents(targets, {name: partial(write, report) for name, write in WRITERS.items()}, "the report")
     if "-" in targets.values():
         return
-    from proctor.reporting.terminal.mutation_screen import show_mutation
-    from proctor.reporting.terminal.screen import screen_of
-
     show_mutation(report, screen_of(sys.stdout), stored=stored, verbose=given["verbose"], quiet=given["quiet"])

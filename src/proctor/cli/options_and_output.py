@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, TextIO, TypeVar
 
 import click
 
+from proctor.base.documents import Document
 from proctor.base.errors import Problem, StoreError, UsageError
+from proctor.base.masking import mask
+from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.suite import EvaluatorSpec
+from proctor.reporting.build_findings import annotation_lines, findings
+from proctor.reporting.output import write_document
+from proctor.reporting.terminal.progress import choose_terminal
 from proctor.reporting.terminal.screen import visible
-
-if TYPE_CHECKING:
-    from proctor.results.run import Run
-    from proctor.results.verdict import RunVerdict
-    from proctor.running.options import ClusterOptions, Listener
+from proctor.results.run import Run
+from proctor.results.verdict import RunVerdict
+from proctor.running.cluster.options import checked
+from proctor.running.settings import ClusterOptions, Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -137,8 +144,6 @@ def cluster_options(command: F) -> F:
 
 def read_cluster_options(given: Mapping[str, Any], workers: int = 0) -> ClusterOptions | None:
     """`None` where neither a cluster nor workers are asked for; raises `UsageError` where they cannot be had."""
-    from proctor.running.options import ClusterOptions
-
     if not workers and given["cluster"] is None:
         useless = [name for name in ("upload", "tls_ca", "tls_cert", "tls_key") if given[name]]
         if useless:
@@ -146,8 +151,6 @@ def read_cluster_options(given: Mapping[str, Any], workers: int = 0) -> ClusterO
         return None
     if workers and given["cluster"] is not None:
         raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
-    from proctor.running.cluster.connection import checked
-
     ca, cert, key = (given[name] or "" for name in ("tls_ca", "tls_cert", "tls_key"))
     return checked(ClusterOptions(workers, given["cluster"] or "", ca, cert, key, upload=given["upload"]))
 
@@ -220,8 +223,6 @@ def write_documents(
     targets: Mapping[str, str], writers: Mapping[str, Callable[[TextIO], object]], what: str, told_as: str = "report"
 ) -> None:
     """Write one result in each of the forms that were asked for; raises `StoreError`."""
-    from proctor.reporting.report_files import write_document
-
     for name, path in targets.items():
         try:
             write_document(path, writers[name])
@@ -233,19 +234,16 @@ def write_documents(
 
 def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping[str, Any]) -> int:
     """Do what a command is for while a terminal tells of it, then write the reports that were asked for."""
-    from proctor.reporting.terminal.progress import choose_terminal
-
     targets = report_targets(given)
     with stdout_kept_clear("-" in targets.values()) as stream:
         run, verdict = work(choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"]))
     if targets or "GITHUB_STEP_SUMMARY" in os.environ:
+        # Loaded when a report is written: most runs write none, and every run waits for what is imported.
         from proctor.reporting.report_files import write_reports
 
         for path in write_reports(run, verdict, targets, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        from proctor.reporting.build_findings import annotation_lines, findings
-
         for line in annotation_lines(findings(run, verdict, os.environ)):
             click.echo(line, file=stream)
     return verdict.exit_code
@@ -253,10 +251,6 @@ def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping
 
 def parse_agents(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
     """One agent alone, or several by name: `app.py:agent`, or `careful=app.py:agent` under a name of its own."""
-    import re
-
-    from proctor.base.secrets import mask
-
     found: dict[str, str] = {}
     named = [re.match(r"([A-Za-z0-9_][\w. -]*)=(?!=)(.+)", text, re.DOTALL) for text in texts]
     if len(texts) == 1 and named[0] is None:
@@ -273,11 +267,6 @@ def parse_agents(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
 
 def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:
     """`ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
-    from pathlib import Path
-
-    from proctor.base.fields import Document
-    from proctor.cases.evaluator_specs import read_specs
-
     entries: list[Any] = []
     for text in texts:
         name, sign, options = text.partition("=")

@@ -16,10 +16,10 @@ from proctor.cli.options_and_output import Chance, case_option, json_option, say
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.gate import GateOptions
 from proctor.results.store import FILE, Store
-from proctor.running.engine.plan import Plan, make_plan
-from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places, tag_set
 from proctor.running.gate import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate, usual_of_plan
-from proctor.running.options import RunOptions
+from proctor.running.plan import Plan, make_plan
+from proctor.running.selection import CaseFilter, check_names, parse_words, split_places, tag_set
+from proctor.running.settings import RunOptions
 
 
 @click.command("plan")

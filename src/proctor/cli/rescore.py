@@ -19,9 +19,9 @@ from proctor.cli.options_and_output import (
 )
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
-from proctor.running.options import Listener
-from proctor.running.run_suites import rescore
+from proctor.running.rescore import rescore
+from proctor.running.selection import CaseFilter, parse_words, tag_set
+from proctor.running.settings import Listener
 
 
 @click.command("rescore")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import TYPE_CHECKING
+from itertools import islice
 
 import click
 
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
 from proctor.base.json_data import plain
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, store_option
+from proctor.reporting.output import write_document
+from proctor.reporting.plots import sparkline
+from proctor.reporting.terminal.screen import is_unicode
+from proctor.results.history import SuiteRun, runs_of, suites_in
 from proctor.results.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.run_info import RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
-from proctor.running.engine.store_writer import status_of
-
-if TYPE_CHECKING:
-    from proctor.results.history import SuiteRun
+from proctor.running.resume import status_of
 
 UNFINISHED = ("interrupted", "died", "running")
 
@@ -52,10 +54,6 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
 
 def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
-    from itertools import islice
-
-    from proctor.results.history import runs_of, suites_in
-
     found = list(islice(runs_of(kept, suite), limit))
     if not found:
         known = suites_in(kept)
@@ -86,11 +84,6 @@ def _rate(run: SuiteRun, state: str) -> str:
 
 def _tell_trend(found: list[SuiteRun]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
-    import sys
-
-    from proctor.reporting.plots import sparkline
-    from proctor.reporting.terminal.screen import is_unicode
-
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:
         picture = sparkline(known, 0.0, 1.0, unicode=is_unicode(sys.stdout))
@@ -162,8 +155,6 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
 
     The file can be named wherever a run can, and `proctor import` keeps it in another store.
     """
-    from proctor.reporting.report_files import write_document
-
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
     source, row = open_run(read_configuration().store(store), run_id)

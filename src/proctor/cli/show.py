@@ -16,8 +16,10 @@ from typing import Any, TextIO
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import plain
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
+from proctor.cli.grade import person_named
 from proctor.cli.options_and_output import (
     case_option,
     json_option,
@@ -27,13 +29,20 @@ from proctor.cli.options_and_output import (
     store_option,
     write_documents,
 )
-from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, visible
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.compat.holodeck.run_record import records_of
+from proctor.reporting.analysis import analyse, write_markdown
+from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
+from proctor.reporting.report_files import write_reports
+from proctor.reporting.terminal.progress import PlainTerminal
+from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
+from proctor.results.judge_calls import JudgeCalls
+from proctor.results.run import Outcome, Run, TrialResult, Trials
 from proctor.results.run_files import read_named_run
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
-from proctor.running.engine.selection import CaseFilter, Predicate, check_names, names_case, parse_words
-from proctor.running.engine.store_writer import status_of
+from proctor.running.resume import status_of
+from proctor.running.selection import CaseFilter, Predicate, check_names, names_case, parse_words
+from proctor.viewer.library import open_library
 
 
 @click.command("show")
@@ -50,8 +59,6 @@ def command(**given: Any) -> int:
 
     Exits 0 whatever the verdict was.
     """
-    from proctor.reporting.report_files import write_reports
-
     kept, run = _read(read_configuration().store(given["store"]), given["run_id"])
     targets = report_targets(given)
     if given["record_to"] is not None:
@@ -79,8 +86,6 @@ def _read(folder: Path, wanted: str) -> tuple[Store, Run]:
 
 
 def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
-    from proctor.reporting.terminal.progress import PlainTerminal
-
     trials = _chosen(run, given)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.repeats = {address: count for address, count in made.items() if count > 1}
@@ -92,10 +97,6 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
 
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
-    from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
-    from proctor.reporting.terminal.screen import screen_of
-    from proctor.results.judge_calls import JudgeCalls
-
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(
             f"--judge-calls goes to the terminal or, with --json, to a file; not with {' and '.join(other)}"
@@ -116,8 +117,6 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
 
 
 def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
-    from proctor.compat.holodeck.run_record import records_of
-
     found = records_of(kept.folder, run.id)
     if targets:
         raise UsageError("--record is a document of its own; ask for other reports in a command of their own")
@@ -137,22 +136,11 @@ def _write_text(text: str, target: str) -> None:
     write_documents({"json": target}, {"json": lambda out: out.write(text)}, "the report")
 
 
-class _Chosen:
-    """The chosen trials, read anew from the store each time."""
-
-    def __init__(self, run: Run, given: Mapping[str, Any]) -> None:
-        self._run = run
-        self._given = given
-
-    def __iter__(self) -> Iterator[TrialResult]:
-        return _chosen(self._run, self._given)
-
-
 def _filtered(run: Run, given: Mapping[str, Any]) -> Run:
     """The run with the chosen cases alone, for reports."""
     if not given["case_ids"] and given["words"] is None and not given["failed"]:
         return run
-    trials = _Chosen(run, given)
+    trials = Trials(lambda _: _chosen(run, given))
     kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
     summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
     return replace(run, summaries=summaries, trials=trials)
@@ -193,11 +181,8 @@ def view_command(named: tuple[str, ...], host: str, port: int, no_open: bool, st
 
     Serves this machine alone unless --host names another address. Ctrl-C ends it.
     """
-    from proctor.cli.grade import person_named
-    from proctor.viewer.library import open_library
-
     try:
-        from proctor.viewer.server import serve
+        from proctor.viewer.server import serve  # the extra `view` may not be installed
     except ImportError as error:
         raise UsageError(f"the viewer needs more packages: pip install 'proctor[view]' ({error})") from None
     library = open_library(named, read_configuration().store(store))
@@ -249,9 +234,6 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 
 
 def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
-    from proctor.base.json_data import plain
-    from proctor.reporting.analysis import analyse, write_markdown
-
     _, run = read_named_run(folder, run_id)
     analysis = analyse(run, judge(run))
     if as_json:

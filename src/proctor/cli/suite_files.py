@@ -5,8 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from proctor.base.atomic_write import whole_file
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.whole_files import whole_file
 from proctor.cases.formats.format_spec import Written
 from proctor.cases.formats.loading import writable_formats
 from proctor.cases.suite import Suite

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -31,18 +31,18 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
+from proctor.evaluators.datasets import usual_folder
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
-from proctor.running.engine.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
-from proctor.running.options import ClusterOptions, RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.results.run import Run
+from proctor.results.run_info import check_name
+from proctor.results.store import Store
+from proctor.results.verdict import RunVerdict
+from proctor.running.gate import GateRequest
+from proctor.running.run import Request, run_suites
+from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
+from proctor.running.settings import ClusterOptions, Listener, RunOptions
 from proctor.running.suite_hooks import SuiteHooks, hooks_of
-
-if TYPE_CHECKING:
-    from proctor.results.run import Run
-    from proctor.results.verdict import RunVerdict
-    from proctor.running.gate import GateRequest
-    from proctor.running.options import Listener
 
 T = TypeVar("T", Suite, Case, Turn)
 
@@ -104,7 +104,7 @@ class TestCommand(click.Command):
     "--workers", type=click.IntRange(min=1), metavar="N", help="Ask the agent in N processes, -j trials in each."
 )
 @cluster_options
-@click.option("--score-on-workers", is_flag=True, help="Run evaluators that ask no judge there too.")
+@click.option("--score-on-workers", is_flag=True, hidden=True, help="Has no effect; evaluators run in the run itself.")
 @click.option("--rate", type=PerSecond(), metavar="N", help="Turns a second to each endpoint, for all together.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
@@ -199,8 +199,6 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
     for name in ("repeat", "reuse"):
         if given[name]:
             raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
-    from proctor.running.gate import GateRequest
-
     return GateRequest(
         0.05 if given["gate_alpha"] is None else given["gate_alpha"],
         10 if given["gate_trials"] is None else given["gate_trials"],
@@ -211,8 +209,6 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
 def _run_name(name: str | None) -> str:
     if name is None:
         return ""
-    from proctor.results.run_info import check_name
-
     return check_name(name)
 
 
@@ -237,8 +233,6 @@ def _usual_place() -> Path:
     """The working folder, unless pixie's settings point to datasets elsewhere."""
     if not any(os.environ.get(name) for name in ("PIXIE_ROOT", "PIXIE_DATASET_DIR")):
         return Path()
-    from proctor.evaluators.datasets import usual_folder
-
     folder = usual_folder()
     return Path() if folder.resolve().is_relative_to(Path.cwd().resolve()) else folder
 
@@ -273,14 +267,14 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
 
 def _cluster(given: dict[str, Any]) -> ClusterOptions | None:
     """Where the agents are asked; all that does not fit together is said before anything starts."""
+    if given["score_on_workers"]:
+        say("warning: --score-on-workers has no effect any more and will be removed; evaluators run here", err=True)
     options = read_cluster_options(given, given["workers"] or 0)
     if options is None:
-        if given["score_on_workers"]:
-            raise UsageError("--score-on-workers needs workers: --workers N or --cluster ADDR")
         return None
     if given["isolate"]:
         raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
-    return replace(options, score=given["score_on_workers"])
+    return options
 
 
 def _selection(given: dict[str, Any], folder: Path, suites: list[Suite]) -> CaseFilter | None:
@@ -290,8 +284,6 @@ def _selection(given: dict[str, Any], folder: Path, suites: list[Suite]) -> Case
     check_names((*ids, *places), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
     addresses = None
     if given["only_failed"]:
-        from proctor.results.store import Store
-
         store = Store(folder, create=False)
         addresses = last_failed(store) or None
         store.close()

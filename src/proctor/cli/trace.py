@@ -7,16 +7,16 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
+from proctor.base.atomic_write import whole_file
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.base.json_data import Json
-from proctor.base.secrets import mask
-from proctor.base.threads import run_sync
-from proctor.base.whole_files import whole_file
+from proctor.base.event_loops import run_sync
+from proctor.base.json_data import Json, plain
+from proctor.base.masking import mask
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.cli.suite_files import write_file
@@ -24,13 +24,12 @@ from proctor.cli.trace_to_case import command as to_case
 from proctor.results.run_files import open_run
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
-from proctor.running.python_api.run_application import run_once
-from proctor.tracing.spans import Span
-from proctor.tracing.trace_files import find_traces, trial_resource
-from proctor.tracing.watching import missing_instrumentation
-
-if TYPE_CHECKING:
-    from proctor.tracing.spans import Span
+from proctor.results.trace_encoding import span_to_json
+from proctor.running.assertions.observed_call import run_once
+from proctor.tracing.instrumentation import missing_instrumentation
+from proctor.tracing.otlp import find_traces, trial_resource
+from proctor.tracing.pixie_records import to_lines
+from proctor.tracing.spans import SHOWN, Span, build_tree, tool_calls_of, usage_of
 
 
 @click.group("trace", invoke_without_command=True)
@@ -139,9 +138,6 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
     row = kept.traces.find(trace_id)
     spans = kept.traces.spans(row.no)
     if as_json:
-        from proctor.base.json_data import plain
-        from proctor.tracing.trace_packing import span_to_json
-
         document = {**_as_json(row), "spans": [plain(span_to_json(span)) for span in spans]}
         say_json("trace", document)
         return 0
@@ -150,8 +146,6 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
     for name in ("problem", "cut"):
         if row.info.get(name):
             say(f"note: {row.info[name]}")
-    from proctor.tracing.spans import SHOWN, build_tree
-
     for root in build_tree(spans):
         say(root.to_text(shown=None if verbose else SHOWN))
     return 0
@@ -159,8 +153,6 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
 
 def _summary(spans: tuple[Span, ...]) -> str:
     """The tokens and tools of a trace, where it has any."""
-    from proctor.tracing.spans import tool_calls_of, usage_of
-
     usage, calls = usage_of(spans), tool_calls_of(spans)
     said = []
     if usage is not None:
@@ -216,8 +208,6 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     problem = {} if once.problem is None else {"problem": mask(once.problem)}
     row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
     if output is not None:
-        from proctor.tracing.pixie_records import to_lines
-
         write_file(Path(output), to_lines(kept.traces.spans(row.no)))
     if as_json:
         say_json("trace-made", {"id": row.id, "spans": row.spans, "problem": once.problem})

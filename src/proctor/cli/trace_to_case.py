@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET
+from proctor.cases.formats.native import write
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
 from proctor.cli.suite_files import write_file
+from proctor.evaluators.datasets import make_entry
 from proctor.results.store import Store
-from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial
-
-if TYPE_CHECKING:
-    from proctor.tracing.spans import Span
+from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
+from proctor.tracing.otlp import FoundTrace, find_traces
+from proctor.tracing.spans import Span
 
 
 @click.command("to-case")
@@ -53,10 +54,6 @@ def command(given: str | None, trace_id: str | None, output: str | None, kind: s
 
 
 def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str | None, store: str | None) -> int:
-    from proctor.cases.formats.native import write
-    from proctor.results.trace_cases import suite_of_traces
-    from proctor.tracing.trace_files import FoundTrace, find_traces
-
     if given is not None:
         traces, path = find_traces(Path(given)), Path(given)
     else:
@@ -76,9 +73,6 @@ def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str |
 
 
 def _entry(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
-    from proctor.base.json_data import UNSET
-    from proctor.evaluators.datasets import make_entry
-
     proposal = proposal_from_store(trace_id or "last", store) if given is None else proposal_from_file(given)
     text = json.dumps(make_entry(proposal.evaluable, "entry_kwargs", proposal.entry_kwargs), indent=2)
     _put(text, output, "entry")
@@ -100,8 +94,6 @@ def _put(text: str, output: str | None, noun: str) -> None:
 
 def proposal_from_file(path: str) -> Proposal:
     """From the only trace that a file holds."""
-    from proctor.tracing.trace_files import find_traces
-
     traces = [found.spans for found in find_traces(Path(path))]
     if len(traces) > 1:
         raise UsageError(f"{path} holds {len(traces)} traces; import it and name one: --trace ID")

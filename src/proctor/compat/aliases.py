@@ -8,20 +8,23 @@ package that is really installed is used instead, unless its name is given with 
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import runpy
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.lazy_exports import no_such_name
-from proctor.base.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Package:
     """What stands behind a package: the module that has all its names, the paths people import from, its page."""
 
@@ -97,8 +100,6 @@ def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
     names = tuple(given)
     for name in (written.removesuffix(FORCED) for written in names):
         if name not in PACKAGES:
-            from proctor.base.fields import nearest
-
             raise UsageError(f"aliases: no alias {name!r}{nearest(name, PACKAGES)}; there are {', '.join(PACKAGES)}")
     return names
 
@@ -131,8 +132,6 @@ class _Finder(MetaPathFinder, Loader):
         if root != self.package or (not self._forced and self._is_real(root, below)):
             return None
         if below and below not in self._known():
-            from proctor.base.fields import nearest
-
             told = f"Proctor's alias of {root} has no module {fullname!r}"
             hint = nearest(fullname, [f"{root}.{known}" for known in self._known()])
             raise ModuleNotFoundError(f"{told}{hint} (see {self._package.page})", name=fullname)
@@ -169,6 +168,7 @@ OWN_MODULES = {("deepeval", name) for name in ("metrics", "test_case", "dataset"
 
 def _modules_of_metrics() -> list[str]:
     """Each metric has a folder and a file of its name: `metrics.g_eval.g_eval` for `GEval`."""
+    # Every command looks at the aliases of the project; the metrics are loaded only if deepeval is among them.
     from proctor.compat.deepeval import metrics
 
     folders = (re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name) for name in metrics.__all__)
@@ -190,8 +190,8 @@ class Alias(ModuleType):
             for home in map(importlib.import_module, self._homes):
                 if name in home.__all__:
                     return getattr(home, name)
-        known = [] if name.startswith("_") else importlib.import_module(self._homes[-1]).__all__
-        raise no_such_name(self.__name__, name, known, self._page)
+        hint = "" if name.startswith("_") else nearest(name, importlib.import_module(self._homes[-1]).__all__)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{hint} (see {self._page})")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """`deepeval.evaluate` is a function and a module: the function stays when the import system adds the module."""
@@ -213,10 +213,6 @@ def names_in(text: str) -> list[str]:
 
 def run_script(arguments: Sequence[str]) -> None:
     """Run a file as Python does, with the packages that `PROCTOR_ALIASES` names, or else all of them."""
-    import os
-    import runpy
-    from pathlib import Path
-
     if not arguments:
         sys.exit("usage: python -m proctor.compat.aliases FILE [ARGUMENTS]")
     for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or PACKAGES):

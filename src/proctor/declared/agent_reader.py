@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.base.documents import Document, Fields, nearest
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, Fields, nearest
+from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, fingerprint, plain
-from proctor.base.references import source_fingerprint
 from proctor.base.source import parse, read_text
+from proctor.base.yaml_source import parse_yaml
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.suite import Suite
@@ -29,6 +30,7 @@ from proctor.declared.description import (
     read_model,
     tool_name,
 )
+from proctor.declared.passage_search import files_of
 from proctor.declared.tool_reader import ToolReader, read_inline_or_file, schema_problem
 from proctor.judging.providers import ModelSpec
 
@@ -42,16 +44,17 @@ def describes_agent(suite: Suite) -> bool:
     return isinstance(kept, Mapping) and kept.get("model") is not None
 
 
-def read_agent(suite: Suite, *, sdk: bool = False) -> AgentSpec:
+def read_agent(suite: Suite, *, sdk: bool = False, load: bool = True) -> AgentSpec:
     """The agent that the suite's file describes; raises `InvalidSuite` with everything that is wrong with it.
 
-    With `sdk`, a vendor's own SDK asks the model, so that our model library need not be there.
+    With `sdk`, a vendor's own SDK asks the model, so that our model library need not be there. Without `load`, Python
+    functions are located but not loaded.
     """
     kept: Mapping[str, Json] = suite.extra.get(EXTENSION) or {}
     path = suite.path or Path("agent.yaml")
     text = read_text(path) if path.is_file() else ""
     document = Document(path, text, dict(kept), None if text else lambda pointer: None)
-    reader = _AgentReader(document, suite.base or Path.cwd(), kept, sdk)
+    reader = _AgentReader(document, suite.base or Path.cwd(), kept, sdk, load)
     spec = reader.read(suite.name)
     document.finish()
     assert spec is not None  # nothing is missing without a problem that says so
@@ -59,8 +62,9 @@ def read_agent(suite: Suite, *, sdk: bool = False) -> AgentSpec:
 
 
 class _AgentReader:
-    def __init__(self, document: Document, base: Path, kept: Mapping[str, Json], sdk: bool) -> None:
+    def __init__(self, document: Document, base: Path, kept: Mapping[str, Json], sdk: bool, load: bool) -> None:
         self.document = document
+        self.load = load
         self.base = base
         self.kept = kept
         self.sdk = sdk
@@ -76,7 +80,7 @@ class _AgentReader:
         embedder = self._model("embedding_provider", embeds=True)
         self._refuse_idle_embedder()
         instructions = self._instructions()
-        tools = ToolReader(self.document, self.base, model, embedder, self.defaults)
+        tools = ToolReader(self.document, self.base, model, embedder, self.defaults, self.load)
         tools.read(self.root.items("tools") or [], self.root.at("tools"))
         self._shared_servers(tools)
         schema = self._response_schema()
@@ -160,7 +164,7 @@ class _AgentReader:
             servers = file.block("mcp_servers")
             self._unfilled(file, "mcp_servers")
             elsewhere = Document(file.path, file.document.text, {})
-            apart = ToolReader(elsewhere, file.path.parent, tools.model, tools.embedder, self.defaults)
+            apart = ToolReader(elsewhere, file.path.parent, tools.model, tools.embedder, self.defaults, self.load)
             for index, item in enumerate(servers if isinstance(servers, list) else []):
                 if isinstance(item, dict) and item.get("name") not in known:
                     known.add(str(item.get("name")))
@@ -184,8 +188,6 @@ def offered(tools: ToolReader) -> list[str]:
 
 
 def _digest(source: Path) -> str:
-    from proctor.declared.passage_search import files_of
-
     content = hashlib.blake2b(digest_size=12)
     for path in files_of(source):
         content.update(path.name.encode("utf-8", "replace"))
@@ -292,10 +294,8 @@ def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
 
 
 def _notes(path: Path, notes: str) -> Mapping[str, Json]:
-    from proctor.base.yaml_source import parse_yaml
-
     try:
-        found = parse_yaml(path, notes)
+        found, _ = parse_yaml(path, notes)
     except InvalidSuite as error:
         first = error.problems[0]
         line = None if first.line is None else first.line + 1

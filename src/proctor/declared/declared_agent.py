@@ -6,31 +6,26 @@ It is run by the SDK of its model's vendor where that is installed and can do al
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
-from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall
-from proctor.agents.toolbox import UnfitArguments, fitted
-from proctor.base.errors import AgentFailed, InvalidSuite
-from proctor.base.json_data import Json, fingerprint, parsed, plain, show
-from proctor.base.records import record
-from proctor.base.references import describe
-from proctor.base.threads import call_in_thread
+from proctor.agents.agent import Agent, BaseAgent, Session
+from proctor.agents.reply import Reply, ToolCall
+from proctor.base.errors import AgentFailed, InvalidSuite, one_line
+from proctor.base.json_data import Json, fingerprint, parsed, show
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.declared.agent_reader import read_agent
-from proctor.declared.description import AgentSpec, FunctionSpec, PromptSpec, StoreSpec, ToolSpec, tool_name
-from proctor.declared.passage_search import VectorStore
-from proctor.declared.tool_reader import misfit, render
-from proctor.judging.providers import ModelSpec
+from proctor.declared import with_claude, with_openai_agents, with_pydantic_ai
+from proctor.declared.agent_reader import OF_CLAUDE, OF_OPENAI, read_agent
+from proctor.declared.description import AgentSpec
 
 Builder = Callable[[AgentSpec], AbstractAsyncContextManager[Agent]]
 """Makes an agent of what a file says; its MCP servers run as long as the context lasts."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Backend:
     """One way to run a declared agent."""
 
@@ -39,14 +34,17 @@ class Backend:
     built: Builder
 
 
-def backend_for(suite: Suite) -> tuple[AgentSpec, Backend]:
-    """The agent's description and the backend that runs it; raises `InvalidSuite`."""
+def backend_for(suite: Suite, *, load: bool = True) -> tuple[AgentSpec, Backend]:
+    """The agent's description and the backend that runs it; raises `InvalidSuite`.
+
+    Without `load` the description is checked, and the functions that it names are located but not loaded.
+    """
     try:
-        spec = read_agent(suite, sdk=True)
+        spec = read_agent(suite, sdk=True, load=load)
         backend = vendor_backend(spec)
     except InvalidSuite:
         backend = None  # what is wrong is said below, with what Pydantic AI would need
-    return (read_agent(suite), _pydantic_ai()) if backend is None else (spec, backend)
+    return (read_agent(suite, load=load), _pydantic_ai()) if backend is None else (spec, backend)
 
 
 def backend_of(spec: AgentSpec) -> Backend:
@@ -56,28 +54,18 @@ def backend_of(spec: AgentSpec) -> Backend:
 
 def vendor_backend(spec: AgentSpec) -> Backend | None:
     """The vendor's SDK, where it is installed and can do all that is asked."""
-    from proctor.declared.agent_reader import OF_CLAUDE, OF_OPENAI
-
     if spec.model.provider in OF_OPENAI and _is_installed("agents.run"):
-        from proctor.declared import with_openai_agents
-
         return None if with_openai_agents.unable(spec) else Backend("openai-agents", with_openai_agents.built)
     if spec.model.provider in OF_CLAUDE - {"bedrock"} and _is_installed("claude_agent_sdk"):
-        from proctor.declared import with_claude
-
         return None if with_claude.unable(spec) else Backend("claude-agent-sdk", with_claude.built)
     return None
 
 
 def _pydantic_ai() -> Backend:
-    from proctor.declared.with_pydantic_ai import built
-
-    return Backend("pydantic-ai", built)
+    return Backend("pydantic-ai", with_pydantic_ai.built)
 
 
 def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec
-
     try:
         found = find_spec(module)
     except (ImportError, ValueError):
@@ -85,9 +73,9 @@ def _is_installed(module: str) -> bool:
     return found is not None and found.origin is not None  # a mere folder of that name has no origin
 
 
-def declared_agent(suite: Suite) -> DeclaredAgent:
+def declared_agent(suite: Suite, *, load: bool = True) -> DeclaredAgent:
     """The agent that a suite's file describes; raises `InvalidSuite` with everything that is wrong with it."""
-    return DeclaredAgent(*backend_for(suite))
+    return DeclaredAgent(*backend_for(suite, load=load))
 
 
 class DeclaredAgent(BaseAgent):
@@ -196,83 +184,4 @@ def _as_passage(item: Json) -> str:
 def _first_cause(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return describe(error)
-
-
-Ask = Callable[[ModelSpec | None, str], Awaitable[str]]
-"""Puts one question to a model, the agent's own where none is given."""
-
-_QUERY: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "description": "What to look for, in plain words."}},
-    "required": ["query"],
-    "additionalProperties": False,
-}
-
-
-@record
-class Tool:
-    """A tool that is ready to be called; it raises `UnfitArguments` for arguments that it cannot take."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Json]
-    call: Callable[[Mapping[str, Any]], Awaitable[Json]]
-    deferred: bool = False
-
-
-def made_tools(spec: AgentSpec, ask: Ask) -> list[Tool]:
-    """The tools that the agent may use, for one run: what they keep in memory is kept that long."""
-    allowed = [tool for tool in spec.tools if spec.vendor_options.allows(tool_name(tool), tool.name)]
-    return [_made(tool, ask) for tool in allowed]
-
-
-def _made(spec: ToolSpec, ask: Ask) -> Tool:
-    schema = _QUERY if isinstance(spec, StoreSpec) else spec.schema
-    work: Any = _function(spec) if isinstance(spec, FunctionSpec) else None
-    if isinstance(spec, PromptSpec):
-        work = _prompt(spec, ask)
-    elif isinstance(spec, StoreSpec):
-        work = _search(spec)
-    return Tool(tool_name(spec), spec.description, schema, _checked(schema, work), spec.deferred)
-
-
-def _checked(schema: Mapping[str, Json], work: Any) -> Any:
-    """Models write arguments that fit no schema; they are told so, and may try again."""
-
-    async def call(arguments: Mapping[str, Any]) -> Json:
-        wrong = misfit(schema, plain(arguments))
-        if wrong is not None:
-            raise UnfitArguments(wrong)
-        return plain(await work(arguments))
-
-    return call
-
-
-def _function(spec: FunctionSpec) -> Any:
-    function = spec.function
-
-    async def call(arguments: Mapping[str, Any]) -> Any:
-        positional, named = fitted(function, arguments)
-        if inspect.iscoroutinefunction(function):
-            return await function(*positional, **named)
-        result = await call_in_thread(function, *positional, **named)
-        return await result if inspect.isawaitable(result) else result
-
-    return call
-
-
-def _prompt(spec: PromptSpec, ask: Ask) -> Any:
-    async def call(arguments: Mapping[str, Any]) -> str:
-        return await ask(spec.model, render(spec.template, arguments))
-
-    return call
-
-
-def _search(spec: StoreSpec) -> Any:
-    store = VectorStore(spec)
-
-    async def call(arguments: Mapping[str, Any]) -> list[dict[str, Json]]:
-        return await store.search(arguments["query"])
-
-    return call
+    return one_line(error)

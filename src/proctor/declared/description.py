@@ -5,35 +5,35 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from proctor.base.environment import CONCEALED, expand_with, unset
+from proctor.base.documents import Fields
+from proctor.base.environment import expand_with, unset
 from proctor.base.errors import UsageError
-from proctor.base.fields import Fields
 from proctor.base.json_data import Json
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING
+from proctor.cases.formats.holodeck.variables import CONCEALED
 from proctor.judging.providers import ModelSpec
 from proctor.judging.services import LIBRARY, SERVICES, require_address, split_name
 
 Transport = Literal["stdio", "http", "sse"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FunctionSpec:
     """A Python function of the project."""
 
     name: str
     description: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None
+    """`None` if the description was only checked, which loads no code."""
     schema: Mapping[str, Json]
     deferred: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PromptSpec:
     """A question to a model, with gaps that the agent fills."""
 
@@ -45,7 +45,7 @@ class PromptSpec:
     deferred: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StoreSpec:
     """Files to be searched by meaning."""
 
@@ -63,7 +63,7 @@ class StoreSpec:
     deferred: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RecordSpec:
     """How records of a JSON or CSV file become passages."""
 
@@ -77,7 +77,7 @@ class RecordSpec:
     delimiter: str = ","
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class McpSpec:
     """A server of tools that speaks the Model Context Protocol."""
 
@@ -85,10 +85,10 @@ class McpSpec:
     transport: Transport
     command: str = ""
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default=NOTHING, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
     url: str = ""
-    headers: Mapping[str, str] = field(default=NOTHING, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_timeout: float = 30.0
     request_timeout: float = 60.0
     retrieval: bool = False
@@ -105,7 +105,7 @@ class McpSpec:
         return self.prefix, f"mcp_{self.name}__"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class VendorOptions:
     """What the blocks `claude` and `openai` say: limits, effort and which tools may be used."""
 
@@ -127,7 +127,7 @@ class VendorOptions:
 ToolSpec = FunctionSpec | PromptSpec | StoreSpec
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """An agent as a file describes it."""
 

@@ -8,18 +8,17 @@ import importlib.util
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.base.documents import Fields
 from proctor.base.errors import AgentFailed, UsageError
-from proctor.base.fields import Fields
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 from proctor.base.threads import call_in_thread
-from proctor.cases.suite import NOTHING
 from proctor.declared.description import RecordSpec, StoreSpec
-from proctor.judging.embedding_sources import PROVIDERS
-from proctor.judging.embeddings import Embedder, NoEmbeddings, Vector, cosine, embeddings_of
+from proctor.judging.embedding_sources import PROVIDERS, Vector
+from proctor.judging.embeddings import Embedder, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.providers import ModelSpec
 
 TEXTS = (".txt", ".md", ".markdown")
@@ -28,14 +27,14 @@ ENDINGS = (*TEXTS, *RECORDS, ".pdf")
 MOST_BYTES = 50_000_000
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A piece of a file, small enough to be about one thing."""
 
     text: str
     source: str
     id: str = ""
-    meta: Mapping[str, Json] = NOTHING
+    meta: Mapping[str, Json] = field(default_factory=dict)
 
 
 def files_of(source: Path) -> list[Path]:
@@ -160,7 +159,7 @@ def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
         text = spec.separator.join(f"{key}: {_shown(value)}" for key, value in row.items() if key is not None)
     mark = row.get(spec.id_field) if spec.id_field else None
     meta = {f"{spec.meta_prefix}{key}": row[key] for key in spec.meta_fields if key in row}
-    return Passage(text, name, str(number if mark is None else mark), meta or NOTHING)
+    return Passage(text, name, str(number if mark is None else mark), meta)
 
 
 def _shown(value: Json) -> str:

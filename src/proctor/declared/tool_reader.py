@@ -7,17 +7,19 @@ import importlib.util
 import inspect
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.environment import read_env_file
-from proctor.base.errors import UsageError
-from proctor.base.fields import Document, Fields, kind, nearest
+from proctor.base.errors import UsageError, one_line
 from proctor.base.json_data import Json
-from proctor.base.records import record
-from proctor.base.references import describe, is_stand_in, resolve
+from proctor.base.references import locate, resolve
 from proctor.base.source import Pointer
 from proctor.cases.formats.holodeck.configuration import ProviderDefaults
 from proctor.declared.description import (
@@ -31,6 +33,7 @@ from proctor.declared.description import (
     read_address,
     read_model,
 )
+from proctor.declared.passage_search import read_store
 from proctor.judging.providers import ModelSpec
 
 MOST_TOOLS = 50
@@ -38,7 +41,7 @@ TYPES = ("function", "mcp", "prompt", "vectorstore")
 _GAP = r"\{\{\s*\$?(\w+)\s*\}\}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolReader:
     """What the tools of one file have in common."""
 
@@ -48,6 +51,8 @@ class ToolReader:
     embedder: ModelSpec | None
     """Whom `embedding_provider` names."""
     defaults: ProviderDefaults
+    load: bool = True
+    """Whether functions are loaded, and not only located."""
     found: list[ToolSpec] = field(default_factory=list)
     servers: list[McpSpec] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
@@ -100,20 +105,31 @@ class ToolReader:
     def _function(self, fields: Fields, name: str, description: str, deferred: bool) -> FunctionSpec | None:
         file = fields.text("file", required=True, blank=False)
         called = fields.text("function", required=True, blank=False)
+        if not self.load:
+            read_parameters(fields, None)
+            if file is not None and called is not None:
+                self._locate(fields, file, called)
+            return FunctionSpec(name, description, None, {}, deferred)
         function = None if file is None or called is None else self._resolved(fields, file, called)
         given = read_parameters(fields, function)
         if function is None:
             return None
-        schema = ({} if is_stand_in(function) else schema_of(function)) if given is None else given
+        schema = schema_of(function) if given is None else given
         if isinstance(schema, str):
             fields.problem("function", f"{called} does not say what it takes ({schema}); describe it in 'parameters'")
             return None
         told = description or _summary(function)
         return FunctionSpec(name, told, function, schema, deferred)
 
+    def _locate(self, fields: Fields, file: str, called: str) -> None:
+        try:
+            if _is_python_file(fields, file):
+                locate(f"{file}:{called}", self.base)
+        except UsageError as error:
+            fields.problem("function", f"cannot be found: {error}")
+
     def _resolved(self, fields: Fields, file: str, called: str) -> Callable[..., Any] | None:
-        if not file.endswith(".py"):
-            fields.problem("file", f"must be a Python file, not {file!r}")
+        if not _is_python_file(fields, file):
             return None
         try:
             function = resolve(f"{file}:{called}", self.base)
@@ -153,8 +169,6 @@ class ToolReader:
         return model
 
     def _store(self, fields: Fields, name: str, description: str, deferred: bool) -> StoreSpec | None:
-        from proctor.declared.passage_search import read_store  # with embeddings, which most agents do without
-
         return read_store(fields, name, description, self.base, self.embedder or self.model, self.embedder, deferred)
 
 
@@ -237,8 +251,6 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
 
 def _is_program(command: str, base: Path, environment: Mapping[str, str]) -> bool:
     """A name is looked for where the server's own PATH leads, a path from the folder it is started in."""
-    import shutil
-
     try:
         if Path(command).name != command:
             return os.access(base / command, os.X_OK)
@@ -327,14 +339,19 @@ def _never(address: str) -> Any:
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Json] | str:
     """What a function takes, or why that cannot be said."""
-    from pydantic import TypeAdapter
-
     target: Any = function
     try:
         found = TypeAdapter(target).json_schema()
     except Exception as error:
-        return describe(error).partition("For further information")[0].strip()
+        return one_line(error).partition("For further information")[0].strip()
     return found
+
+
+def _is_python_file(fields: Fields, file: str) -> bool:
+    if not file.endswith(".py"):
+        fields.problem("file", f"must be a Python file, not {file!r}")
+        return False
+    return True
 
 
 def read_parameters(fields: Fields, function: Callable[..., Any] | None) -> dict[str, Json] | None:

@@ -8,10 +8,9 @@ from typing import Any
 
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
-from proctor.base.errors import AgentFailed
+from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import show
-from proctor.base.references import describe
-from proctor.declared.declared_agent import Tool, made_tools
+from proctor.declared.agent_tools import Tool, made_tools
 from proctor.declared.description import MAX_TOKENS, TEMPERATURE, AgentSpec, McpSpec
 from proctor.judging.providers import ModelSpec
 
@@ -82,7 +81,7 @@ def _tool(tool: Tool) -> Any:
         try:
             result = await tool.call(arguments)
         except Exception as error:
-            return {"content": [{"type": "text", "text": describe(error)}], "is_error": True}
+            return {"content": [{"type": "text", "text": one_line(error)}], "is_error": True}
         return {"content": [{"type": "text", "text": result if isinstance(result, str) else show(result)}]}
 
     return made(tool.name, tool.description, dict(tool.schema))(call)

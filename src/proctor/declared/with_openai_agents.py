@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from proctor.agents.agent import Agent
-from proctor.agents.frameworks.openai_agents import OpenAiAgent
-from proctor.agents.toolbox import UnfitArguments
-from proctor.base.errors import AgentFailed
+from proctor.agents.frameworks import FrameworkAgent
+from proctor.agents.frameworks.openai_agents import OpenAiAgents
+from proctor.agents.tools import UnfitArguments
+from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import Json, show
-from proctor.base.references import describe
-from proctor.declared.declared_agent import Ask, Tool, made_tools
+from proctor.declared.agent_tools import Ask, Tool, made_tools
 from proctor.declared.description import AgentSpec, McpSpec, VendorOptions, no_answer_message
+from proctor.declared.tool_reader import misfit
 from proctor.judging.providers import NO_KEY, ModelSpec
 
 
@@ -47,7 +48,7 @@ async def built(spec: AgentSpec) -> AsyncIterator[Agent]:
             mcp_config={"include_server_in_tool_names": True},
             output_type=None if spec.response_schema is None else _shape(spec.response_schema),
         )
-        yield OpenAiAgent(target, spec.name, spec.fingerprint)
+        yield FrameworkAgent(OpenAiAgents(target), spec.name, spec.fingerprint)
 
 
 async def _model(spec: ModelSpec, stack: AsyncExitStack) -> Any:
@@ -115,7 +116,6 @@ def _shape(schema: Mapping[str, Json]) -> Any:
     from agents.exceptions import ModelBehaviorError
 
     from agents import AgentOutputSchemaBase
-    from proctor.declared.tool_reader import misfit
 
     class Shape(AgentOutputSchemaBase):  # type: ignore[misc]
         def is_plain_text(self) -> bool:
@@ -170,4 +170,4 @@ async def _connected(server: McpSpec, vendor_options: VendorOptions, stack: Asyn
     except TimeoutError:
         raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:
-        raise AgentFailed(f"the MCP server {server.name} could not be used: {describe(error)}") from None
+        raise AgentFailed(f"the MCP server {server.name} could not be used: {one_line(error)}") from None

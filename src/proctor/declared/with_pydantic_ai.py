@@ -10,14 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply
-from proctor.agents.frameworks.pydantic_ai import PydanticAiAgent, PydanticAiSession
-from proctor.agents.toolbox import UnfitArguments
-from proctor.base.errors import AgentFailed
-from proctor.base.references import describe
-from proctor.base.secrets import mask
-from proctor.cases.suite import Case, Turn
-from proctor.declared.declared_agent import Ask, Tool, made_tools
+from proctor.agents.agent import Agent
+from proctor.agents.frameworks import FrameworkAgent
+from proctor.agents.frameworks.pydantic_ai import PydanticAi, Session
+from proctor.agents.reply import Reply
+from proctor.agents.tools import UnfitArguments
+from proctor.agents.turn_recorder import TurnRecorder
+from proctor.base.errors import AgentFailed, one_line
+from proctor.base.masking import mask
+from proctor.cases.suite import Turn
+from proctor.declared.agent_tools import Ask, Tool, made_tools
 from proctor.declared.description import AgentSpec, McpSpec, no_answer_message
 from proctor.declared.tool_reader import misfit
 from proctor.judging.provider_errors import endpoint_failure
@@ -48,30 +50,21 @@ async def built(spec: AgentSpec) -> AsyncIterator[Agent]:
         if spec.response_schema is not None:
             agent.output_validator(_fits(spec))
         await stack.enter_async_context(agent)
-        yield _Declared(_limited(agent, spec), spec.name, spec.fingerprint, spec.model)
+        yield FrameworkAgent(_Declared(_limited(agent, spec), spec.model), spec.name, spec.fingerprint)
 
 
-class _Declared(PydanticAiAgent):
-    def __init__(self, target: Any, name: str, fingerprint: str, model: ModelSpec) -> None:
-        super().__init__(target, name, fingerprint)
+class _Declared(PydanticAi):
+    """An agent for which a model service that cannot be reached is an infrastructure error."""
+
+    def __init__(self, target: Any, model: ModelSpec) -> None:
+        super().__init__(target)
         self._model = model
 
-    def session(self, case: Case) -> _Conversation:
-        return _Conversation(self.target, case, self._model)
-
-
-class _Conversation(PydanticAiSession):
-    """A conversation in which a service that cannot be reached is not held against the agent."""
-
-    def __init__(self, target: Any, case: Case, model: ModelSpec) -> None:
-        super().__init__(target, case)
-        self._model = model
-
-    async def send(self, turn: Turn) -> Reply:
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
         from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
 
         try:
-            return await super().send(turn)
+            return await super().send(session, turn, recorder)
         except (ModelAPIError, FallbackExceptionGroup) as error:
             last: Any = error.exceptions[-1] if isinstance(error, FallbackExceptionGroup) else error
             failure = endpoint_failure(last)
@@ -151,7 +144,7 @@ def _tool(tool: Tool) -> Any:
         except UnfitArguments as error:
             raise ModelRetry(str(error)) from error
         except Exception as error:
-            raise ToolFailed(describe(error)) from error
+            raise ToolFailed(one_line(error)) from error
 
     made: Any = PydanticTool.from_schema(call, tool.name, tool.description or None, dict(tool.schema))
     made.defer_loading = tool.deferred
@@ -207,7 +200,7 @@ async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, lo
         raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:
         said = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
-        words = f"{describe(error)}{f' ({said})' if said else ''}"
+        words = f"{one_line(error)}{f' ({said})' if said else ''}"
         raise AgentFailed(f"the MCP server {server.name} could not be used: {words}") from None
     vendor_options = spec.vendor_options
     tools = toolset.prefixed(server.prefix.removesuffix("_")).filtered(

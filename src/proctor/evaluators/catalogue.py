@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
+from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.evaluators.registry import DEFAULT_THRESHOLD, SHIPPED, shipped
 
 NEEDS = {
@@ -54,7 +56,7 @@ EXAMPLES: Mapping[str, dict[str, Json]] = {
 """Arguments that show what an evaluator is for; all others are shown without any."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One argument of an evaluator."""
 
@@ -63,7 +65,7 @@ class Parameter:
     default: Json = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Entry:
     """All that a person wants to know of an evaluator before using it."""
 
@@ -109,14 +111,10 @@ def needs_of(name: str, target: Any) -> tuple[str, ...]:
 def _own_name(name: str) -> str:
     if name in SHIPPED:
         return name
-    from proctor.cases.formats.loading import evaluator_named_by_a_format
-
     bare = next((own for own in SHIPPED if own.lower() == name.lower().removesuffix("metric")), None)
     own = bare or evaluator_named_by_a_format(name)
     if own is not None and own in SHIPPED:
         return own
-    import difflib
-
     lower = {known.lower(): known for known in SHIPPED}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known for known in SHIPPED if name and name.lower() in known.lower() and known not in close][:4]

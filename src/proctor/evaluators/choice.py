@@ -7,13 +7,11 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.judged_texts import answer_text, as_text, expected_text, question_text
@@ -23,7 +21,7 @@ from proctor.judging.questions import Choice, choose
 TIE = 0.5
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Option:
     """What one choice is worth, and what it means to the judge."""
 
@@ -32,8 +30,8 @@ class Option:
 
 
 def evaluation_of(reply: Choice, options: Mapping[str, Option]) -> Evaluation:
-    """The score of what was chosen, or the partial credit where the judge measured it."""
-    score = options[reply.choice].score if reply.partial_credit is None else reply.partial_credit
+    """The score of what was chosen."""
+    score = options[reply.choice].score
     return Evaluation(score, reply.reason.strip() or f"chose {reply.choice}", {"choice": reply.choice})
 
 
@@ -54,8 +52,7 @@ class ChoiceEvaluator(Judged):
 
     async def _ask(self, judge: Judge, material: Mapping[str, Texts]) -> Choice:
         meanings = {name: option.meaning for name, option in self.options.items()}
-        scores = {name: option.score for name, option in self.options.items()}
-        return await judge.ask(choose(self.kind, self.instructions, meanings, material, choice_scores=scores))
+        return await judge.ask(choose(self.kind, self.instructions, meanings, material))
 
 
 @dataclass(frozen=True)
@@ -294,7 +291,7 @@ class LLMClassifier(Judged):
     name: str = "LLMClassifier"
     """In a file, `name` is what reports call the evaluator."""
     prompt_template: str = ""
-    choice_scores: Mapping[str, float] = NOTHING
+    choice_scores: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt_template, str) or not self.prompt_template.strip():
@@ -311,10 +308,7 @@ class LLMClassifier(Judged):
         options = {name: Option(float(score)) for name, score in self.choice_scores.items()}
         material = {name: _value(name, evaluable) for name in variables(self.prompt_template)}
         prompt = _pointing(_variable().sub(lambda match: f"[{match[1]}]", self.prompt_template), material)
-        scores = {name: option.score for name, option in options.items()}
-        reply = await judge.ask(
-            choose("classifier", prompt, dict.fromkeys(options, ""), material, choice_scores=scores)
-        )
+        reply = await judge.ask(choose("classifier", prompt, dict.fromkeys(options, ""), material))
         return evaluation_of(reply, options)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import (
     Evaluable,
@@ -30,7 +29,7 @@ from proctor.evaluators.text.keywords import read_number
 _SHOWN_DIFFERENCES = 20
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NumericDiff:
     """How close the answer is to the expected number: one minus the difference over the sum of sizes.
 
@@ -52,7 +51,7 @@ class NumericDiff:
         return Evaluation(number_score(wanted, got), compared(expectation, output), details)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Numeric:
     """The answer is the expected number, within a tolerance: absolute, or relative to the expected one."""
 
@@ -92,7 +91,7 @@ class Numeric:
         return f" unless {flag} is set"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JSONDiff:
     """How much of the expected data is there: the mean over keys and items, all the way down.
 
@@ -128,7 +127,7 @@ class JSONDiff:
         return Evaluation(score, reasoning or compared(expectation, output), {"differences": listed})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ValidJSON:
     """The answer is a JSON object or list or, given a schema, any JSON that fulfils it.
 
@@ -188,7 +187,7 @@ def _no_retrieval(uri: str) -> Any:
     raise ValueError(f"{uri} is elsewhere; only references within the schema are followed")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ListContains:
     """How well the items of the answer cover the expected ones, in whatever order, paired for the best total.
 

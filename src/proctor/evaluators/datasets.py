@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from proctor.base.atomic_write import whole_file
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.base.fields import Document
 from proctor.base.json_data import UNSET, Json, json_text, plain, show
-from proctor.base.records import record
 from proctor.base.source import read_text
-from proctor.base.whole_files import whole_file
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
 from proctor.cases.formats.format_spec import slug
@@ -25,7 +25,7 @@ LONGEST_DESCRIPTION = 80
 _STAND_IN = {"input_data": {}, "description": "none yet"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """A named list of test cases, with the application that runs and the evaluators that score them."""
 
@@ -133,7 +133,7 @@ def _tolerantly_read(document: Document) -> Suite:
     try:
         [suite] = pixie.read(document)
     except InvalidSuite as error:
-        grave = [problem for problem in error.problems if not problem.message.startswith("is not a known key")]
+        grave = [problem for problem in error.problems if not problem.is_unknown_key]
         if grave or not error.read:
             raise InvalidSuite(grave or error.problems, error.read) from None
         suite = error.read[0]
@@ -203,7 +203,7 @@ Names = Sequence[str | Mapping[str, Json] | EvaluatorSpec]
 _CHANGING = threading.Lock()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DatasetDetails:
     """A line in a list of datasets."""
 

@@ -8,17 +8,16 @@ import json
 import math
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
-from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
-from proctor.cases.suite import NOTHING, ExpectedCall, Keywords, NamedData, Turn
+from proctor.cases.suite import ExpectedCall, Keywords, NamedData, Turn
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """The result of one evaluator on one answer."""
 
@@ -54,7 +53,7 @@ class Evaluator(Protocol):
     def __call__(self, evaluable: Evaluable) -> Verdict | Awaitable[Verdict]: ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """One turn and its answer, as an evaluator of the whole conversation sees it."""
 
@@ -62,7 +61,7 @@ class Exchange:
     reply: Reply
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Evaluable:
     """What an evaluator sees of one turn or of a whole trial."""
 
@@ -87,7 +86,7 @@ class Evaluable:
     duration_ms: float | None = None
     state: Mapping[str, Json] | None = None
     expected_state: Mapping[str, Json] | None = None
-    turn_metadata: Mapping[str, Json] = NOTHING
+    turn_metadata: Mapping[str, Json] = field(default_factory=dict)
     trace: Any = None
 
     def __post_init__(self) -> None:
@@ -140,7 +139,6 @@ def _taking_expected_output(make: Any) -> Any:
     return init
 
 
-getattr(Evaluable, "__signature__", None)  # a record compiles its constructor when it is first asked for
 Evaluable.__init__ = _taking_expected_output(Evaluable.__init__)  # type: ignore[method-assign]
 
 

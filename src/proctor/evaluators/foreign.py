@@ -7,15 +7,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
-from proctor.base.records import record
-from proctor.base.references import resolve, source_fingerprint
+from proctor.base.references import resolve
 from proctor.base.threads import call_in_thread, is_async
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, read_verdict
 
@@ -244,8 +245,6 @@ def _described(scorer: Any) -> list[Any]:
 
 
 def _their_version() -> str:
-    from importlib import metadata
-
     try:
         return metadata.version("autoevals")
     except metadata.PackageNotFoundError:
@@ -263,7 +262,7 @@ def _settled(value: Any) -> Any:
     return type(value).__qualname__
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolInvocation:
     """A tool call as a grader sees it: a copy, so that a grader may do with it what it likes."""
 
@@ -276,7 +275,7 @@ class ToolInvocation:
     error: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GraderContext:
     """Everything a grader is told about one turn."""
 
@@ -290,7 +289,7 @@ class GraderContext:
     turn_config: dict[str, Json] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GraderResult:
     """What a grader may return when a bare score does not say enough."""
 
@@ -301,7 +300,7 @@ class GraderResult:
     details: Mapping[str, Any] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CodeGrader:
     """Whatever the named function, given a `GraderContext`, makes of the answer."""
 
@@ -317,6 +316,11 @@ class CodeGrader:
         if not callable(function):
             raise UsageError(f"{self.grader!r} is a {type(function).__name__}, which cannot be called")
         object.__setattr__(self, "function", function)
+
+    @staticmethod
+    def reference_in(arguments: Mapping[str, Any]) -> str:
+        """The code that an evaluator with these arguments calls, for validation, which loads none."""
+        return str(arguments.get("grader", ""))
 
     @property
     def version(self) -> str:

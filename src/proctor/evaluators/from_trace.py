@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable
+from proctor.tracing.instrumentation import missing_instrumentation
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -19,7 +20,6 @@ from proctor.tracing.spans import (
     UserMessage,
     usage_of,
 )
-from proctor.tracing.watching import missing_instrumentation
 
 INPUT, OUTPUT = "input", "output"
 

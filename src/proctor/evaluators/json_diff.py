@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from proctor.base.json_data import Json, canonical
-from proctor.base.records import record
 from proctor.evaluators.evaluation import data_of, embedded, text_of
 from proctor.evaluators.text.text_comparison import edit_score
 from proctor.evaluators.tools.matching import best_assignment
@@ -34,7 +34,7 @@ NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One place where the data are not the same."""
 
@@ -100,7 +100,7 @@ LARGEST_ASSIGNMENT = 90_000
 """The product of lengths up to which the best pairing is sought; beyond it, equal items and then neighbours pair."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Pair:
     """An expected item and the item it was paired with, by index."""
 
@@ -109,7 +109,7 @@ class Pair:
     score: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Pairing:
     """Which items belong together; an approximate one may have missed a better whole."""
 

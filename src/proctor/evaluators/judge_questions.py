@@ -6,15 +6,12 @@ classes are part of the prompt (through their JSON Schema) and so of the key und
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.base.json_data import show
-from proctor.base.records import record
 from proctor.judging.judge import Question, Texts
 from proctor.judging.prompts import RULES
 from proctor.judging.questions import EachOnce, Graded, YesNo
@@ -31,9 +28,7 @@ class Mark(Graded):
     mark: float
 
     def share(self, lowest: float, highest: float) -> float:
-        """Where the mark lies between two others, from 0 to 1; partial credit from log probabilities is finer."""
-        if self.partial_credit is not None:
-            return self.partial_credit
+        """Where the mark lies between two others, from 0 to 1."""
         return min(1.0, max(0.0, (self.mark - lowest) / (highest - lowest)))
 
 
@@ -71,19 +66,7 @@ def mark_question(
         fits = lowest - slack <= reply.mark <= highest + slack
         return None if fits else f"mark must be between {lowest:g} and {highest:g}"
 
-    return Question(kind, 1, instructions, material, _mark_of(lowest, highest), check)
-
-
-@functools.cache
-def _mark_of(lowest: float, highest: float) -> type[Mark]:
-    """A mark with the worth of each whole one, for judges that weigh the probabilities of these words."""
-    whole = range(math.ceil(lowest), math.floor(highest) + 1)
-    worth = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
-    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in worth else value)
-    field: Any = (Annotated[float, number], ...)
-    made = create_model("Mark", __base__=Mark, mark=field)
-    made.choice_scores = worth
-    return made
+    return Question(kind, 1, instructions, material, Mark, check)
 
 
 def yes_no_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[Ruling]:
@@ -96,7 +79,7 @@ def yes_no_questions(kind: str, instructions: str, material: Mapping[str, Texts]
     return Question(kind, 1, instructions, material, Rulings, EachOnce(count))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StepsFit:
     """A check that steps serve the criteria: a small model repeats the prompt instead, or writes a mark."""
 
@@ -104,7 +87,6 @@ class StepsFit:
     criteria: str
     parts: str
     """What an answer is looked at with, by name."""
-    bounds: ClassVar[Mapping[str, tuple[int, int]]] = {"steps": (1, MOST_STEPS)}
 
     @property
     def _is_english(self) -> bool:
@@ -130,24 +112,12 @@ class StepsFit:
 
 
 def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Question[Steps]:
-    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case.
-
-    Where a judge cannot write any, the criteria are the only step.
-    """
+    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case."""
 
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
 
-    return Question(
-        kind,
-        2,
-        instructions,
-        {},
-        Steps,
-        check,
-        StepsFit(instructions, criteria, parts),
-        ready_reply=Steps(steps=[criteria]),
-    )
+    return Question(kind, 2, instructions, {}, Steps, check, StepsFit(instructions, criteria, parts))
 
 
 def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:

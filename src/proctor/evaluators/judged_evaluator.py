@@ -8,23 +8,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from proctor.agents.agent import Usage
-from proctor.base.errors import JudgeFailed, NeedsModel
+from proctor.agents.reply import Usage
+from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.cases.suite import passes
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.judging.context import (
-    EMBEDDED,
-    WaitTimer,
-    call_log,
-    current_judge_context,
-    models_are_left_out,
-    requests_told,
-)
-from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
+from proctor.judging.call_log import WaitTimer, call_log, requests_told
+from proctor.judging.client_judge import judge_of_client
+from proctor.judging.judge import EMBEDDED, CannotTell, InvalidReply, Judge, JudgeCall, abstention
+from proctor.judging.judge_factory import current_judge_context
+from proctor.judging.judge_specs import has_only_options
 from proctor.judging.panel import Panel, Vote, poll
+from proctor.judging.services import available_judges
 
 LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""
@@ -34,6 +30,10 @@ JUDGE = "judge"
 
 class ModelLeftOut(NothingToCompare):
     """Nothing was measured, because the user left out everything that needs a model."""
+
+
+BUDGET_SPENT = "budget_spent"
+"""In an account: the judge was not asked, since the budget is spent."""
 
 
 class NoVerdict(JudgeFailed):
@@ -76,6 +76,8 @@ class Judged:
     """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
 
     needs_judge: ClassVar[bool] = True
+    asks_judge: ClassVar[bool] = True
+    """Tells the registry that a judge has to be chosen for it, also where it can do without one."""
     default_threshold: ClassVar[float] = 0.5
 
     @property
@@ -83,15 +85,14 @@ class Judged:
         """Who judges for this evaluator alone; `None` where the judge in force does."""
         if self.client is None:
             return self.model
-        from proctor.judging.client_judge import judge_of_client
-
         return judge_of_client(self.client, self.model)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         present = current_judge_context()
         own = self.own_judge
-        panel = present.judges.panel(present.judge if own is None else own)
-        if models_are_left_out() and any(judge.name != EMBEDDED for judge in panel.judges):
+        is_decided = own is None or (present.is_final and not has_only_options(own))
+        panel = present.judges.panel(present.judge if is_decided else own)
+        if present.leaves_out_models and any(judge.name != EMBEDDED for judge in panel.judges):
             raise ModelLeftOut(f"needs {panel.name}, and --proctor-fast leaves out what needs a language model")
         if self.samples is not None:
             panel = replace(panel, samples=self.samples)
@@ -105,7 +106,7 @@ class Judged:
             except CannotTell as error:
                 raise Undecided(_why(error, votes), _account(panel, votes, calls)) from error
             except JudgeFailed as error:
-                raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
+                raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _about(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
@@ -134,8 +135,6 @@ class Judged:
 
 def _hint() -> str:
     """What to write after `--judge` with a key that is set already."""
-    from proctor.judging.services import available_judges
-
     found = available_judges()
     return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
 
@@ -156,7 +155,10 @@ def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) ->
     return account
 
 
-def _unfit(error: JudgeFailed) -> dict[str, Json]:
+def _about(error: JudgeFailed) -> dict[str, Json]:
+    """What an account says about the failure besides its message."""
+    if isinstance(error, BudgetSpent):
+        return {BUDGET_SPENT: True}
     return {"unfit_reply": mask(show(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
 
 
@@ -194,7 +196,7 @@ AT_BEST = "at_best"
 UNCLEAR = "cannot tell"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JudgedItem:
     """One item that was judged, and how far it counts in favour of the answer."""
 
@@ -202,14 +204,15 @@ class JudgedItem:
     verdict: str
     holds: bool
     reason: str = ""
-    partial_credit: float | None = None
+    degree: float | None = None
+    """From 0 to 1, how far it holds, if the judge was asked for a number; otherwise it holds or not."""
     unclear: bool = False
     """Whether the judge could not tell."""
 
     @property
     def credit(self) -> float:
-        """All or nothing, or the partial credit where the judge measured one."""
-        return float(self.holds) if self.partial_credit is None else self.partial_credit
+        """The degree if there is one; otherwise all or nothing."""
+        return float(self.holds) if self.degree is None else self.degree
 
 
 def score_of_items(items: Sequence[JudgedItem], what: str, **details: Any) -> Evaluation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.tracing.spans import AssistantMessage, LLMSpan, Message, SystemMessage, UserMessage

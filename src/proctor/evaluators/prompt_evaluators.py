@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.judged_texts import answer_text, as_text, question_text
+from proctor.judging.client_judge import judge_of_client
 from proctor.judging.judge import Judge, Question
 
 PIXIES_MODEL = "gpt-4o-mini"
@@ -81,8 +81,6 @@ def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, 
     suite is asked. Of an `openai.OpenAI` as `client`, the address and the key are used; any other client is called.
     """
     if client is not None:
-        from proctor.judging.client_judge import judge_of_client
-
         judge: Any = judge_of_client(client, model, PIXIES_MODEL)
     elif isinstance(model, str) and model.strip():
         judge = _with_provider(model.strip())
@@ -133,7 +131,7 @@ class AgentEvaluationPending(EvaluationPending):
         super().__init__(f"{evaluator_name} waits for a grade: {criteria}", criteria=criteria)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GradedLater:
     """Leaves every answer to a grader; the outcome is `pending` until there is a grade."""
 

@@ -56,9 +56,7 @@ class AnswerRelevancy(Judged):
         found = [
             JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(
-                item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit
-            )
+            else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason)
             for item in reply.statements
         ]
         return score_of_items(found, "statements address the question")
@@ -88,7 +86,7 @@ class Faithfulness(Judged):
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
         # The same question as relevancy asks, so that a model is asked once for both.
         asked = statements(question_text(evaluable), answer)
-        split = await judge.ask(replace(asked, accepts_unclear=True, unread=frozenset({"relevant"})))
+        split = await judge.ask(replace(asked, accepts_unclear=True))
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
             raise NothingToCompare("the answer claims nothing that the passages could bear out")
@@ -105,8 +103,7 @@ class Faithfulness(Judged):
         if item.unclear:
             return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
         if self.mode == "grounded":
-            return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason, item.partial_credit)
-        # A degree says how far a claim is supported, which is not how far it is contradicted.
+            return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason)
         return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
 
 
@@ -123,9 +120,7 @@ class Hallucination(Judged):
         found = [
             JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(
-                texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.partial_credit
-            )
+            else JudgedItem(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         return score_of_items(found, "passages agree with the answer")
@@ -181,8 +176,6 @@ class AnswerCorrectness(Judged):
 
 def f1_of(reply: Comparison) -> float:
     """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
-    if reply.partial_credit is not None:
-        return reply.partial_credit
     shared = len(reply.shared)
     whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
     return shared / whole if whole else 0.0
@@ -249,7 +242,6 @@ class ContextualRecall(Judged):
                 _ATTRIBUTABLE[item.attributable],
                 item.attributable == "yes",
                 item.reason,
-                item.partial_credit,
             )
             for item in reply.sentences
         ]
@@ -293,7 +285,7 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedIte
     found = [
         JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
         if item.unclear
-        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
+        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason)
         for item in reply.sentences
     ]
     return found, texts
@@ -308,10 +300,7 @@ class ContextEntityRecall(Judged):
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")
-        found = [
-            JudgedItem(item.text, _FOUND[item.found], item.found == "yes", partial_credit=item.partial_credit)
-            for item in reply.entities
-        ]
+        found = [JudgedItem(item.text, _FOUND[item.found], item.found == "yes") for item in reply.entities]
         return score_of_items(found, "entities of the expected answer are in the passages")
 
 

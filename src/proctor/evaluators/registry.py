@@ -9,36 +9,36 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
+from proctor.base.documents import nearest
+from proctor.base.errors import UsageError, one_line
+from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.records import record
-from proctor.base.references import describe, is_reference, own_source_fingerprint, resolve
+from proctor.base.plugin_lookup import entry_points
+from proctor.base.references import is_reference, locate, resolve
+from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
+from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import EVALUATORS
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
 
-if TYPE_CHECKING:
-    from proctor.base.json_data import Selector
-
-SHIPPED: dict[str, str] = {
-    name: f"proctor.evaluators.{module}" for module, names in EVALUATORS.items() for name in names.split()
-}
+SHIPPED: dict[str, str] = EVALUATORS
 """The module of each evaluator that a file may name."""
 
 DEFAULT_THRESHOLD = 0.5
 
 
-@record
+@dataclass(frozen=True, slots=True, eq=False)
 class Bound:
-    """An evaluator ready to be called, with everything the engine needs to know about it."""
+    """An evaluator ready to be called, with everything the engine needs to know about it.
+
+    Two of them are equal only if they are the same object, so that they serve as keys.
+    """
 
     spec: EvaluatorSpec
     call: Callable[..., Any]
@@ -54,6 +54,8 @@ class Bound:
     """Asks a language model, its own or the judge of the run."""
     judged: bool = False
     """Asks the judge of the run; the embedded one needs no model."""
+    judge: Any = None
+    """Who judges, if it asks a judge; set by the plan."""
     look: Selector | None = None
     """Where in the output it looks."""
 
@@ -121,14 +123,24 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
-        judged=_asks_the_judge(call),
+        judged=bool(getattr(call, "asks_judge", False)),
         look=None if spec.path is None else _selector(spec.path),
     )
 
 
-def _selector(path: str) -> Selector:
-    from proctor.base.json_data import parse_selector
+def locate_evaluator(spec: EvaluatorSpec, base: Path | None = None) -> bool:
+    """Whether `spec` names code of the user's; checks that the code is there, and loads none."""
+    if is_reference(spec.name):
+        reference = spec.name
+    else:
+        reference_in = getattr(shipped(spec.name), "reference_in", None) if spec.name in SHIPPED else None
+        reference = "" if reference_in is None else reference_in(spec.arguments)
+    if is_reference(reference):
+        locate(reference, base)
+    return is_reference(reference)
 
+
+def _selector(path: str) -> Selector:
     return parse_selector(path)
 
 
@@ -149,8 +161,6 @@ def _find(name: str, base: Path | None) -> Any:
         return shipped(name)
     if is_reference(name):
         return resolve(name, base)
-    from importlib.metadata import entry_points
-
     for entry in entry_points(group="proctor.evaluators", name=name):
         return entry.load()
     return None
@@ -158,8 +168,6 @@ def _find(name: str, base: Path | None) -> Any:
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    from proctor.cases.formats.loading import evaluator_named_by_a_format
-
     bare = name.removesuffix("Metric")
     own = bare if bare in SHIPPED else evaluator_named_by_a_format(name)
     if own is None:
@@ -191,7 +199,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
             message = f"evaluator {spec.name!r} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
             raise UsageError(message) from None
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) or "no arguments"
-        raise UsageError(f"evaluator {spec.name!r} does not take {given}: {describe(error)}") from error
+        raise UsageError(f"evaluator {spec.name!r} does not take {given}: {one_line(error)}") from error
     if not callable(made):
         raise UsageError(f"evaluator {spec.name!r} is a {type(made).__name__}, which cannot be called")
     return made  # type: ignore[no-any-return]
@@ -225,9 +233,7 @@ def _version(call: Any, is_shipped: bool) -> str:
     if is_shipped:
         return "1"
     return (
-        fingerprint(own_source_fingerprint(call), _configuration(call))
-        if is_dataclass(call)
-        else own_source_fingerprint(call)
+        fingerprint(source_fingerprint(call), _configuration(call)) if is_dataclass(call) else source_fingerprint(call)
     )
 
 
@@ -236,12 +242,6 @@ def _configuration(call: Any) -> dict[str, Any]:
     values = {field.name: getattr(call, field.name) for field in fields(call)}
     simple = (str, int, float, bool, type(None), list, tuple, dict)
     return {name: plain(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
-
-
-def _asks_the_judge(call: Any) -> bool:
-    """Looked up among loaded modules, so that a suite without judged evaluators does not load their base class."""
-    module = sys.modules.get("proctor.evaluators.judged_evaluator")
-    return module is not None and isinstance(call, module.Judged)
 
 
 def told_apart(bound: Bound, taken: set[str]) -> Bound:

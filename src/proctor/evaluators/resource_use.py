@@ -6,14 +6,14 @@ What is not known is skipped, never taken for zero.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_choice
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MaxLatency:
     """The agent took no longer than this."""
 
@@ -32,7 +32,7 @@ class MaxLatency:
         return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MaxTokens:
     """The agent used no more tokens than this: in all, read, or written."""
 
@@ -70,7 +70,7 @@ class MaxTokens:
         return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MaxCost:
     """The agent spent no more money than this."""
 
@@ -90,7 +90,7 @@ class MaxCost:
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MaxSteps:
     """The agent made no more tool calls than this."""
 
@@ -112,7 +112,7 @@ class MaxSteps:
 UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Measured:
     """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures."""
 

@@ -6,23 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
 from proctor.base.json_data import plain, show
-from proctor.base.records import record
 from proctor.base.threads import call_in_thread
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.judge_questions import Opinion, PersonalItem, moderation, opinions, personal_data, steering
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, score_of_items
 from proctor.evaluators.judged_texts import answer_text, as_text, instructions_of, question_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.rule_judge.injection import prompt_injection
 from proctor.judging.rule_judge.pii import Finding as Place
 from proctor.judging.rule_judge.pii import find_pii, find_secrets, masked
-
-if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
-    from proctor.evaluators.judge_questions import Opinion, PersonalItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +30,6 @@ class OpinionEvaluator(Judged):
     what: ClassVar[str]
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import opinions
-
         answer = answer_text(evaluable)
         if not answer.strip():
             return Evaluation(1.0, "the answer is empty")
@@ -103,8 +98,6 @@ class Moderation(Judged):
             raise UsageError(f"Moderation: threshold lies between 0 and 1, and is {limit!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import moderation
-
         text = answer_text(evaluable)
         if not text.strip():
             return Evaluation(1.0, "the answer is empty")
@@ -177,8 +170,6 @@ class PIILeakage(Judged):
 
     async def _told(self, question: str, answer: str, said: str, judge: Judge) -> list[JudgedItem]:
         """What a model finds in the rest."""
-        from proctor.evaluators.judge_questions import personal_data
-
         reply = await judge.ask(personal_data(question, answer))
         items = [item for item in reply.items if not may_be_told(item.text, said, self.allow)]
         return [
@@ -284,8 +275,6 @@ class PromptInjection(Judged):
         return await self._judged({**material, "step": deeds, "answer": answer}, sources, judge)
 
     async def _judged(self, material: dict[str, Texts], sources: Sequence[Source], judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import steering
-
         try:
             reply = await judge.ask(steering(material, len(sources)))
         except NeedsModel as error:
@@ -313,7 +302,7 @@ class PromptInjection(Judged):
 _FOLLOWED = {"yes": "followed", "no": "not followed"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Source:
     """Something the agent read that others wrote."""
 

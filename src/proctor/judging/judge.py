@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.errors import NeedsModel as NeedsModel
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     ReplyT = TypeVar("ReplyT", bound=BaseModel)
 else:
     ReplyT = TypeVar("ReplyT")
+
+EMBEDDED = "embedded"
+"""The name of the rule judge, which needs no model; used where no other judge is named."""
 
 Texts = str | Sequence[str]
 """One piece of material: a text, or several that are numbered from 1."""
@@ -27,7 +29,7 @@ def as_list(texts: Texts) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Question(Generic[ReplyT]):
     """One question to a judge: the instructions, the material they are about, and the shape of the reply."""
 
@@ -45,19 +47,13 @@ class Question(Generic[ReplyT]):
     """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
     accepts_unclear: bool = False
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
-    unread: frozenset[str] = frozenset()
-    """Fields of each item that the asker does not look at: a judge that asks for each by itself leaves them out."""
-    criteria: str = ""
-    """What the user asks of an answer, where that is all the question is about: local models are asked in short."""
-    ready_reply: ReplyT | None = None
-    """The reply of a judge that cannot write one: a local model chooses among words, and writes no text to rely on."""
 
 
 class Judge(Protocol):
-    """Answers questions: a provider's model, a local model, or the embedded judge."""
+    """Answers questions: a model behind an endpoint, or the embedded judge."""
 
     name: str
-    """As users write it: `openai:gpt-5-mini`, `local:qwen.gguf`, `embedded`."""
+    """As users write it: `openai:gpt-5-mini`, `ollama:qwen3`, `embedded`."""
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         """The reply, validated and checked; `sample` tells independent answers to one question apart.
@@ -68,7 +64,7 @@ class Judge(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JudgeCall:
     """One answered question: enough to find prompt and reply in the store, and to add up the cost."""
 
@@ -78,7 +74,7 @@ class JudgeCall:
     key: str
     """The key of prompt and reply in the store."""
     cached: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     duration_ms: float = 0.0
     sample: int = 0
     repaired: bool = False
@@ -89,7 +85,7 @@ class JudgeCall:
     """About how many tokens these requests sent, by their length; what was written in reply is not known."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """What is sent to a model."""
 
@@ -97,26 +93,20 @@ class Prompt:
     user: str
     corrections: tuple[tuple[str, str], ...] = ()
     """Unusable replies, each with what was wrong with it."""
-    examples: tuple[tuple[str, str], ...] = ()
-    """Earlier questions of the same kind with the right reply; only local models are shown any."""
-    wanted: str = "one JSON object of the schema above and nothing else"
-    """What a model is told to reply with after an unusable reply."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What a model sent back."""
 
     text: str
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     model: str = ""
     finish_reason: str | None = None
-    choice_probabilities: Mapping[str, Mapping[str, float]] = NOTHING
-    """By the JSON pointer of each choice in the reply: the probability of each possible choice."""
 
 
 class Endpoint(Protocol):
-    """A model that completes prompts: a provider's, or a local one."""
+    """A model that completes prompts."""
 
     name: str
     address: str

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
-from proctor.judging.context import waiting
+from proctor.judging.call_log import waiting
 from proctor.judging.judge import JudgeCallStore
 
 Entry = Mapping[str, Json]

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import canonical
+from proctor.judging.context import JudgeContext, engine_judge_context, judge_in_force
 from proctor.judging.judge import Endpoint, Judge, JudgeCallStore
 from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.judge_specs import JudgeSpec, PanelSpec, read_panel, wrong_kind
 from proctor.judging.limits import Budget, Limits, RateLimiter
-from proctor.judging.local_model import LocalEndpoint, LocalSpec
-from proctor.judging.model_judge import ModelJudge, PromptBuilder, SchemaBuilder
+from proctor.judging.model_judge import ModelJudge
 from proctor.judging.panel import Panel
-from proctor.judging.prompts import (
-    prompt_of,
-    schema_of,
-    short_prompt_of,
-    short_prompt_with_reason_first,
-    short_schema_of,
-)
 from proctor.judging.providers import ProviderEndpoint
 
 
@@ -56,9 +50,7 @@ class SharedJudges:
 
     def _current_judge_with(self, spec: PanelSpec) -> Panel:
         """Options without a model apply to the judge of the current context."""
-        from proctor.judging.context import current_judge_context
-
-        judge = current_judge_context().judge
+        judge = judge_in_force()
         if isinstance(judge, Mapping) and not read_panel(judge).members:
             raise UsageError("the judge has options and no model; write for example {model: openai:gpt-5-mini}")
         return replace(self.panel(judge), samples=spec.samples)
@@ -72,36 +64,32 @@ class SharedJudges:
     def _new_judge(self, spec: JudgeSpec) -> Judge:
         model = spec.model
         if isinstance(model, str):
+            # Heavy (word lists and patterns), and most runs ask no judge.
             from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
 
             return EmbeddedJudge()
         # Samples after the first are asked at the model's own temperature, unless the user fixed one.
         is_free = model.temperature is None
-        if isinstance(model, LocalSpec):
-            varied: Endpoint | None = LocalEndpoint(model, varied=True) if is_free else None
-            builder = short_prompt_with_reason_first if model.reasons == "before" else short_prompt_of
-            from proctor.judging.local_judge import LocalJudge
-
-            return LocalJudge(self._model_judge(spec, LocalEndpoint(model), varied, builder, short_schema_of))
         varied = ProviderEndpoint(model, varied=True) if is_free else None
         return self._model_judge(spec, ProviderEndpoint(model), varied)
 
-    def _model_judge(
-        self,
-        spec: JudgeSpec,
-        endpoint: Endpoint,
-        varied: Endpoint | None,
-        prompt_builder: PromptBuilder = prompt_of,
-        schema_builder: SchemaBuilder = schema_of,
-    ) -> Judge:
+    def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, varied: Endpoint | None) -> Judge:
         limited = (endpoint.address, spec.limits)
         return ModelJudge(
             endpoint,
             varied=varied,
-            prompt_builder=prompt_builder,
-            schema_builder=schema_builder,
             cache=self._cache,
             rate_limiter=self._rate_limiters.setdefault(limited, RateLimiter(spec.limits)),
             budget=self.budget,
             timeout=spec.timeout,
         )
+
+
+def current_judge_context() -> JudgeContext:
+    """The engine's context; for an evaluator that a user calls directly, one with the judges of this process."""
+    return engine_judge_context() or JudgeContext(_judges_of_process(), judge_in_force())
+
+
+@functools.cache
+def _judges_of_process() -> SharedJudges:
+    return SharedJudges()

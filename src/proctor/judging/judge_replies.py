@@ -204,7 +204,7 @@ def _fence() -> re.Pattern[str]:
 
 def _shaped(data: dict[str, Json], question: Question[ReplyT]) -> ReplyT:
     """Validate strictly: `true` is not a score and `"3"` is not a number."""
-    from pydantic import ValidationError
+    from pydantic import ValidationError  # heavy, and loaded already by whoever asked the question
 
     try:
         reply: ReplyT = question.reply.model_validate_json(json.dumps(data), strict=True)

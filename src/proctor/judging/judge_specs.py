@@ -5,38 +5,45 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from proctor.base.documents import Document, Fields, kind
 from proctor.base.environment import expand
 from proctor.base.errors import UsageError
-from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.base.source import Pointer
-from proctor.judging.context import EMBEDDED
+from proctor.judging.judge import EMBEDDED
 from proctor.judging.limits import NO_LIMITS, TIMEOUT, Limits
-from proctor.judging.local_model import LOCAL, LocalSpec, Reasons
 from proctor.judging.providers import ModelSpec
 from proctor.judging.services import SERVICES, address_problem, split_name
 
-LOCAL_TIMEOUT = 600.0
-"""Seconds for one request to a local model: without a graphics card it may write ten words a second."""
+LOCAL = "local:"
+"""How model files on this machine were named before; the error for it says what to write instead."""
 CONCEALED = "***"
 """What the readers of files put in the place of a key that was written out."""
 
 
-@record
-class JudgeSpec:
-    """One judge: a provider's model, a local model, or the embedded judge."""
+NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
+"""The keys of an object that name a judge."""
 
-    model: ModelSpec | LocalSpec | Literal["embedded"]
+
+def has_only_options(judge: Any) -> bool:
+    """Whether an object names no judge and so has options for the judge that is in force anyhow."""
+    return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSpec:
+    """One judge: a provider's model, or the embedded judge."""
+
+    model: ModelSpec | Literal["embedded"]
     timeout: float = TIMEOUT
     limits: Limits = NO_LIMITS
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PanelSpec:
     """The judges and how they decide; without members, options for the judge of the context."""
 
@@ -86,32 +93,11 @@ def _own(fields: Fields) -> PanelSpec | None:
             fields.problem(key, "needs a model to apply to")
         return PanelSpec(samples=samples)
     model = _named(named).model
-    meaningless = settings.given.keys() & _MEANINGLESS[_kind(model)]
-    for key in sorted(meaningless):
-        fields.problem(key, f"has no meaning for the judge {named}")
-    if meaningless or isinstance(model, str):
+    if isinstance(model, str):
+        for key in sorted(settings.given):
+            fields.problem(key, f"has no meaning for the judge {named}")
         return PanelSpec((JudgeSpec(model),), samples)
     return PanelSpec((settings.applied(model),), samples)
-
-
-_FILE_KEYS = frozenset({"threads", "context"})
-_LOCAL_KEYS = frozenset({"reasons"})
-_REMOTE_KEYS = frozenset({"base_url", "api_key_env"})
-_MODEL_KEYS = frozenset(
-    "temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split()
-)
-_MEANINGLESS = {
-    "provider": _FILE_KEYS | _LOCAL_KEYS,
-    "file": _REMOTE_KEYS,
-    "server": _FILE_KEYS | {"base_url"},
-    "embedded": _FILE_KEYS | _LOCAL_KEYS | _REMOTE_KEYS | _MODEL_KEYS,
-}
-
-
-def _kind(model: ModelSpec | LocalSpec | Literal["embedded"]) -> str:
-    if isinstance(model, LocalSpec):
-        return "file" if isinstance(model.source, Path) else "server"
-    return "provider" if isinstance(model, ModelSpec) else "embedded"
 
 
 def _several(fields: Fields, group: str, samples: int) -> PanelSpec | None:
@@ -155,17 +141,12 @@ class _Settings:
             "requests_per_minute": fields.integer("requests_per_minute", least=1),
             "tokens_per_minute": fields.integer("tokens_per_minute", least=1),
             "concurrency": fields.integer("concurrency", least=1),
-            "threads": fields.integer("threads", least=1),
-            "context": fields.integer("context", least=256),
-            "reasons": fields.choice("reasons", get_args(Reasons)),
         }
         self.given = {key: value for key, value in self.given.items() if value is not None}
 
-    def applied(self, model: ModelSpec | LocalSpec) -> JudgeSpec:
+    def applied(self, model: ModelSpec) -> JudgeSpec:
         given = self.given
         limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
-        if isinstance(model, LocalSpec):
-            return _local_judge(self._local(model), given.get("timeout"), limits)
         spec = replace(
             model,
             base_url=_address(self._fields, "base_url", given.get("base_url")),
@@ -175,27 +156,6 @@ class _Settings:
             max_tokens=given.get("max_tokens"),
         )
         return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
-
-    def _local(self, model: LocalSpec) -> LocalSpec:
-        given = self.given
-        return replace(
-            model,
-            threads=given.get("threads"),
-            context=given.get("context"),
-            slots=given.get("concurrency", 1),
-            temperature=given.get("temperature"),
-            top_p=given.get("top_p"),
-            max_tokens=given.get("max_tokens"),
-            reasons=given.get("reasons", "after"),
-            api_key=_key_in(self._fields, given.get("api_key_env")),
-        )
-
-
-def _local_judge(model: LocalSpec, timeout: float | None, limits: Limits) -> JudgeSpec:
-    """A model file answers no more requests at once than it has slots, and gets a longer timeout."""
-    if isinstance(model.source, Path):
-        limits = replace(limits, first=model.slots, most=model.slots)
-    return JudgeSpec(model, LOCAL_TIMEOUT if timeout is None else timeout, limits)
 
 
 def _holodeck(fields: Fields) -> PanelSpec | None:
@@ -255,20 +215,11 @@ def _named(named: str) -> JudgeSpec:
     if named == EMBEDDED:
         return JudgeSpec("embedded")
     if named.startswith(LOCAL):
-        return _local_judge(_local_model(named.removeprefix(LOCAL).strip()), None, NO_LIMITS)
+        raise UsageError(
+            f"{named}: model files are not run here; serve it with Ollama, llama.cpp or vLLM and name that server: "
+            "ollama:MODEL, or {model: openai:MODEL, base_url: http://127.0.0.1:8080/v1}"
+        )
     return JudgeSpec(ModelSpec(*split_name(named)))
-
-
-def _local_model(source: str) -> LocalSpec:
-    """A model file, or the address of a llama.cpp server."""
-    if not source:
-        raise UsageError("local: needs a model file, such as local:models/qwen.gguf, or the address of a server")
-    if not source.startswith(("http://", "https://")):
-        return LocalSpec(Path(source).expanduser())
-    wrong = address_problem(source)
-    if wrong:
-        raise UsageError(f"the address of the judge {wrong}")
-    return LocalSpec(source.rstrip("/"))
 
 
 def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> Limits:

@@ -13,12 +13,12 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 from weakref import WeakKeyDictionary
 
-from proctor.agents.agent import Usage
-from proctor.base.records import record
-from proctor.judging.context import SentRequest, log_request, requests_told, waiting
+from proctor.agents.reply import Usage
+from proctor.judging.call_log import SentRequest, log_request, requests_told, waiting
 from proctor.judging.judge import EndpointFailed
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ SLOWER = 1.5
 """How many times as long as the quickest answer makes a slow one; some models always take their time."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What an endpoint accepts, as far as the user said."""
 
@@ -60,7 +60,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RetryOptions:
     """How often and how long a request is tried."""
 

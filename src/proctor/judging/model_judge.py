@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from proctor.agents.agent import Usage
-from proctor.base.errors import JudgeFailed
+from proctor.agents.reply import Usage
+from proctor.base.errors import BudgetSpent, JudgeFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
-from proctor.judging.context import log_call
+from proctor.judging.call_log import log_call
 from proctor.judging.judge import (
     Completion,
     Endpoint,
@@ -25,10 +25,8 @@ from proctor.judging.judge import (
 from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.judge_replies import read_reply, sendable
 from proctor.judging.limits import RETRIES, TIMEOUT, Budget, RateLimiter, RetryOptions, send_with_retries
-from proctor.judging.logprobs import with_partial_credit
 from proctor.judging.prompts import prompt_of, schema_of
 
-PromptBuilder = Callable[[Question[Any]], Prompt]
 SchemaBuilder = Callable[[Question[Any]], Mapping[str, Json]]
 
 GRACE = 5.0
@@ -59,7 +57,6 @@ class ModelJudge:
         endpoint: Endpoint,
         *,
         varied: Endpoint | None = None,
-        prompt_builder: PromptBuilder = prompt_of,
         schema_builder: SchemaBuilder = schema_of,
         cache: JudgeCache | None = None,
         rate_limiter: RateLimiter | None = None,
@@ -72,7 +69,6 @@ class ModelJudge:
         self._endpoint = endpoint
         self._varied = varied or endpoint
         """The same model at its own temperature: asked for the samples after the first."""
-        self._prompt_builder = prompt_builder
         self._schema_builder = schema_builder
         self._cache = cache or JudgeCache()
         self._rate_limiter = rate_limiter or RateLimiter()
@@ -81,7 +77,7 @@ class ModelJudge:
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         endpoint = self._varied if sample else self._endpoint
-        prompt, schema = _sendable(self._prompt_builder(question)), self._schema_builder(question)
+        prompt, schema = _sendable(prompt_of(question)), self._schema_builder(question)
         key = _key(endpoint, question, prompt, schema, sample)
         cost = _Cost()
 
@@ -97,7 +93,7 @@ class ModelJudge:
                 key = fingerprint(key, "renewed")
                 entry, cached = await self._cache.get_or_ask(key, produce)
                 reply = read_reply(str(entry.get("reply")), question)
-            return with_partial_credit(reply, entry.get("odds"))
+            return reply
         finally:
             self._note(question, key, cached, cost, sample)
 
@@ -130,9 +126,7 @@ class ModelJudge:
         except InvalidReply as complaint:
             cost.repaired = True
             unusable.append({"reply": first.text, "complaint": str(complaint)})
-            corrected = replace(
-                prompt, corrections=((_quoted(first.text), _complaint(complaint, first, prompt.wanted)),)
-            )
+            corrected = replace(prompt, corrections=((_quoted(first.text), _complaint(complaint, first)),))
             completion = await self._completion(endpoint, corrected, schema, cost)
             self._require_usable(completion, question)
         return _entry_of(self.name, question, prompt, completion, cost, unusable)
@@ -162,27 +156,26 @@ class ModelJudge:
 
     async def _request(self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _Cost) -> Completion:
         if self._budget.exhausted:
-            raise JudgeFailed(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not asked")
+            raise BudgetSpent(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not asked")
         try:
             async with asyncio.timeout(self._retry.timeout + GRACE):
                 return await endpoint.complete(prompt, schema, timeout=self._retry.timeout)
         except TimeoutError:
-            self._count_cut_off(endpoint, prompt, cost)
+            self._count_cut_off(prompt, cost)
             raise EndpointFailed(f"{self.name} did not answer in time", transient=True, timed_out=True) from None
         except EndpointFailed as failure:
             if failure.timed_out:
-                self._count_cut_off(endpoint, prompt, cost)
+                self._count_cut_off(prompt, cost)
             raise
         except asyncio.CancelledError:
-            self._count_cut_off(endpoint, prompt, cost)
+            self._count_cut_off(prompt, cost)
             raise
 
-    def _count_cut_off(self, endpoint: Endpoint, prompt: Prompt, cost: _Cost) -> None:
+    def _count_cut_off(self, prompt: Prompt, cost: _Cost) -> None:
         """Count a request that was sent and given up: it may have to be paid for, though nothing says how much."""
         cost.cut_off += 1
         cost.cut_off_tokens += _tokens(prompt)
-        if "model" not in endpoint.parameters:  # what runs on this machine costs nothing
-            self._budget.spend(None)
+        self._budget.spend(None)
 
 
 def _sendable(prompt: Prompt) -> Prompt:
@@ -190,15 +183,11 @@ def _sendable(prompt: Prompt) -> Prompt:
 
 
 def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], sample: int) -> str:
-    """The cache key: the same for the same prompt to the same model with the same parameters.
-
-    A local model is identified by its content (`model` in its parameters), so that it may be renamed or moved.
-    """
-    parameters = endpoint.parameters
+    """The cache key: the same for the same prompt to the same model with the same parameters."""
     return fingerprint(
         "judge",
-        "local" if "model" in parameters else endpoint.name,
-        plain(parameters),
+        endpoint.name,
+        plain(endpoint.parameters),
         prompt.system,
         prompt.user,
         plain(schema),
@@ -222,8 +211,6 @@ def _entry_of(
         "usage": cost.usage.known(),
         "duration_ms": round(cost.duration_ms, 3),
     }
-    if completion.choice_probabilities:
-        entry["odds"] = plain(completion.choice_probabilities)
     return entry | ({"unfit": plain(unusable)} if unusable else {})
 
 
@@ -240,11 +227,11 @@ def _quoted(text: str) -> str:
     return show(sendable(text), SHOWN) if text.strip() else "(nothing)"
 
 
-def _complaint(complaint: InvalidReply, completion: Completion, wanted: str) -> str:
+def _complaint(complaint: InvalidReply, completion: Completion) -> str:
     cut = " It was cut off at the greatest length allowed: be brief." if completion.finish_reason == "length" else ""
     return (
         f"That reply cannot be used: {sendable(str(complaint))}.{cut} The instructions have not changed. Reply again "
-        f"with {wanted}."
+        "with one JSON object of the schema above and nothing else."
     )
 
 

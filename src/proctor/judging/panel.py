@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from proctor.base.errors import JudgeFailed, NeedsModel
-from proctor.base.records import record
 from proctor.cases.suite import TOLERANCE, passes
 from proctor.judging.judge import CannotTell, Judge, Question, ReplyT
 
@@ -22,7 +22,7 @@ class Scored(Protocol):
 ScoredT = TypeVar("ScoredT", bound=Scored)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One or more judges, and how their opinions become one."""
 
@@ -40,7 +40,7 @@ class Panel:
         return joint.join(judge.name for judge in self.judges)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Vote:
     """One opinion, or why there was none."""
 

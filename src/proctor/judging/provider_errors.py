@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
+from proctor.base.transient import is_transient_status
+from proctor.judging.accepted_settings import AcceptedSettings
 from proctor.judging.judge import EndpointFailed
-
-if TYPE_CHECKING:
-    from proctor.judging.providers import AcceptedSettings
 
 LONGEST = 500
 
@@ -50,7 +49,7 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
 
 def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
     if isinstance(error, known.ModelHTTPError):
-        return EndpointFailed(f"answered with {_words(error)}", transient=error.status_code >= 500)
+        return EndpointFailed(f"answered with {_words(error)}", transient=is_transient_status(error.status_code))
     if isinstance(error, known.ModelAPIError):  # a body that is not JSON: most likely cut off
         return EndpointFailed(f"sent an answer that cannot be read: {_words(error)}", transient=True)
     if isinstance(error, IndexError):  # the library takes the first choice without a check

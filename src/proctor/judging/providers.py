@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
-from proctor.base.records import record
-from proctor.base.secrets import mask, mask_values
+from proctor.base.masking import mask, mask_values
+from proctor.judging.accepted_settings import AcceptedSettings
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.provider_errors import endpoint_failure, fallback_settings
 from proctor.judging.services import SERVICES, require_address, require_key, require_packages
@@ -32,7 +33,7 @@ OLLAMA = "http://localhost:11434/v1"
 _ADDRESS_PARAMETERS = ("base_url", "azure_endpoint", "api_base")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """One model of a provider, and its parameters."""
 
@@ -48,15 +49,6 @@ class ModelSpec:
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
-
-
-@record
-class AcceptedSettings:
-    """The settings that the model accepts, as far as known."""
-
-    reply: str = "schema"
-    """How the shape of a reply is asked for: `schema`, `object` (some JSON object), or `text`."""
-    temperature: bool = True
 
 
 class ProviderEndpoint:
@@ -174,8 +166,6 @@ def model_of(spec: ModelSpec) -> Any:
 
 
 def _provider(name: str, spec: ModelSpec) -> Any:
-    import inspect
-
     from pydantic_ai.providers import infer_provider_class
 
     made = infer_provider_class(name)

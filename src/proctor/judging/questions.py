@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
-from proctor.base.records import record
 from proctor.judging.judge import Question, Texts
 from proctor.judging.reply_sources import Listed, most_statements
 
@@ -28,28 +28,18 @@ YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
 class Graded(BaseModel):
-    """A verdict that may earn partial credit. Models are never asked for it: what they would say is no measurement."""
+    """A verdict that a judge may leave open."""
 
-    partial_credit: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
-    """From 0 to 1, how far the verdict holds: by the rules of the embedded judge, or the expected score over the
-    probabilities of a model that shows them."""
     unclear: SkipJsonSchema[bool] = False
     """Whether the judge could not tell; only the embedded judge says so, and the verdict beside it is no verdict."""
-    choice_scores: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
-    """The score of each verdict, to average over a model's probabilities; a verdict that is missing here scores 0."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EachOnce:
     """A check that a reply has one verdict for each of `count` numbered items."""
 
     count: int
     field: str = "verdicts"
-
-    @property
-    def bounds(self) -> Mapping[str, tuple[int, int]]:
-        """The least and the greatest length of the list, for judges whose reply a grammar holds."""
-        return {self.field: (self.count, self.count)}
 
     def __call__(self, reply: Any) -> str | None:
         numbers = sorted(item.number for item in getattr(reply, self.field))
@@ -78,15 +68,11 @@ def _every_passage(count: int) -> Any:
     return check
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FromEachPassage:
     """A check that the sentences of a reply are from the passages they name."""
 
     passages: tuple[str, ...]
-
-    @property
-    def bounds(self) -> Mapping[str, tuple[int, int]]:
-        return {"sentences": (len(self.passages), sum(map(most_statements, self.passages)))}
 
     def __call__(self, reply: PassageSentences) -> str | None:
         complaints = (
@@ -292,7 +278,7 @@ def comparison(question: str, reference: str, answer: str) -> Question[Compariso
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BothCompared:
     """A check that every statement is from the text that it is said to be from."""
 
@@ -300,21 +286,14 @@ class BothCompared:
     reference: str
     answer: str
 
-    @property
-    def bounds(self) -> Mapping[str, tuple[int, int]]:
-        answer, reference = most_statements(self.answer), most_statements(self.reference)
-        longest = {"shared": max(answer, reference), "only_answer": answer, "only_reference": reference}
-        return {name: (0, most) for name, most in (longest | {"contradictions": answer}).items()}
-
     def __call__(self, reply: Comparison) -> str | None:
+        answer, reference = most_statements(self.answer), most_statements(self.reference)
+        both, name = f"{self.question} {self.reference}", "the reference"
         return (
-            self._listed("shared", self.answer, f"{self.question} {self.reference}", "the answer")(reply)
-            or self._listed("only_answer", self.answer, self.question, "the answer")(reply)
-            or self._listed("only_reference", self.reference, self.question, "the reference")(reply)
+            Listed("shared", self.answer, both, most=max(answer, reference))(reply)
+            or Listed("only_answer", self.answer, self.question, most=answer)(reply)
+            or Listed("only_reference", self.reference, self.question, most=reference, name=name)(reply)
         )
-
-    def _listed(self, field: str, source: str, beside: str, name: str) -> Listed:
-        return Listed(field, source, beside, most=self.bounds[field][1], name=name)
 
 
 def _says_something(reply: Comparison) -> str | None:
@@ -353,7 +332,6 @@ class Choice(Graded):
 
     reason: str = Field(description="what speaks for and against each choice, in a few sentences")
     choice: str
-    choice_scores: ClassVar[Mapping[str, float]] = {}
 
 
 def choose(
@@ -362,25 +340,20 @@ def choose(
     choices: Mapping[str, str],
     material: Mapping[str, Texts],
     version: int = 1,
-    *,
-    choice_scores: Mapping[str, float] | None = None,
 ) -> Question[Choice]:
-    """A question whose `choices` each have a meaning, which may be empty where the instructions say it.
-
-    No judge is shown `choice_scores`; they turn the probabilities of a local model into partial credit.
-    """
+    """A question whose `choices` each have a meaning, which may be empty where the instructions say it."""
     listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
     return Question(
         kind=kind,
         version=version,
         instructions=f"{instructions.strip()}\n\nChoose exactly one:\n{listed}",
         material=material,
-        reply=_reply_of(tuple(choices), tuple((choice_scores or {}).items())),
+        reply=_reply_of(tuple(choices)),
     )
 
 
 @functools.cache
-def _reply_of(names: tuple[str, ...], choice_scores: tuple[tuple[str, float], ...]) -> type[Choice]:
+def _reply_of(names: tuple[str, ...]) -> type[Choice]:
     """The shape of a reply that can only be one of `names`; models may write them in other case and with full stops."""
     by_plain_name = {bare_word(name): name for name in reversed(names)}
 
@@ -388,6 +361,4 @@ def _reply_of(names: tuple[str, ...], choice_scores: tuple[tuple[str, float], ..
         return value if value in names or not isinstance(value, str) else by_plain_name.get(bare_word(value), value)
 
     field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
-    made = create_model("Choice", __base__=Choice, choice=field)
-    made.choice_scores = dict(choice_scores)
-    return made
+    return create_model("Choice", __base__=Choice, choice=field)

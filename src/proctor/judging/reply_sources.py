@@ -7,12 +7,12 @@ prompt. A score must not rest on that, so such a reply is sent back, and is an e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 from proctor.base.json_data import show
-from proctor.base.records import record
 from proctor.judging.rule_judge.words import fold, key, weight
 
 SHARE = 0.5
@@ -24,7 +24,7 @@ RUN = 5
 SHOWN = 120
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A check that a list has neither too few nor too many items, none twice, and each in the words of `source`."""
 
@@ -37,11 +37,6 @@ class Listed:
     most: int = 100
     name: str = "the answer"
     """What `source` is called in the complaint."""
-
-    @property
-    def bounds(self) -> Mapping[str, tuple[int, int]]:
-        """For each list its least and greatest number of items, so that a grammar can hold a model to them."""
-        return {self.field: (self.least, self.most)}
 
     def __call__(self, reply: Any) -> str | None:
         texts = [item if isinstance(item, str) else item.text for item in getattr(reply, self.field)]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
-from proctor.base.records import record
 
 LIBRARY = "pydantic_ai"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Service:
     """One provider, under the name people write before the colon."""
 

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
 import pytest
 
 from proctor.base.errors import ProctorError, UsageError
-from proctor.base.records import record
 from proctor.cases.formats.keywords import from_python
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite
-from proctor.plugin.session import WANTED, ProctorSession, session_of
+from proctor.plugin.session import ProctorSession, session_of
+from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.trial_output import answer_lines, case_line, present_signs, story_of, tell, title_of, tool_lines
 from proctor.reporting.wording import counts_text
 from proctor.results.run import Outcome, TrialResult
-from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
-from proctor.running.session.shared_run import address_of
+from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
+
+AFTER_COLLECTED = 1_000_000
+"""The position in the run of the first trial that a fixture runs: behind those of collected suites."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteRun:
     """Trials, in the order of their cases."""
 
@@ -74,7 +76,7 @@ def agent_runner(config: pytest.Config) -> AgentRunner:
         session = session_of(config)
         agent = session.settings.agent or session.settings.usual_agent
         if agent is None:
-            pytest.fail(f"agent_runner needs an agent: {WANTED}", pytrace=False)
+            pytest.fail(f"agent_runner needs an agent: {AGENT_HINT}", pytrace=False)
         return _runner(session, agent)
 
 
@@ -125,28 +127,27 @@ def _runs_of(request: pytest.FixtureRequest, session: ProctorSession, suite: Any
 
 def _runner(session: ProctorSession, agent: Any) -> AgentRunner:
     usual = session.settings.options.fallback
-    return AgentRunner(
-        agent, timeout=usual.timeout, parallel=usual.parallel, memory=session.runs.answers, audience=_Audience(session)
-    )
+    return _shared(AgentRunner(agent, timeout=usual.timeout, parallel=usual.parallel), session)
 
 
 def _shared(runner: Any, session: ProctorSession) -> AgentRunner:
-    """A runner that tests made themselves shares its answers as well, as long as they come from here."""
+    """The runner, sharing its answers with the session: also one that tests made themselves."""
     if not isinstance(runner, AgentRunner):
         pytest.fail(f"agent_runner is a {type(runner).__name__}, and not proctor's AgentRunner", pytrace=False)
-    return runner.sharing(session.runs.answers, _Audience(session))
+    return with_source(runner, SessionSource(session))
 
 
-class _Audience:
-    """Says which case is run, and remembers it for a test that fails."""
+class SessionSource:
+    """Takes answers from the session, prints which case runs, and remembers the run for a test that fails."""
 
     def __init__(self, session: ProctorSession) -> None:
         self._session = session
 
-    def case_begins(self, case: Case) -> None:
+    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
         tell(case_line(case.id, 1, present_signs()))
+        return await self._session.runs.answers.answer(case, runner, ask)
 
-    def case_done(self, run: AgentRun) -> None:
+    def finished(self, run: AgentRun) -> None:
         self._session.look_at(run)
 
 
@@ -172,18 +173,17 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
         for suite in suites_of(given, module):
             chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
             plan = session.plan(suite, chosen)
-            session.add_suite(plan.suites[0], len(plan.trials))
-            name = plan.suites[0].suite.name
-            start = 1_000_000 + len(trials)
-            wanted = [
+            plan = plan.with_suites(lambda item: session.add_suite(item, item.planned))
+            start = AFTER_COLLECTED + len(trials)
+            selected = [
                 replace(trial, position=start + trial.position)
                 for trial in plan.trials
                 if case is None or trial.case.id == case
             ]
-            if not wanted:
-                pytest.fail(f"{name} has no case {case!r}", pytrace=False)
-            made = session.runs.make(wanted)
-            trials += [made[address_of(trial)] for trial in wanted if address_of(trial) in made]
+            if not selected:
+                pytest.fail(f"{suite.name} has no case {case!r}", pytrace=False)
+            done = session.runs.run_trials(selected)
+            trials += [done[trial.address] for trial in selected if trial.address in done]
         return SuiteRun(tuple(trials), session.runs.summary().notes)
 
 

@@ -1,79 +1,47 @@
-"""A pytest session in which agents are examined: its settings, what it runs and shares, and what it says in the end."""
+"""A pytest session that tests agents: which trials run together, what tests share, and the hooks that follow the tests.
+
+The parts: `settings` is what the user configured. `session_run` runs trials, each once, and stores them in one run for
+all processes of the session. `session_answers` finds answers that single tests and suites have in common. `items` and
+`collecting` are suites as pytest sees them, `fixtures` is what ordinary tests use, `session_report` the printed text.
+
+Trials run in batches although pytest runs one test after another: an agent that takes seconds to answer is asked
+several questions at once, as under `proctor test`. When the first item of a batch is set up, the whole batch runs, and
+the other items find their trials ready.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Generator
-from contextlib import ExitStack
+import json
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from proctor.agents.agent import BaseAgent
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
+from proctor.base.errors import StoreError
 from proctor.base.event_loops import close_kept_loops
 from proctor.base.json_data import canonical, plain
 from proctor.cases.suite import Suite
-from proctor.cli.configuration import read_configuration
-from proctor.plugin.startup import SESSION, sharing_of
+from proctor.plugin.items import TrialItem
+from proctor.plugin.session_report import complete_report, print_summary
+from proctor.plugin.session_run import Address, ProcessSummary, SessionRun
+from proctor.plugin.settings import SessionSettings
+from proctor.plugin.startup import SESSION
+from proctor.plugin.trial_output import TrialBroken
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.plan import Plan, PlannedSuite
-from proctor.running.python_api.agent_runner import AgentRun
-from proctor.running.session.answer_reuse import SessionId
-from proctor.running.session.shared_run import Address, ProcessSummary, SharedRuns, address_of
-
-WANTED = "give one with --proctor-agent app.py:agent, or with proctor_agent in pytest's ini file"
-
-
-class SessionSettings:
-    """Everything a session was told; agents are looked up when they are needed."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        known = read_configuration(config.rootpath)
-        variables = ExitStack()
-        variables.enter_context(known.environment())
-        config.add_cleanup(variables.close)
-        chosen = config.getoption("proctor_store")
-        self.config = config
-        self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
-        self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
-        self.options = known.run_options(judge=config.getoption("proctor_judge"), fast=config.getoption("proctor_fast"))
-        worker: dict[str, Any] = getattr(config, "workerinput", {})
-        given = worker.get("proctor")
-        self.session = SessionId(**(given or sharing_of(config)), several=given is not None)
-
-    @functools.cached_property
-    def agent(self) -> BaseAgent | None:
-        """Instead of the agents that suites name."""
-        given = self.config.getoption("proctor_agent")
-        return resolve_agent(given, Path.cwd()) if given else None
-
-    @functools.cached_property
-    def usual_agent(self) -> BaseAgent | None:
-        """For suites that name none."""
-        usual = self.config.getini("proctor_agent")
-        return resolve_agent(usual, self.config.rootpath) if usual else None
-
-    def has_agent_for(self, named: Any) -> bool:
-        return named is not None or self.agent is not None or self.usual_agent is not None
-
-    def agent_for(self, named: Any) -> BaseAgent | None:
-        """The agent to be asked instead of the one that a suite names; `None` leaves it to the suite."""
-        return self.agent or (None if named is not None else self.usual_agent)
-
-
-if TYPE_CHECKING:
-    from proctor.plugin.collecting import TrialItem
+from proctor.running.assertions.agent_runner import AgentRun
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
 BATCHES = 4
-"""So many times what may run at once is begun together: enough to keep agents busy, little enough to see progress."""
+"""A batch is this many times what may run at once: enough to keep agents busy, little enough to see progress."""
 
 
 def session_of(config: pytest.Config) -> ProctorSession:
-    """The session, begun with the first suite or fixture that needs it; raises `UsageError`."""
+    """The session, which begins with the first suite or fixture that needs it; raises `UsageError`."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = ProctorSession(config)
         config.pluginmanager.register(session, "proctor-session")
@@ -86,27 +54,27 @@ class ProctorSession:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = SessionSettings(config)
-        self.runs = SharedRuns(
+        self.runs = SessionRun(
             self.settings.folder, self.settings.options, self.settings.session, reuse=self.settings.reuse
         )
-        self.summaries: list[ProcessSummary] = []
-        """What other processes told."""
-        self.looked_at: AgentRun | None = None
+        self._summaries: list[ProcessSummary] = []
+        """Of all processes that have ended."""
+        self._last_run: AgentRun | None = None
         """The run that the present test looked at last."""
-        self.result: tuple[Run, RunVerdict] | None = None
-        self.trouble = ""
+        self._result: tuple[Run, RunVerdict] | None = None
+        self._problem = ""
+        """Why the results could not be summed up."""
         self._agents: dict[str, BaseAgent] = {}
-        self._waiting: dict[int, list[TrialItem]] = {}
-        self._made: dict[Address, TrialResult] = {}
+        self._waiting: dict[str, dict[Address, PlannedTrial]] = {}
+        """By suite: the trials of collected items that have not run, in the order of the items."""
+        self._ready: dict[Address, TrialResult] = {}
+        """Trials that ran with their batch; each is handed to its item once."""
 
-    def trial_of(self, item: TrialItem) -> TrialResult:
-        """The trial of an item; what comes after it in the same suite is begun together with it."""
-        from proctor.plugin.trial_output import TrialBroken
-
-        address = address_of(item.planned)
-        if address not in self._made:
-            self._made |= self.runs.make([other.planned for other in self._batch(item)])
-        trial = self._made.pop(address, None)
+    def trial_of(self, planned: PlannedTrial) -> TrialResult:
+        """The trial of an item. The items that follow in the same suite run together with it; raises `TrialBroken`."""
+        if planned.address not in self._ready:
+            self._ready |= self.runs.run_trials(self._batch(planned))
+        trial = self._ready.pop(planned.address, None)
         if trial is None:
             notes = self.runs.summary().notes
             raise TrialBroken(notes[-1] if notes else "the trial was not made")
@@ -116,90 +84,110 @@ class ProctorSession:
         """The trials of a suite, put to `agent` or else to the one that it names; raises `InvalidSuite`."""
         plan = self.runs.plan(suite, agent)
         if agent is None:
-            self._agents.setdefault(_reference(suite), plan.suites[0].agent)
+            self._agents.setdefault(_agent_key(suite), plan.suites[0].agent)
         return plan
 
     def agent_of(self, suite: Suite) -> BaseAgent:
-        """The agent that a suite names; the same one all along, since it may load more of itself once it is asked."""
-        reference = _reference(suite)
-        if reference not in self._agents:
-            self._agents[reference] = resolve_agent(suite.agent, suite.base)
-        return self._agents[reference]
+        """The agent that a suite names; the same object all along, since it may load more of itself while it runs."""
+        key = _agent_key(suite)
+        if key not in self._agents:
+            self._agents[key] = resolve_agent(suite.agent, suite.base)
+        return self._agents[key]
 
-    def add_suite(self, planned: PlannedSuite, trials: int) -> None:
-        """Make a suite part of the session's run, under a name that no other suite there has."""
-        name, known = planned.suite.name, self.runs.known_suite(planned.suite.name)
+    def add_suite(self, planned: PlannedSuite, trials: int) -> PlannedSuite:
+        """Make a suite part of the session's run; returns it under a name that no other suite there has."""
+        known = self.runs.suite_named(planned.suite.name)
         if known is not None and known.suite.path != planned.suite.path:
-            name = f"{name} ({self._place(planned.suite)})"
-            planned.suite = replace(planned.suite, name=name)
-        self.runs.add_suite(planned, trials)
+            name = f"{planned.suite.name} ({self._location(planned.suite)})"
+            planned = replace(planned, suite=replace(planned.suite, name=name))
+        return self.runs.add_suite(planned, trials)
 
     def look_at(self, run: AgentRun) -> None:
-        self.looked_at = run
+        """Remember the run a test looks at, to show it if the test fails."""
+        self._last_run = run
+
+    def receive_summary(self, text: str) -> None:
+        """Take the summary that another process of the session sent when it ended."""
+        self._summaries.append(ProcessSummary(**json.loads(text)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """What is selected is known now: give each trial its place in the run."""
-        from proctor.plugin.collecting import TrialItem
-
+        """The selection is final now: each trial gets its position in the run, each suite its number of trials."""
+        by_suite: dict[tuple[Path | None, str], list[TrialItem]] = {}
         for position, item in enumerate(session.items):
             if isinstance(item, TrialItem):
                 item.planned = replace(item.planned, position=position)
-                self._waiting.setdefault(id(item.planned.suite), []).append(item)
-        for items in self._waiting.values():
-            self.add_suite(items[0].planned.suite, len(items))
+                suite = item.planned.suite.suite
+                by_suite.setdefault((suite.path, suite.name), []).append(item)
+        for items in by_suite.values():
+            planned = self.add_suite(items[0].planned.suite, len(items))
+            for item in items:
+                item.planned = replace(item.planned, suite=planned)
+            self._waiting[planned.suite.name] = {item.planned.address: item.planned for item in items}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        self.looked_at = None
+        self._last_run = None
         self.runs.begin_test(again=getattr(item, "execution_count", 1) > 1)  # as pytest-rerunfailures counts
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        from proctor.plugin.session_report import complete_report
-
         report = yield
-        complete_report(report, item, call, self.looked_at)
+        complete_report(report, item, call, self._last_run)
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        from proctor.plugin.session_report import close_session
-
-        close_session(self, session)
+        """One of several processes sends what it did to the first one; that one sums up."""
+        summary = self.runs.summary()
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output["proctor"] = json.dumps(plain(summary))  # as ASCII, which every connection can carry
+            return
+        self._summaries.append(summary)
+        interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+        try:
+            self._result = self.runs.finish(self._summaries, self._note(session), interrupted=interrupted)
+        except StoreError as error:
+            self._problem = str(error)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        from proctor.plugin.session_report import tell_session
-
-        tell_session(self, terminalreporter)
+        print_summary(terminalreporter, self._result, self._summaries, self.settings.folder, self._problem)
 
     def pytest_unconfigure(self) -> None:
-        self.runs.close(last=not self.settings.session.several)
+        self.runs.close(last=not self.settings.session.has_other_processes)
         close_kept_loops()
 
-    def _batch(self, item: TrialItem) -> list[TrialItem]:
-        """The item alone where each failure matters at once, or where other processes take the others."""
-        waiting = self._waiting.get(id(item.planned.suite), [])
-        if self._is_step_by_step() or item not in waiting:
-            return [item]
-        begin = waiting.index(item)
-        size = BATCHES * item.planned.suite.limits.parallel
-        batch = waiting[begin : begin + size]
-        self._waiting[id(item.planned.suite)] = waiting[:begin] + waiting[begin + size :]
+    def _note(self, session: pytest.Session) -> str:
+        """Why not every trial ran, if that is known."""
+        notes = [note for summary in self._summaries for note in summary.notes]
+        stopped = session.shouldfail or session.shouldstop
+        return notes[0] if notes else f"pytest {stopped}" if isinstance(stopped, str) else ""
+
+    def _batch(self, planned: PlannedTrial) -> list[PlannedTrial]:
+        """The trial and those after it; the trial alone if failures matter one by one or other processes take some."""
+        waiting = self._waiting.get(planned.suite.suite.name, {})
+        if self._runs_one_by_one() or planned.address not in waiting:
+            return [planned]
+        trials = list(waiting.values())
+        begin = list(waiting).index(planned.address)
+        batch = trials[begin : begin + BATCHES * planned.suite.limits.parallel]
+        for trial in batch:
+            del waiting[trial.address]
         return batch
 
-    def _is_step_by_step(self) -> bool:
-        asked: Callable[[str], Any] = lambda name: self.config.getoption(name, None)  # noqa: E731
-        return self.settings.session.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
+    def _runs_one_by_one(self) -> bool:
+        options = ("maxfail", "stepwise", "usepdb", "setuponly")
+        return self.settings.session.has_other_processes or any(self.config.getoption(name, None) for name in options)
 
-    def _place(self, suite: Suite) -> str:
+    def _location(self, suite: Suite) -> str:
         path, root = suite.path, self.config.rootpath
         if path is None:
             return "in Python"
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _reference(suite: Suite) -> str:
+def _agent_key(suite: Suite) -> str:
     return canonical([plain(suite.agent), str(suite.base)])

@@ -1,27 +1,22 @@
-"""What a session says: of a test that failed, and of all suites in the end."""
+"""What a session prints: about a test that failed, and about all suites at the end."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from proctor.base.errors import StoreError
-from proctor.base.json_data import plain
-from proctor.plugin.collecting import TrialItem
+from proctor.plugin.items import TrialItem
+from proctor.plugin.session_run import ProcessSummary
 from proctor.plugin.trial_output import story_of
 from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import encodable, one_line
 from proctor.reporting.wording import STYLES, counted, counts_text, money, share
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict, SuiteVerdict
-from proctor.running.python_api.agent_runner import AgentRun
-from proctor.running.session.shared_run import ProcessSummary
-
-if TYPE_CHECKING:
-    from proctor.plugin.session import ProctorSession
+from proctor.running.assertions.agent_runner import AgentRun
 
 
 def complete_report(
@@ -38,47 +33,30 @@ def complete_report(
         report.sections.append((f"case {one_line(trial.case.id)}", story_of(trial, verbose=True)))
 
 
-def close_session(session: ProctorSession, of_pytest: pytest.Session) -> None:
-    """A process among several tells the first one what it did; that one sums up."""
-    summary = session.runs.summary()
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output["proctor"] = json.dumps(plain(summary))  # as ASCII: what processes tell each other must be encodable
-        return
-    session.summaries.append(summary)
-    interrupted = of_pytest.exitstatus == pytest.ExitCode.INTERRUPTED
-    try:
-        note = _note(session, of_pytest)
-        session.result = session.runs.finish(session.summaries, note, interrupted=interrupted)
-    except StoreError as error:
-        session.trouble = str(error)
-
-
-def _note(session: ProctorSession, of_pytest: pytest.Session) -> str:
-    """Why not every trial was made, where that is known."""
-    notes = [note for summary in session.summaries for note in summary.notes]
-    stopped = of_pytest.shouldfail or of_pytest.shouldstop
-    return notes[0] if notes else f"pytest {stopped}" if isinstance(stopped, str) else ""
-
-
-def tell_session(session: ProctorSession, terminal: Any) -> None:
-    """The short section at the end of pytest's output."""
-    reused = _reused(session.summaries)
-    again = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
-    reruns = sum(summary.asked_again for summary in session.summaries)
+def print_summary(
+    terminal: Any,
+    result: tuple[Run, RunVerdict] | None,
+    summaries: Sequence[ProcessSummary],
+    folder: Path,
+    problem: str,
+) -> None:
+    """Print the short section at the end of pytest's output; nothing if no agent was tested."""
+    reused = _reused(summaries)
+    reused_line = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
+    reruns = sum(summary.asked_again for summary in summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
-    if session.result is not None:
-        run, verdict = session.result
+    if result is not None:
+        run, verdict = result
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judges(run))]
-        lines += [(again, {})] if again else []
+        lines += [(reused_line, {})] if reused_line else []
         lines += [(f"{counted(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
-        lines += [(f"kept in {session.settings.folder}; see it again with: proctor show {run.id}", {})]
-    elif again:
-        lines.append((again, {}))
-    if session.trouble:
-        lines.append((f"the results could not be summed up: {session.trouble}", {"red": True}))
+        lines += [(f"kept in {folder}; see it again with: proctor show {run.id}", {})]
+    elif reused_line:
+        lines.append((reused_line, {}))
+    if problem:
+        lines.append((f"the results could not be summed up: {problem}", {"red": True}))
     if lines:
         terminal.section("proctor", sep="-")
     encoding = getattr(terminal._tw._file, "encoding", None)
@@ -88,9 +66,9 @@ def tell_session(session: ProctorSession, terminal: Any) -> None:
 
 def _reused(summaries: Sequence[ProcessSummary]) -> int:
     """How many answers were not asked for again; one that a suite and tests look at, in any process, is one."""
-    taken = {(question, suite) for summary in summaries for question, suite in summary.reused}
-    by_suites = {question for question, suite in taken if suite}
-    return sum(1 for question, suite in taken if suite or question not in by_suites)
+    reused = {(question, suite) for summary in summaries for question, suite in summary.reused}
+    by_suites = {question for question, suite in reused if suite}
+    return sum(1 for question, suite in reused if suite or question not in by_suites)
 
 
 def _suite_line(suite: SuiteVerdict) -> str:
@@ -106,13 +84,9 @@ def _totals(verdict: RunVerdict) -> str:
 
 
 def _judges(run: Run) -> list[str]:
-    return [text if model == "not counted" else f"judge {model}: {text}" for model, text in judge_lines(run)]
+    lines = [f"judge {model}: {text}" for model, text in judge_lines(run)]
+    return [*lines, run.uncounted] if run.uncounted else lines
 
 
 def _markup(verdict: RunVerdict) -> dict[str, bool]:
     return {word: True for word in STYLES[verdict.outcome].split() if word in ("bold", "red", "green", "yellow")}
-
-
-def receive_summary(session: ProctorSession, told: str) -> None:
-    """What a process that has ended did."""
-    session.summaries.append(ProcessSummary(**json.loads(told)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from proctor.agents.agent import NOT_BACK, ToolCall
+from proctor.agents.reply import NOT_BACK, ToolCall
 from proctor.base.json_data import show
 from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, one_line_reason, shorten
 from proctor.reporting.terminal.screen import encodable, one_line, visible

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.agents.agent import Usage
-from proctor.base.records import record
+from proctor.agents.reply import Usage
 from proctor.reporting.clusters import Cluster, Clustering, TrialName
 from proctor.reporting.markdown.escaping import code, inline
 from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
@@ -19,7 +19,7 @@ from proctor.results.verdict import RunVerdict
 MOST_LISTED = 10
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvaluatorStatistics:
     """How one evaluator scored a suite; intervals count each case once."""
 
@@ -35,7 +35,7 @@ class EvaluatorStatistics:
     threshold: float | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseCost:
     """What one trial of a case takes on average."""
 
@@ -48,7 +48,7 @@ class CaseCost:
     cost_usd: float | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FlakyCase:
     """A case that passed in some trials and failed in others."""
 
@@ -60,7 +60,7 @@ class FlakyCase:
     """Those that changed their mind."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Time, tokens and money of the whole run."""
 
@@ -76,7 +76,7 @@ class Totals:
     cost_usd: float | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """Everything there is to say without asking a model."""
 

@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.formats.loading import case_lines
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.terminal.screen import visible
@@ -45,7 +45,7 @@ VERDICTS = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GateLine:
     """One statement about the gate: what it is about, and what is said."""
 
@@ -96,7 +96,7 @@ MOST_ANNOTATIONS = 10
 TEXT = 300
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One case that did not pass, and where it stands."""
 

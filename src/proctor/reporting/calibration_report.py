@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from proctor.base.json_data import Json, plain, show
-from proctor.base.records import record
 from proctor.cases.suite import passes
 from proctor.reporting.wording import counted
 from proctor.results.agreement import (
@@ -20,15 +20,15 @@ from proctor.results.agreement import (
 )
 from proctor.results.judge_calibration import Calibration
 from proctor.results.statistics import Estimate, estimate
-from proctor.running.people.calibrating import Measurement, Unjudged
-from proctor.running.people.calibration_rows import word_overlap
+from proctor.running.review.calibration import Measurement, Unjudged
+from proctor.running.review.labelled_rows import word_overlap
 
 REASONS = 3
 """How many reasons for rows without a verdict are shown."""
 UNDEFINED = "undefined: people gave all these rows the same label"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """What a measure without any judgement gets."""
 
@@ -37,7 +37,7 @@ class Baseline:
     threshold: Threshold | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CalibrationReport:
     """Everything a person wants to know about a judge before trusting it."""
 
@@ -53,7 +53,7 @@ class CalibrationReport:
     risk_coverage: tuple[RiskAtCoverage, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RiskAtCoverage:
     """How often the judge is wrong if it is heard only where its score is furthest from the threshold."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.matchers import Equals, Ignore
-from proctor.cases.suite import NOTHING, ExpectedCall
+from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.call_comparison import fitting, fitting_names, repeated, wrong_arguments
 from proctor.evaluators.tools.differences import Fault, differences
 from proctor.evaluators.tools.matching import best_pairs
@@ -34,14 +33,14 @@ class Fit(enum.StrEnum):
     """It ended in an error, and the evaluator does not count those."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CallPair:
     """What was expected, what was done, and how the two fit; `None` where that is not known."""
 
     expected: ExpectedCall | None
     call: ToolCall | None
     fit: Fit | None
-    wrong: Mapping[str, str] = NOTHING
+    wrong: Mapping[str, str] = field(default_factory=dict)
     """Each argument that is not as expected, and why."""
     wanted: str = ""
     """What an evaluator expected in words, where it is not an expected call of the case."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.reporting.call_pairs import Fit, faults_of, pair_calls
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.wording import decisive
@@ -26,7 +26,7 @@ _KEPT = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
 _ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|Interrupt|Exit)\b")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TrialName:
     """Where to find a trial."""
 
@@ -35,7 +35,7 @@ class TrialName:
     number: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Trials that went wrong in the same way at the same place."""
 

@@ -9,6 +9,7 @@ from typing import TextIO
 from proctor.base.json_data import Json, plain
 from proctor.reporting.html.escaping import escape
 from proctor.reporting.html.escaping import inline as html_inline
+from proctor.reporting.html.page_frame import page_end, page_head
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
@@ -196,8 +197,6 @@ GROUP_OUTCOMES = {
 
 
 def write_html(comparison: Comparison, out: TextIO) -> None:
-    from proctor.reporting.html.report_page import page_end, page_head
-
     outcome = OUTCOMES[comparison.verdict]
     title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
     out.write(page_head(f"Comparison of {title}", outcome))

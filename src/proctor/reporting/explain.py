@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from proctor.agents.agent import NOT_BACK, Reply, ToolCall
+from proctor.agents.reply import NOT_BACK, Reply, ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.base.records import record
 from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
@@ -18,7 +18,7 @@ from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Fact:
     """One thing worth knowing about a trial, with the word that introduces it."""
 
@@ -30,7 +30,7 @@ class Fact:
     """What stands left and right, where the text has two columns."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Detail:
     """How much is told."""
 
@@ -104,8 +104,6 @@ def shorten(text: str, limit: int) -> str:
 
 def length_told(text: str) -> str:
     """What `shorten` says at the end of a text that it cut; the number of its lines is not known then."""
-    import re
-
     told = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
     return "" if told is None else told.group()
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
 from proctor.cases.formats.loading import case_lines
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.clusters import Signature, signature
@@ -25,7 +24,7 @@ BAD = (Outcome.FAILED, Outcome.ERROR)
 WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DistinctReason:
     """One way in which trials of a case went wrong."""
 
@@ -40,7 +39,7 @@ class DistinctReason:
     """The place of that trial in the plan."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FailingCase:
     """A case of which at least one trial failed or ended in an error."""
 

@@ -6,9 +6,11 @@ import json
 import math
 from typing import TextIO
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats.native.writer import write_case
+from proctor.reporting.comparison_report import agents_data
+from proctor.reporting.failing_cases import failures
 from proctor.results.judge_calibration import corrections, uncalibrated
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate, EvaluatorSummary
@@ -22,14 +24,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
-        from proctor.reporting.failing_cases import failures
-
         head["failures"] = failures(run, verdict)
     if run.gate is not None:
         head["gate"] = plain(run.gate)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import agents_data
-
         head["agents"] = agents_data(run)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))
     out.write(',\n  "trials": [')

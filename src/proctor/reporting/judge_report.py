@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from proctor.base.json_data import Json, plain, show
-from proctor.base.secrets import mask, mask_data
+from proctor.base.masking import mask, mask_data
 from proctor.reporting.explain import FULL, Fact
-from proctor.reporting.terminal.narration import tell_facts
+from proctor.reporting.terminal.facts import tell_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated
@@ -179,10 +179,9 @@ def _cost(usage: Mapping[str, Json]) -> str:
 
 
 def judge_lines(run: Run) -> list[tuple[str, str]]:
-    """Each judge of a run with what it did, and whether it was compared with people; and what a budget left out."""
+    """Each judge of a run with what it did, and whether it was compared with people."""
     missing = uncalibrated(run, corrections(run))
-    lines = [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
-    return [*lines, ("not counted", run.uncounted)] if run.uncounted else lines
+    return [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
 
 
 def _uncalibrated_text(evaluators: Sequence[str] | None) -> str:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
+from proctor.results.gate_outcome import GatedCase, case_text
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
-
-if TYPE_CHECKING:
-    from proctor.results.gate_outcome import GatedCase
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "skipped"}
@@ -93,8 +91,6 @@ def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[s
 
 
 def _gated(case: GatedCase) -> str:
-    from proctor.results.gate_outcome import case_text
-
     return case_text(case) if case.divergence is None else f"{case_text(case)}; parts at {case.divergence}"
 
 

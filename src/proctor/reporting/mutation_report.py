@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
-from proctor.base.secrets import Masker, mask
+from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.reporting.html.escaping import block, escape, gauge
 from proctor.reporting.html.escaping import code as html_code
 from proctor.reporting.html.escaping import inline as html_inline
+from proctor.reporting.html.page_frame import page_end, page_head
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import counted
 from proctor.results.run import Outcome, Run
@@ -77,9 +78,7 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
 
 def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
     mutant = item.mutant
-    before, after, note = texts = mutant.before, mutant.after, item.note
-    if masker.may_be_in(texts):
-        before, after, note = map(mask, texts)
+    before, after, note = map(masker.text, (mutant.before, mutant.after, item.note))
     return {
         "name": mutant.name,
         "case": mutant.case,
@@ -257,8 +256,6 @@ OUTCOMES = {0: Outcome.PASSED, 1: Outcome.FAILED}
 
 
 def write_html(report: MutationReport, out: TextIO) -> None:
-    from proctor.reporting.html.report_page import page_end, page_head
-
     outcome = OUTCOMES.get(report.exit_code, Outcome.PENDING)
     out.write(page_head(f"Mutants of run {report.run}", outcome))
     out.write(

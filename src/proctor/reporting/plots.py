@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
 from proctor.base.errors import ProctorError
-from proctor.base.records import record
 from proctor.reporting.html.escaping import escape, inline
 from proctor.reporting.wording import duration
 from proctor.results.history import SuiteRun, runs_of
 from proctor.results.run import Run, TrialSummary
 from proctor.results.statistics import wilson
+from proctor.results.store import Store
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8
@@ -24,7 +25,7 @@ BARS = 20
 MOST_POINTS = 60
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PlotPoint:
     """One run in a plot."""
 
@@ -92,7 +93,7 @@ def _dot(point: PlotPoint, x: float, y: float) -> str:
     return f'<a href="{escape(point.href)}" aria-label="{label}">{mark}</a>' if point.href else mark
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Histogram:
     """How many values lie in each of equal parts between two ends."""
 
@@ -202,8 +203,6 @@ def _histories(run: Run) -> list[tuple[str, list[SuiteRun]]]:
     """The runs of each suite up to this one, the earliest first; none where the store cannot be read."""
     if run.store is None or not Path(run.store).is_dir() or len(run.summaries) > MOST_TRIALS:
         return []
-    from proctor.results.store import Store
-
     found = []
     try:
         with closing(Store(Path(run.store), create=False)) as store:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO
 
-from proctor.base.errors import StoreError, UsageError
-from proctor.base.references import describe
-from proctor.base.whole_files import whole_file
-from proctor.reporting.terminal.screen import Outlet, without_commands
+from proctor.base.errors import StoreError, UsageError, one_line
+from proctor.base.plugin_lookup import entry_points
+from proctor.reporting import build_findings, json_report, junit, tables
+from proctor.reporting.html import report_page
+from proctor.reporting.markdown import report
+from proctor.reporting.markdown.ci_pages import write_step_summary
+from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 
 Writer = Callable[[Run, RunVerdict, TextIO], None]
 
-SHIPPED = {
-    "md": "markdown.report",
-    "json": "json_report",
-    "junit": "junit",
-    "html": "html.report_page",
-    "csv": "tables",
-    "code-quality": "build_findings",
+SHIPPED: Mapping[str, Writer] = {
+    "md": report.write,
+    "json": json_report.write,
+    "junit": junit.write,
+    "html": report_page.write,
+    "csv": tables.write,
+    "code-quality": build_findings.write,
 }
-STANDARD_OUTPUT = "-"
 
 
 def write_reports(
@@ -45,7 +45,7 @@ def write_reports(
         try:
             _write_to(path, run, verdict, writers[name])
         except Exception as error:
-            failures.append(f"the {name} report could not be written to {path}: {describe(error)}")
+            failures.append(f"the {name} report could not be written to {path}: {one_line(error)}")
             continue
         if path != STANDARD_OUTPUT:
             written.append(path)
@@ -53,7 +53,7 @@ def write_reports(
         try:
             _append_step_summary(Path(page), run, verdict)
         except Exception as error:
-            failures.append(f"the step summary could not be written to {page}: {describe(error)}")
+            failures.append(f"the step summary could not be written to {page}: {one_line(error)}")
     if failures:
         raise StoreError("\n".join(failures))
     return written
@@ -61,18 +61,13 @@ def write_reports(
 
 def find_writer(name: str) -> Writer:
     """The shipped report of that name, or the entry point of the group `proctor.reporters`."""
-    import importlib
-
     if name in SHIPPED:
-        shipped: Writer = importlib.import_module(f"proctor.reporting.{SHIPPED[name]}").write
-        return shipped
-    from importlib.metadata import entry_points
-
+        return SHIPPED[name]
     for entry in entry_points(group="proctor.reporters", name=name):
         try:
             loaded: Writer = entry.load()
         except Exception as error:
-            raise UsageError(f"the report {name!r} ({entry.value}) could not be loaded: {describe(error)}") from error
+            raise UsageError(f"the report {name!r} ({entry.value}) could not be loaded: {one_line(error)}") from error
         return loaded
     raise UsageError(f"no report is called {name!r}; there are {', '.join(SHIPPED)}")
 
@@ -91,44 +86,8 @@ def _write_to(path: str, run: Run, verdict: RunVerdict, writer: Writer) -> None:
     write_document(path, lambda out: writer(run, verdict, out))
 
 
-def write_document(path: str, write: Callable[[TextIO], object]) -> None:
-    """Write one document, whole or not at all; `-` is standard output."""
-    if path == STANDARD_OUTPUT:
-        _write_to_standard_output(write)
-        return
-    with whole_file(Path(path)) as draft, _open(draft, "w") as out:
-        write(out)
-
-
-def _open(path: Path, mode: str) -> TextIO:
-    """Always UTF-8; a plug-in's lone surrogate is spelt out instead of losing the report."""
-    return path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[return-value]
-
-
-def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
-    """Documents are UTF-8 whatever the terminal is; a reader that goes away early (`| head`) is no failure."""
-    buffer = getattr(sys.stdout, "buffer", None)
-    if buffer is None:
-        write(cast(TextIO, Outlet(sys.stdout)))
-        return
-    with suppress(OSError):
-        sys.stdout.flush()
-    wrapper = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
-    outlet = Outlet(wrapper)
-    document = io.StringIO()
-    try:
-        write(document)
-        outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
-    finally:
-        outlet.flush()
-        with suppress(OSError):
-            wrapper.detach()
-
-
 def _append_step_summary(page: Path, run: Run, verdict: RunVerdict) -> None:
-    from proctor.reporting.markdown.ci_pages import write_step_summary
-
     text = io.StringIO()
     write_step_summary(run, verdict, text)
-    with _open(page, "a") as out:
+    with open_text(page, "a") as out:
         out.write(text.getvalue())

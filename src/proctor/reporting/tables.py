@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
-
-import pandas
+from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json
@@ -17,6 +15,9 @@ from proctor.results.comparison import Comparison, Passes
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import mean
 from proctor.results.verdict import RunVerdict
+
+if TYPE_CHECKING:
+    import pandas
 
 LONGEST_REASON = 2_000
 

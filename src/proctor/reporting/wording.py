@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 
 from proctor.cases.suite import passes
@@ -167,8 +168,6 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
 
 def when(moment: float) -> str:
     """A moment as people and machines both read it."""
-    from datetime import UTC, datetime
-
     try:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):

@@ -6,8 +6,8 @@ import math
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from proctor.base.records import record
 from proctor.cases.suite import passes
 from proctor.results.statistics import Z_95, Estimate, wilson
 
@@ -17,7 +17,7 @@ _LEAST_SKILL = 0.1
 """A judge that is right about passes and failures little more often than a coin says nothing about a pass rate."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A number with its 95 % interval; unlike a share it may be below 0."""
 
@@ -29,7 +29,7 @@ class Interval:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JudgeAgreement:
     """A judge's verdicts beside people's, on the same rows."""
 
@@ -45,7 +45,7 @@ class JudgeAgreement:
     """Of the rows that people failed, the share that the judge failed; `None` of no such rows."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Threshold:
     """A threshold chosen on one half of the rows, with what it does on the other half."""
 
@@ -54,14 +54,14 @@ class Threshold:
     checked_on: JudgeAgreement
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Retest:
     """How often a judge changes its verdict when it is asked the same again."""
 
     flips: Estimate
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CorrectedRate:
     """The pass rate a perfect judge would have seen, or why it cannot be told."""
 

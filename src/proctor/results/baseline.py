@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from proctor.base.atomic_write import whole_file
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 from proctor.cases.formats.loading import BASELINES
 from proctor.results.gate import Past
 
@@ -31,7 +31,7 @@ class BadBaseline(UsageError):
     """A baseline that cannot be read; it is left as it is."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How many values there were, their mean and their standard deviation."""
 
@@ -62,7 +62,7 @@ class Spread:
         return cls(count, mean, math.sqrt(squares / (count - 1)) if count > 1 else 0.0)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseIdentity:
     """What must be the same for trials to say something about each other."""
 
@@ -74,7 +74,7 @@ class CaseIdentity:
     evaluators: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BaselineLine:
     """How one case went in one run."""
 
@@ -106,7 +106,7 @@ SPREADS = ("score", "seconds", "usd", "tokens")
 NAMES = tuple(field.name for field in fields(BaselineLine))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Usual:
     """What is usual of a case, or why nothing is known."""
 
@@ -293,8 +293,6 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
     text = baseline.text()
     if path.is_file() and path.read_bytes() == text.encode():
         return False
-    from proctor.base.whole_files import whole_file
-
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
     return True

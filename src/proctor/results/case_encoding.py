@@ -10,14 +10,15 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
+from proctor.cases.files import contents_of, kind_said
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    NOTHING,
     Attachment,
     Case,
     Double,
@@ -29,6 +30,7 @@ from proctor.cases.suite import (
     Quarantine,
     Turn,
 )
+from proctor.results.case_version_2 import case_of_version_2
 
 VERSION = 1
 """Of this encoding. A change that this reader would misread needs a new number and a migration of the database."""
@@ -51,8 +53,8 @@ class _Codec:
         self,
         made: Callable[..., Any],
         required: tuple[str, ...] = (),
-        optional: Mapping[str, Any] = NOTHING,
-        inner: Mapping[str, tuple[Convert, Convert]] = NOTHING,
+        optional: Mapping[str, Any] = MappingProxyType({}),
+        inner: Mapping[str, tuple[Convert, Convert]] = MappingProxyType({}),
     ) -> None:
         self._made = made
         self._optional = optional
@@ -70,7 +72,8 @@ class _Codec:
         return data
 
     def decode(self, data: Mapping[str, Json]) -> Any:
-        given = {**self._optional, **{name: value for name, value in data.items() if name in self._names}}
+        given = {name: {} if default == {} else default for name, default in self._optional.items()}
+        given |= {name: value for name, value in data.items() if name in self._names}
         for name, decode in self._decoders.items():
             if data.get(name) is not None:
                 given[name] = decode(data[name])
@@ -155,7 +158,7 @@ _SPEC = _Codec(
     EvaluatorSpec,
     ("name",),
     {
-        "arguments": NOTHING,
+        "arguments": {},
         "threshold": None,
         "label": None,
         "gates": True,
@@ -170,7 +173,7 @@ _SPEC = _Codec(
 )
 _ATTACHMENT = _Codec(
     Attachment,
-    optional={"path": None, "url": None, "kind": None, "description": None, "options": NOTHING},
+    optional={"path": None, "url": None, "kind": None, "description": None, "options": {}},
     inner={"options": MAPPING},
 )
 _DOUBLE = _Codec(
@@ -192,8 +195,8 @@ _TURN = _Codec(
         "evaluators": None,
         "retrieval_context": None,
         "attachments": (),
-        "metadata": NOTHING,
-        "extra": NOTHING,
+        "metadata": {},
+        "extra": {},
     },
     {
         "expected": _EXPECTED.both,
@@ -213,14 +216,14 @@ _CASE = _Codec(
         "tags": (),
         "evaluators": None,
         "inputs": (),
-        "metadata": NOTHING,
-        "state": NOTHING,
+        "metadata": {},
+        "state": {},
         "final_state": None,
         "repeat": None,
         "timeout": None,
         "skip": None,
-        "extra": NOTHING,
-        "doubles": NOTHING,
+        "extra": {},
+        "doubles": {},
         "scenario": None,
         "quarantine": None,
     },  # not `line`: a case that moved in its file is the same case
@@ -255,8 +258,6 @@ def decode_case(content: str) -> Case:
     """The case that was kept; also one that a program older than this encoding added to an open database."""
     data = json.loads(content)
     if "v" not in data:
-        from proctor.results.migrations import case_of_version_2
-
         return case_of_version_2(data)
     case: Case = _CASE.decode(data)
     return case
@@ -303,8 +304,6 @@ def _files(turn: Turn) -> list[Json]:
     """Files by their content, not their place; by their address where the content is not known."""
     if not turn.attachments:
         return []
-    from proctor.cases.files import contents_of, kind_said
-
     return [
         [
             item.path if content is None else f"content:{content}",

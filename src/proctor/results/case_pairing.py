@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from proctor.base.records import record
 from proctor.cases.suite import Case
 from proctor.results.case_encoding import content_key, question_key
 from proctor.results.judge_calls import judge_name
@@ -23,7 +22,7 @@ LONGEST_REASON = 300
 RESOURCES = ("tokens", "cost_usd", "duration_ms", "tool_calls")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scorer:
     """What scored a case, as far as two runs can differ in it."""
 
@@ -87,7 +86,7 @@ class CaseTrials:
                 self.used.setdefault(name, []).append(float(value))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CasePair:
     """A case in both runs, or in one of them."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from proctor.base.errors import UsageError
-from proctor.base.records import record
 from proctor.results.case_pairing import RESOURCES, CasePair, CaseTrials, Choose, pair_cases, read_cases
 from proctor.results.comparison import (
     CaseChange,
@@ -199,10 +198,9 @@ def trials_of(
         return found
     originals = {name: own for own, name in rename.items()}
     own = frozenset((originals.get(suite, suite), case_id) for suite, case_id in addresses)
-    of_cases = getattr(run.trials, "of_cases", None)
-    for trial in run.trials if of_cases is None else of_cases(own):
+    for trial in run.trials_of(own):
         address = rename.get(trial.suite, trial.suite), trial.case.id
-        if address in addresses and (trial.suite, trial.case.id) in own:
+        if address in addresses:
             found.setdefault(address, []).append(trial)
     return found
 
@@ -338,7 +336,7 @@ def align_case(
     return [] if found is None else found
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AgentTable:
     """One suite that several agents were asked."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from proctor.base.json_data import Json, plain
-from proctor.base.lazy_exports import late_value
-from proctor.base.records import record
 from proctor.results.comparison_statistics import Effect, TestResult
 from proctor.results.conversation_alignment import Divergence
-from proctor.results.run_info import GitState
+from proctor.results.git_state import GitState
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +32,7 @@ class Group(enum.StrEnum):
     STILL_PASSING = "still passing"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Side:
     """One of the two runs that are compared."""
 
@@ -50,7 +49,7 @@ class Side:
     """Whether all planned trials are there."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Passes:
     """How many trials of a case have a verdict, and how many passed."""
 
@@ -60,7 +59,7 @@ class Passes:
     """Trials without a verdict: errors, pending and skipped ones."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScoreChange:
     """The mean score of one evaluator on one case."""
 
@@ -69,7 +68,7 @@ class ScoreChange:
     after: float | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseChange:
     """One case in both runs."""
 
@@ -88,7 +87,7 @@ class CaseChange:
     """Where the conversations of a broken or fixed case part."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvaluatorChange:
     """How the scores of one evaluator changed over all cases that it scored alike in both runs."""
 
@@ -102,7 +101,7 @@ class EvaluatorChange:
     """Whether luck is no good explanation."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ResourceRatio:
     """How many times as much the second run took."""
 
@@ -116,7 +115,7 @@ class ResourceRatio:
     """Whether any of it rests on a price list."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything that one run says against another."""
 
@@ -166,17 +165,21 @@ class Comparison:
         >>> [(row["case"], row["group"]) for row in changed.to_dicts()]
         [('lost', 'fixed'), ('shipped', 'still passing')]
         """
-        rows: list[dict[str, Json]] = late_value("proctor.reporting.tables:case_rows")(self)
-        return rows
+        from proctor.reporting.tables import case_rows  # reporting builds on results
+
+        return case_rows(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same as a table of pandas, which has to be installed (`pip install pandas`)."""
-        return late_value("proctor.reporting.tables:as_frame")(self.to_dicts())
+        from proctor.reporting.tables import as_frame  # reporting builds on results
+
+        return as_frame(self.to_dicts())
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the comparison: the verdict, then the cases by what became of them."""
-        page: str = late_value("proctor.reporting.html.notebook:comparison_html")(self)
-        return page
+        from proctor.reporting.html.notebook import comparison_html  # reporting builds on results
+
+        return comparison_html(self)
 
     def to_json(self) -> dict[str, Json]:
         """Plain data; `schemas/comparison.schema.json` says what is in it."""

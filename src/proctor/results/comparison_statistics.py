@@ -10,10 +10,9 @@ import random
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, combinations
 from statistics import NormalDist
-
-from proctor.base.records import record
 
 EXACT_WORK = 1_000_000
 """How many additions an exact permutation test may take before a sample of permutations is drawn instead."""
@@ -29,7 +28,7 @@ Pair = tuple[Sequence[float], Sequence[float]]
 """The values of one case in the first and in the second run; a pass is 1 and a failure 0."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TestResult:
     """How likely a difference as large as the observed one is if both runs come from one and the same agent."""
 
@@ -40,7 +39,7 @@ class TestResult:
     exact: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Effect:
     """How much differs, with the interval that holds the true value with the asked confidence."""
 
@@ -261,7 +260,7 @@ def student_quantile(confidence: float, freedom: int) -> float:
     return math.sqrt(n * y)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PlannedCase:
     """What a plan assumes of one case: its usual pass rate and how many trials that rests on."""
 
@@ -302,7 +301,7 @@ def detectable_drop(
     return high
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Enlargement:
     """What would have to be added to see a drop; each alone is enough, `None` where it never is."""
 

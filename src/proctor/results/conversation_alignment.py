@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import plain, show
-from proctor.base.records import record
 from proctor.cases.matchers import Equals, literal, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
@@ -29,7 +29,7 @@ _SENTENCES = re.compile(r"[^.!?\n]*[.!?\n]+\s*|[^.!?\n]+$")
 Kind = Literal["question", "call", "argument", "sentence", "result", "end"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """One thing that happened in a trial."""
 
@@ -40,7 +40,7 @@ class Step:
     call: ToolCall | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AlignedStep:
     """The same step of two trials; one side is `None` where only the other made it."""
 
@@ -52,7 +52,7 @@ class AlignedStep:
     """What kind of difference it is."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Divergence:
     """The first step where two trials part."""
 
@@ -68,7 +68,7 @@ class Divergence:
         return f"turn {self.turn}, {self.kind}: {self.text}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AlignedTrials:
     """Two trials side by side."""
 

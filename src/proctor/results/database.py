@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import ProctorError, StoreError
+from proctor.results.migrations import migrate
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -145,8 +148,6 @@ class Database:
             with self.writing():
                 version = self._version()  # another process may have been faster
                 if 0 < version < VERSION:
-                    from proctor.results.migrations import migrate
-
                     migrate(self._connection, version)
                 if version < VERSION:
                     for statement in SCHEMA.split(";"):
@@ -165,9 +166,6 @@ class Database:
         except sqlite3.OperationalError:
             current = False
         if not current:
-            import shutil
-            from tempfile import TemporaryDirectory
-
             self._connection.close()
             self._copy = TemporaryDirectory(prefix="proctor-store-")
             copied = Path(self._copy.name) / self.path.name

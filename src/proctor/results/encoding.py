@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
-from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
-from proctor.cases.suite import NOTHING, Case, NamedData
+from proctor.base.masking import Masker, is_masked, texts_in, values_under_names
+from proctor.cases.suite import Case, NamedData
 from proctor.results.case_encoding import dumps
-from proctor.results.run import Outcome, Score, ScoreRow, TrialResult, shared_rows
+from proctor.results.database import Database
+from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
+from proctor.results.stored_traces import StoredSpans
 
 ESCAPED = "\x00json:"
 """Marks text in a column that is kept as JSON."""
@@ -32,9 +34,22 @@ def trial_content(trial: TrialResult) -> dict[str, Json]:
         data["warnings"] = list(trial.warnings)
     if trial.reused:
         data["reused"] = True
+    if trial.ended_early or trial.reason:
+        data["ended_early"] = trial.ended_early
     if any(reply.usage is not None and reply.usage.estimated for reply in trial.replies):
         data["estimated"] = True
     return data
+
+
+def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:
+    """Whether a stored trial ended before it was scored.
+
+    Stores of older versions do not say so; there, a reason without scores meant that, except for one sentence.
+    """
+    known = content.get("ended_early")
+    if isinstance(known, bool):
+        return known
+    return bool(content.get("reason")) and not has_scores and content["reason"] != "nothing scores this case"
 
 
 def reply_to_json(reply: Reply) -> dict[str, Json]:
@@ -117,7 +132,7 @@ def score_from_json(row: list[Json]) -> Score:
         reasoning=reasoning,
         turn=turn,
         gates=gates,
-        details=details or NOTHING,
+        details=details or {},
         fingerprint=fingerprint,
         duration_ms=duration_ms,
     )
@@ -125,7 +140,7 @@ def score_from_json(row: list[Json]) -> Score:
 
 def score_rows_from_json(rows: list[list[Json]]) -> tuple[ScoreRow, ...]:
     """The part of kept scores that verdicts need."""
-    return shared_rows(tuple([(name, Outcome(outcome), *more) for name, outcome, *more in (row[:5] for row in rows)]))
+    return tuple([ScoreRow(name, Outcome(outcome), *more) for name, outcome, *more in (row[:5] for row in rows)])
 
 
 def encode_text(text: str) -> str:
@@ -149,11 +164,6 @@ def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
     return {name: item for name, item in pairs if item is not None}
 
 
-if TYPE_CHECKING:
-    from proctor.results.database import Database
-    from proctor.results.stored_traces import StoredSpans
-    from proctor.tracing.spans import Span
-
 MASKED_NOTE = "scored on an answer in which secrets are masked"
 """What a score says whose evaluator saw a masked answer: it may differ from that of the original."""
 
@@ -165,36 +175,33 @@ class TrialMasker:
         self._case: tuple[Case, Case] | None = None
 
     def trial(self, trial: TrialResult) -> TrialResult:
-        """The same trial where it holds no secret."""
-        masker = Masker()
-        content = (trial.reason, trial.replies, trial.scores, trial.warnings)
-        case, spans = self.case(trial.case, masker), _masked_spans(trial.spans, masker)
-        said = [(score.reasoning, score.details) for score in trial.scores]
-        if masker.may_be_in(texts_in((trial.reason, trial.replies, said, trial.warnings))):
-            masker = Masker(values_under_names((trial.replies, trial.case)))
-            reason, replies, scores, warnings = masker.data(content)
-            changed = any(new is not old for new, old in zip((reason, replies, scores, warnings), content, strict=True))
-        else:
-            changed = False
-        if not changed and case is trial.case and spans is trial.spans:
+        """The trial without secrets; the same object if it has none."""
+        general = Masker()
+        words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
+        spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
+        if not general.may_find_in((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
             return trial
-        if not changed:
-            return replace(trial, case=case, spans=spans, unmasked=trial)
+        masker = Masker(values_under_names((trial.replies, trial.case)))
+        content = (trial.reason, trial.replies, trial.scores, trial.warnings)
+        reason, replies, scores, warnings = masked = masker.data(content)
+        case, masked_spans = self.case(trial.case, general), masker.data(spans)
+        if masked is content and case is trial.case and masked_spans is spans:
+            return trial
         return replace(
             trial,
             case=case,
-            spans=spans,
+            spans=trial.spans if masked_spans is spans else masked_spans,
             reason=reason,
-            replies=tuple(replies),
-            scores=tuple(scores),
-            warnings=tuple(warnings),
+            replies=replies,
+            scores=scores,
+            warnings=warnings,
             unmasked=trial,
         )
 
     def case(self, case: Case, masker: Masker) -> Case:
-        """Its id stays, by which it is found again."""
+        """The case without secrets. Its id stays, by which it is found again."""
         if self._case is None or self._case[0] is not case:
-            masked = masker.record(case) if masker.may_be_in(texts_in(case)) else case
+            masked = masker.data(case)
             self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
         return self._case[1]
 
@@ -216,14 +223,6 @@ def with_masked_note(scores: tuple[Score, ...], replies: Sequence[Reply]) -> tup
         replace(score, reasoning=f"{score.reasoning} ({MASKED_NOTE})" if score.reasoning else MASKED_NOTE)
         for score in scores
     )
-
-
-def _masked_spans(spans: Sequence[Span], masker: Masker) -> Sequence[Span]:
-    """Those that come from the store are masked there already."""
-    if not spans or not isinstance(spans, (list, tuple)) or not masker.may_be_in(texts_in(spans)):
-        return spans
-    masked: Any = masker.data(spans)
-    return spans if masked is spans else tuple(masked)
 
 
 SELECT_TRIAL = (
@@ -264,11 +263,10 @@ def trial_of_columns(columns: TrialColumns, case: Case, database: Database) -> T
         agent=decode_text(columns.agent),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
+        ended_early=ended_early(content, has_scores=columns.scores != "[]"),
         spans=_spans(database, content["trace"]) if "trace" in content else (),
     )
 
 
 def _spans(database: Database, trace: Any) -> StoredSpans:
-    from proctor.results.stored_traces import StoredSpans
-
     return StoredSpans(database, trace)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
-from proctor.base.records import record
 from proctor.results.gate_evidence import (
     ANY_RATE,
     DriftTest,
@@ -75,7 +75,7 @@ class Standing(StrEnum):
     OPEN = "open"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Past:
     """What was recorded of a case before this run."""
 
@@ -96,7 +96,7 @@ class Past:
         return self.score_mean - max(SCORE_MARGIN, SCORE_DEVIATIONS * self.score_deviation)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GateOptions:
     """How sure the gate has to be, and how much it may spend."""
 
@@ -108,7 +108,7 @@ class GateOptions:
     """At most so many further trials altogether."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseFinding:
     """What the gate says about one case."""
 
@@ -127,7 +127,7 @@ class CaseFinding:
     """Of an open case: how many further trials would prove it, were they all to fail; `None` if too many."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DriftFinding:
     """What the gate says about the suite as a whole."""
 
@@ -140,7 +140,7 @@ class DriftFinding:
     in_doubt: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GateReport:
     """The verdict of the gate, and what it rests on."""
 

@@ -6,10 +6,9 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-
-from proctor.base.records import record
 
 UNUSUAL = 0.05
 """The share of cases that may have any rate: it keeps an odd case of a uniform suite from being drawn to the others."""
@@ -20,7 +19,7 @@ SHARES = (0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
 NEGLIGIBLE = 1e-6
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RateBelief:
     """What is believed about one pass rate: a weighted mixture of Beta distributions."""
 
@@ -56,7 +55,7 @@ ANY_RATE = RateBelief(((1.0, 1.0, 1.0),))
 """Belief about a rate of which nothing is known."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Mixture:
     """One way the rates of a suite may be distributed, and how believable it is."""
 
@@ -237,7 +236,7 @@ def critical_height(tests: Counter[SuspectTest], alpha: float) -> float:
     return heights[at] if at < len(heights) else math.inf
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteCase:
     """What the suite-level test knows of one case: its past, and the first outcomes of this run."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
 from proctor.results.conversation_alignment import Divergence
 from proctor.results.gate import DriftFinding, GateVerdict, Standing
 from proctor.results.run import Outcome, SuiteInfo
@@ -26,7 +25,7 @@ OUTCOMES = {
 NAMES_SHOWN = 3
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GatedCase:
     """What the gate knows of one case."""
 
@@ -63,7 +62,7 @@ class GatedCase:
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GatedSuite:
     """What the gate says of one suite."""
 
@@ -76,7 +75,7 @@ class GatedSuite:
         return OUTCOMES[self.verdict]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GateOutcome:
     """The gate's verdict on a run."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.records import record
 from proctor.results.baseline import (
     Baseline,
     BaselineLine,
@@ -65,7 +64,7 @@ def _lines(run: Run) -> list[BaselineLine]:
     return lines
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """What accepting a run did to one file."""
 
@@ -124,7 +123,7 @@ def _write(path: Path, lines: list[BaselineLine], known: Baseline, run: str) -> 
     return Accepted(path, len(lines), sum(line.trials for line in lines), restarted, created, changed)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteRun:
     """One run of one suite."""
 
@@ -178,7 +177,7 @@ def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FlakyRecord:
     """One case with both outcomes, over everything that is known of it."""
 
@@ -198,7 +197,7 @@ class FlakyRecord:
         return low, share, high
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class VarianceSplit:
     """How much of a case's variation comes from the agent, and how much from judging the same answer again."""
 

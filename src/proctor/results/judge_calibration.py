@@ -7,12 +7,12 @@ import math
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.suite import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
@@ -34,7 +34,7 @@ NEAR = 0.005
 """Thresholds this close are the same one: people type what they read."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Measured:
     """One row: what the judge gave it, and what people say."""
 
@@ -43,7 +43,7 @@ class Measured:
     label: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """A judge's scores beside people's labels. Every other row belongs to the half on which a threshold is chosen."""
 
@@ -174,7 +174,7 @@ def _calibration(created: float, judge: str, evaluator: str, key: str, data: str
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NearVerdict:
     """A verdict so close to its threshold that the same judge, asked again, may give the other one."""
 
@@ -185,7 +185,7 @@ class NearVerdict:
     value: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Correction:
     """One evaluator of a run whose judge was measured."""
 

@@ -7,13 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from proctor.base.json_data import Json
-from proctor.base.records import record
-from proctor.base.secrets import mask_data
+from proctor.base.masking import mask_data
 from proctor.cases.scenario import SIMULATED
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
@@ -64,7 +63,7 @@ DETAIL = "judge"
 EMBEDDED = "embedded"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JudgeSummary:
     """One judge, or one panel of judges, over a whole run. What came from the cache cost nothing again."""
 

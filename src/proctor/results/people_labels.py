@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from proctor.base.records import record
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.database import Database
 from proctor.results.encoding import decode_text, encode_text
@@ -28,7 +29,7 @@ Place = tuple[str, str, int, int | None, str]
 """Suite, case, repetition, turn and evaluator of a score."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Label:
     """What one person said of one score, and when."""
 
@@ -98,15 +99,13 @@ class Labels:
 
 
 def _seconds(text: Any) -> float:
-    from datetime import datetime
-
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
         return 0.0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PairAgreement:
     """How far two people, or a judge and a person, say the same of the same scores."""
 

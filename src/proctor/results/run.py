@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import enum
-import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.reply import Reply, Usage
 from proctor.base.json_data import Json
-from proctor.base.lazy_exports import late_value
-from proctor.base.records import Packed, mutable_record, record
-from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine, passes
+from proctor.cases.quarantine_file import is_over
+from proctor.cases.suite import Case, Criteria, Quarantine, passes
+from proctor.evaluators.evaluation import Evaluation
+from proctor.results.git_state import GitState
+from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
 
-    from proctor.evaluators.evaluation import Evaluation
     from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
-    from proctor.results.run_info import GitState
-    from proctor.tracing.spans import ObservationNode, Span
 
 
 class Outcome(enum.StrEnum):
@@ -42,7 +40,7 @@ MEAN = "mean_over_turns"
 """The detail of a score whose evaluator is judged by its mean: the mean of this trial, which `outcome` is about."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Score:
     """What one evaluator said of one turn, or of the whole conversation."""
 
@@ -55,12 +53,12 @@ class Score:
     turn: int | None = None
     """The index of the turn, or `None` for the whole conversation."""
     gates: bool = True
-    details: Mapping[str, Json] = NOTHING
+    details: Mapping[str, Json] = field(default_factory=dict)
     fingerprint: str = ""
     duration_ms: float = 0.0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """One run of one case, whole: what was asked, what came back, how it was scored."""
 
@@ -84,6 +82,8 @@ class TrialResult:
     warnings: tuple[str, ...] = ()
     reused: bool = False
     """Taken from an earlier run instead of asked anew."""
+    ended_early: bool = False
+    """Whether it ended before evaluators could score it: it was skipped, or the agent gave no whole answer."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """What was seen inside the application; read from the store only when looked at."""
     unmasked: TrialResult | None = field(default=None, compare=False, repr=False)
@@ -94,8 +94,6 @@ class TrialResult:
         """The spans as the trees they form; empty where nothing was seen."""
         if not self.spans:
             return []
-        from proctor.tracing.spans import build_tree
-
         return build_tree(self.spans)
 
     @property
@@ -113,7 +111,7 @@ class TrialResult:
         return total
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScoreRow:
     """The part of a score that verdicts and tables need."""
 
@@ -124,13 +122,7 @@ class ScoreRow:
     gates: bool
 
 
-@functools.lru_cache(maxsize=1024)
-def shared_rows(given: tuple[tuple[str, Outcome, float | None, float | None, bool], ...]) -> tuple[ScoreRow, ...]:
-    """Equal rows of trials are one object: most of a large run's are equal, and all of them stay in memory."""
-    return tuple([ScoreRow(*row) for row in given])
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class TrialSummary:
     """The part of a trial that a run keeps in memory."""
 
@@ -155,7 +147,7 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            shared_rows(tuple([(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores])),
+            tuple([ScoreRow(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
@@ -163,12 +155,7 @@ class TrialSummary:
         )
 
 
-def no_summaries() -> Packed[TrialSummary]:
-    """A place for the summaries of a run, of which there may be a million."""
-    return Packed(TrialSummary, "case_id", {"position": "q", "duration_ms": "d", "tokens": "q", "cost_usd": "d"})
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class QuarantinedCase:
     """A case that was run and reported, and decides nothing until its date."""
 
@@ -184,14 +171,12 @@ def dated_quarantines(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[Qu
     """Those that run; whether a date has passed is decided now, and kept with the run."""
     if not quarantined:
         return ()
-    from proctor.cases.quarantine_file import is_over
-
     return tuple(
         QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteInfo:
     """What a run remembers of a suite."""
 
@@ -210,7 +195,22 @@ class SuiteInfo:
     """What its file calls the suite, where a run asks several agents and names it once for each."""
 
 
-@mutable_record
+class Trials:
+    """Trials that are read each time they are iterated, so that a large run is never held in memory."""
+
+    def __init__(self, read: Callable[[Collection[tuple[str, str]] | None], Iterable[TrialResult]]) -> None:
+        self._read = read
+        """Given cases by (suite, case id), reads at least their trials; given None, reads all."""
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        return iter(self._read(None))
+
+    def for_cases(self, cases: Collection[tuple[str, str]]) -> Iterable[TrialResult]:
+        """The trials of some cases, by (suite, case id)."""
+        return (trial for trial in self._read(cases) if (trial.suite, trial.case.id) in cases)
+
+
+@dataclass(slots=True)
 class Run:
     """One execution of one or more suites. `trials` reads the whole results in the order of the plan."""
 
@@ -219,13 +219,15 @@ class Run:
     suites: tuple[SuiteInfo, ...]
     summaries: Sequence[TrialSummary]
     trials: Iterable[TrialResult]
-    """Iterates afresh each time; streams from the store, so that large runs need little memory."""
+    """Can be iterated any number of times; those of a stored run are `Trials`, so that they need little memory."""
     finished_at: float | None = None
     interrupted: bool = False
+    stopped_by: str = ""
+    """The signal that interrupted the run, such as `SIGINT`; known only to the process that ran it."""
     note: str = ""
     """Why the run stopped early, if it did."""
-    environment: Mapping[str, str] = NOTHING
-    options: Mapping[str, Json] = NOTHING
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Json] = field(default_factory=dict)
     store: str | None = None
     judges: Sequence[JudgeSummary] = ()
     """Who judged, where evaluators asked a judge."""
@@ -235,7 +237,7 @@ class Run:
     """What the user calls the run."""
     git: GitState | None = None
     """Where the run was made inside a git repository."""
-    evaluator_keys: Mapping[str, Mapping[str, str]] = NOTHING
+    evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: GateOutcome | None = None
     """What the gate found, where the run was gated."""
@@ -243,6 +245,12 @@ class Run:
     """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""
     repeats: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By suite and case, while a run is made: how many trials are planned, of cases with more than one."""
+
+    def trials_of(self, cases: Collection[tuple[str, str]]) -> Iterable[TrialResult]:
+        """The trials of some cases, by (suite, case id); of a stored run the others are not even read."""
+        if isinstance(self.trials, Trials):
+            return self.trials.for_cases(cases)
+        return (trial for trial in self.trials if (trial.suite, trial.case.id) in cases)
 
     @property
     def compares_agents(self) -> bool:
@@ -265,8 +273,9 @@ class Run:
         >>> [(row["case"], row["outcome"], row["score.Contains"]) for row in run.to_dicts()]
         [('shipped', 'passed', 1.0), ('lost', 'failed', 0.0)]
         """
-        rows: list[dict[str, Json]] = late_value("proctor.reporting.tables:trial_rows")(self)
-        return rows
+        from proctor.reporting.tables import trial_rows  # reporting builds on results
+
+        return trial_rows(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same as a table of pandas, which has to be installed (`pip install pandas`).
@@ -275,15 +284,18 @@ class Run:
         >>> int((table["outcome"] == "failed").sum())
         1
         """
-        return late_value("proctor.reporting.tables:as_frame")(self.to_dicts())
+        from proctor.reporting.tables import as_frame  # reporting builds on results
+
+        return as_frame(self.to_dicts())
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the run: the verdict, the cases, and why cases failed."""
-        page: str = late_value("proctor.reporting.html.notebook:run_html")(self)
-        return page
+        from proctor.reporting.html.notebook import run_html  # reporting builds on results
+
+        return run_html(self)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScoreThreshold:
     """Passes when the share `pct` of inputs scores at least `threshold` on all evaluators. No inputs do not pass."""
 

@@ -18,15 +18,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from proctor.base.errors import ProctorError, StoreError, UsageError
+from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
-from proctor.base.references import describe
 from proctor.cases.suite import Case
 from proctor.results.case_encoding import decode_case, dumps, encode_case
-from proctor.results.encoding import TrialMasker, reply_from_json, score_from_json, score_to_json, trial_content
+from proctor.results.encoding import (
+    TrialMasker,
+    ended_early,
+    reply_from_json,
+    score_from_json,
+    score_to_json,
+    trial_content,
+)
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
 from proctor.results.store import Store, read_run
+from proctor.results.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
 HEAD = "proctor_run"
@@ -89,7 +96,7 @@ class RunReader:
         try:
             self.row = _row(data)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
-            raise self._wrong(number, f"what it says of the run cannot be read: {describe(error)}") from None
+            raise self._wrong(number, f"what it says of the run cannot be read: {one_line(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
         """The trials, once; raises `UsageError` where the file ends before its end."""
@@ -102,7 +109,7 @@ class RunReader:
             try:
                 trial = self._take(data)
             except Exception as error:  # a file from anywhere may hold anything
-                raise self._wrong(number, f"it cannot be read: {describe(error)}") from None
+                raise self._wrong(number, f"it cannot be read: {one_line(error)}") from None
             if trial is not None:
                 count += 1
                 yield trial
@@ -261,8 +268,6 @@ def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
         "scores": [score_to_json(score) for score in trial.scores],
     }
     if trial.spans:
-        from proctor.tracing.trace_packing import span_to_json
-
         data["spans"] = [plain(span_to_json(span)) for span in trial.spans]
     return data
 
@@ -271,8 +276,6 @@ def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
     content = data["content"]
     spans: tuple[Any, ...] = ()
     if data.get("spans"):
-        from proctor.tracing.trace_packing import span_from_json
-
         spans = tuple(span_from_json(span) for span in data["spans"])
     return TrialResult(
         suite=_text(data["suite"]),
@@ -289,6 +292,7 @@ def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
         agent=_text(data["agent"]),
         warnings=tuple(map(_text, content.get("warnings", ()))),
         reused=bool(content.get("reused", False)),
+        ended_early=ended_early(content, has_scores=bool(data["scores"])),
         spans=spans,
     )
 

@@ -1,145 +1,24 @@
-"""What is kept about a run as a whole: plan, verdict, name, and the state of the git repository it was made in."""
+"""What is kept about a run as a whole: plan, verdict and name."""
 
 from __future__ import annotations
 
-import os
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING, Criteria
+from proctor.cases.suite import Criteria
+from proctor.results.git_state import GitState
 from proctor.results.judge_calls import JudgeSummary
 from proctor.results.run import QuarantinedCase, SuiteInfo
-
-if TYPE_CHECKING:
-    from proctor.results.verdict import RunVerdict
-
-STATUS_SECONDS = 2.0
-"""How long `git status` may take; in a repository where it takes longer, `dirty` stays unknown."""
-MOST_BYTES = 10_000_000
-"""A file of references that is larger is not read."""
-
-
-@record
-class GitState:
-    """What the repository looked like when a run began."""
-
-    commit: str | None = None
-    """`None` before the first commit."""
-    branch: str | None = None
-    """`None` where a commit is checked out by itself."""
-    dirty: bool | None = None
-    """Whether files that git tracks differ from the commit; `None` where git is missing or took too long."""
-
-
-def git_state(folder: Path) -> GitState | None:
-    """Commit and branch, read from git's own files, which takes no process; `None` outside of a repository."""
-    try:
-        found = _git_folder(folder)
-        return None if found is None else _head(found)
-    except (OSError, ValueError):
-        return None
-
-
-class DirtyCheck:
-    """Asks git in a thread whether files were changed, so that a run does not wait for it."""
-
-    def __init__(self, folder: Path, state: GitState | None) -> None:
-        self._folder = folder
-        self._state = state
-        self._thread: threading.Thread | None = None
-        if state is not None:
-            self._thread = threading.Thread(target=self._ask, name="proctor-git-status", daemon=True)
-            self._thread.start()
-
-    def result(self) -> GitState | None:
-        if self._thread is not None:
-            self._thread.join(STATUS_SECONDS + 1)
-        return self._state
-
-    def _ask(self) -> None:
-        dirty = _is_dirty(self._folder)
-        if self._state is not None:
-            self._state = replace(self._state, dirty=dirty)
-
-
-def _is_dirty(folder: Path) -> bool | None:
-    import subprocess
-
-    # A file watcher that the repository's own settings name would be a program to run: none is.
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"]
-    try:
-        done = subprocess.run(
-            [*command, "--untracked-files=no"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=STATUS_SECONDS,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    return bool(done.stdout.strip()) if done.returncode == 0 else None
-
-
-def _git_folder(folder: Path) -> Path | None:
-    """Where git keeps the repository that `folder` is in; a worktree has a file there that says where."""
-    if "GIT_DIR" in os.environ:
-        return Path(os.environ["GIT_DIR"])
-    folder = folder.resolve()
-    for place in (folder, *folder.parents):
-        git = place / ".git"
-        if git.is_dir():
-            return git
-        if git.is_file():
-            said = _read(git).partition("gitdir:")[2].strip()
-            return place / said if said else None
-    return None
-
-
-def _head(git: Path) -> GitState | None:
-    said = _read(git / "HEAD").strip()
-    if not said.startswith("ref:"):
-        return GitState(_checked(said)) if _checked(said) else None
-    reference = said.removeprefix("ref:").strip()
-    branch = reference.removeprefix("refs/heads/")
-    shared = git / _read(git / "commondir").strip() if (git / "commondir").is_file() else git
-    return GitState(_commit(git, shared, reference), branch)
-
-
-def _commit(git: Path, shared: Path, reference: str) -> str | None:
-    """The commit of a branch: in a file of its own, or in the one for branches that rarely move."""
-    for folder in (git, shared):
-        if (folder / reference).is_file():
-            return _checked(_read(folder / reference).strip())
-    packed = shared / "packed-refs"
-    for line in _read(packed).splitlines() if packed.is_file() else ():
-        commit, _, name = line.partition(" ")
-        if name == reference:
-            return _checked(commit)
-    return None
-
-
-def _checked(commit: str) -> str | None:
-    return commit if len(commit) >= 40 and all(digit in "0123456789abcdef" for digit in commit) else None
-
-
-def _read(path: Path) -> str:
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{path} is too large for a file of git's own")
-    return path.read_text(encoding="utf-8", errors="replace")
-
+from proctor.results.verdict import RunVerdict
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class KeptVerdict:
     """What a run came to, as `proctor runs` shows it without reading any trial."""
 
@@ -148,12 +27,12 @@ class KeptVerdict:
     exit_code: int | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """Everything about a run that is neither a trial nor a column."""
 
     suites: tuple[SuiteInfo, ...] = ()
-    options: Mapping[str, Json] = NOTHING
+    options: Mapping[str, Json] = field(default_factory=dict)
     planned: int | None = None
     """Trials, repeats included."""
     scoring: str | None = None
@@ -162,18 +41,18 @@ class RunInfo:
     counts: Mapping[str, int] | None = None
     """Trials by outcome."""
     note: str = ""
-    environment: Mapping[str, str] = NOTHING
+    environment: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[JudgeSummary, ...] | None = None
     """`None` for a run that was cut off before they were added up."""
     uncounted: str = ""
     rescored: str | None = None
     """The id of the run whose answers were scored anew."""
     git: GitState | None = None
-    evaluator_keys: Mapping[str, Mapping[str, str]] = NOTHING
+    evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: Mapping[str, Json] | None = None
     """What `--gate` found, as `proctor.results.gate_outcome` writes it."""
-    more: Mapping[str, Json] = NOTHING
+    more: Mapping[str, Json] = field(default_factory=dict)
     """Whatever else is kept of the run, under keys of its own; what a newer program wrote is written back."""
 
     def judged(self, verdict: RunVerdict) -> RunInfo:
@@ -183,7 +62,7 @@ class RunInfo:
         return replace(self, verdict=kept, counts=counts)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RunRow:
     """A run as the store lists it."""
 
@@ -222,7 +101,7 @@ def run_info_from_json(data: Mapping[str, Json]) -> RunInfo:
     for name, made in (("verdict", KeptVerdict), ("git", GitState)):
         if known.get(name) is not None:
             known[name] = known_fields(made, known[name])
-    return RunInfo(**known, more=more or NOTHING)
+    return RunInfo(**known, more=more or {})
 
 
 def suite_info(data: Mapping[str, Json]) -> SuiteInfo:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from proctor.base.records import record
 from proctor.results.run import Outcome, ScoreRow, TrialSummary
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
@@ -14,7 +14,7 @@ PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 Z_95 = 1.959963984540054
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean of values between 0 and 1, with its 95 % interval."""
 
@@ -80,7 +80,7 @@ def _group_means(values: Sequence[float], groups: Sequence[str]) -> list[float]:
     return [math.fsum(group) / len(group) for group in members.values()]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvaluatorSummary:
     """How one evaluator scored over a whole suite."""
 
@@ -94,7 +94,7 @@ class EvaluatorSummary:
     threshold: float | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Reliability:
     """What is to be expected of `k` trials of a case, averaged over the cases."""
 
@@ -105,39 +105,28 @@ class Reliability:
     """The chance that at least one does: pass@k."""
 
 
-Group = tuple[TrialSummary, ...]
-"""The trials of one case."""
-
-
-def evaluator_summaries(groups: Iterable[Group]) -> tuple[EvaluatorSummary, ...]:
-    """Over the groups of all cases, of which most are the same one."""
-    alike: dict[int, tuple[Group, int]] = {}
-    for group in groups:
-        alike[id(group)] = group, alike.get(id(group), (group, 0))[1] + 1
-    rows: dict[str, list[tuple[list[ScoreRow], int]]] = {}
-    for group, count in alike.values():
+def evaluator_summaries(cases: Iterable[Sequence[TrialSummary]]) -> tuple[EvaluatorSummary, ...]:
+    """How each evaluator scored, given the trials of each case."""
+    rows: dict[str, list[list[ScoreRow]]] = {}
+    for trials in cases:
         own: dict[str, list[ScoreRow]] = {}
-        for row in (row for trial in group for row in trial.scores):
-            own.setdefault(row.evaluator, []).append(row)
+        for trial in trials:
+            for row in trial.scores:
+                own.setdefault(row.evaluator, []).append(row)
         for name, found in own.items():
-            rows.setdefault(name, []).append((found, count))
+            rows.setdefault(name, []).append(found)
     return tuple(_evaluator(name, found) for name, found in rows.items())
 
 
-def _evaluator(name: str, rows: Sequence[tuple[list[ScoreRow], int]]) -> EvaluatorSummary:
-    """The rows of cases, each with how many have the same; repeats are one observation, unless of the only case."""
-    counts: Counter[Outcome] = Counter()
-    values: list[float] = []
-    means: list[float] = []
-    for own, count in rows:
-        for row in own:
-            counts[row.outcome] += count
-        values = [row.value for row in own if row.value is not None] or values
-        means += [math.fsum(values) / len(values)] * count if any(row.value is not None for row in own) else []
-    thresholds = {row.threshold for own, _ in rows for row in own}
+def _evaluator(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSummary:
+    """The summary of one evaluator; repeats of a case are one observation, unless it is the only case."""
+    counts = Counter(row.outcome for rows in cases for row in rows)
+    measured = [values for rows in cases if (values := [row.value for row in rows if row.value is not None])]
+    means = [math.fsum(values) / len(values) for values in measured]
+    thresholds = {row.threshold for rows in cases for row in rows}
     return EvaluatorSummary(
         evaluator=name,
-        scores=estimate(values if len(means) == 1 else means),
+        scores=estimate(measured[0] if len(measured) == 1 else means),
         passed=counts[PASSED],
         failed=counts[FAILED],
         errors=counts[ERROR],
@@ -147,7 +136,9 @@ def _evaluator(name: str, rows: Sequence[tuple[list[ScoreRow], int]]) -> Evaluat
     )
 
 
-def mean_chance(by_case: dict[str, Group], repeats: int, chance: Callable[[int, int, int], float]) -> float | None:
+def mean_chance(
+    by_case: Mapping[str, Sequence[TrialSummary]], repeats: int, chance: Callable[[int, int, int], float]
+) -> float | None:
     """Averaged over the cases that were repeated and measured each time."""
     if repeats < 2:
         return None
@@ -159,7 +150,7 @@ def mean_chance(by_case: dict[str, Group], repeats: int, chance: Callable[[int, 
     )
 
 
-def reliability_by_trials(by_case: dict[str, Group], repeats: int) -> tuple[Reliability, ...]:
+def reliability_by_trials(by_case: Mapping[str, Sequence[TrialSummary]], repeats: int) -> tuple[Reliability, ...]:
     """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
     if repeats < 2:
         return ()

@@ -6,12 +6,12 @@ import functools
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
-from proctor.base.records import record
 from proctor.cases.suite import Case
 from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
 from proctor.results.database import Database, guarded
@@ -25,13 +25,11 @@ from proctor.results.encoding import (
     trial_content,
     trial_of_columns,
 )
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary, no_summaries
-from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
-
-if TYPE_CHECKING:
-    from proctor.results.gate_outcome import GateOutcome
-    from proctor.results.judge_calls import JudgeSummary
-    from proctor.results.stored_traces import TraceRow, Traces
+from proctor.results.gate_outcome import GateOutcome, gate_from_json
+from proctor.results.judge_calls import JudgeSummary, Tally
+from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
+from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
+from proctor.results.stored_traces import TraceRow, Traces
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,20 +38,12 @@ FOLDER = ".proctor"
 FILE = "results.db"
 
 RECENT_CASES = 256
-"""Repeats of a case come close together: this many are remembered, so that a case is encoded and written once."""
+"""Repeats of a case come close together: the numbers of this many are remembered, so that each is written once."""
 
 NO_INFO = RunInfo()
 
 
-class _KeptCase(NamedTuple):
-    """A case that was written lately; holding it keeps its identity from being given to another."""
-
-    case: Case
-    no: int
-    key: str
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class TrialKey:
     """What a kept trial is known by."""
 
@@ -70,7 +60,6 @@ class Store:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / FILE
-        self._recent: dict[int, _KeptCase] = {}
         self._numbers: dict[str, int] = {}
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
@@ -81,7 +70,7 @@ class Store:
             self._database = Database(self.path)
             if create:
                 _keep_out_of_git(folder)
-        self._database.on_rollback = partial(_forget, self._recent, self._numbers)
+        self._database.on_rollback = self._numbers.clear
 
     @property
     def database_path(self) -> Path:
@@ -90,8 +79,6 @@ class Store:
 
     @functools.cached_property
     def traces(self) -> Traces:
-        from proctor.results.stored_traces import Traces
-
         return Traces(self._database)
 
     def close(self) -> None:
@@ -172,8 +159,6 @@ class Store:
 
     def find_run(self, wanted: str) -> RunRow:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
-        from proctor.results.run_info import find_run
-
         return find_run(self.runs, wanted, str(self.folder))
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
@@ -207,7 +192,7 @@ class Store:
 
     def summaries(self, run: int) -> Sequence[TrialSummary]:
         """The part of every trial that verdicts need."""
-        found = no_summaries()
+        found: list[TrialSummary] = []
         with self._database.guard("read"):
             found.extend(self._summaries(run))
         return found
@@ -279,7 +264,7 @@ class Store:
 
     def _add_trial(self, run: int, trial: TrialResult, masked: bool = False) -> None:
         usage = trial.usage
-        kept = self._case(trial.case)
+        case_no, key = self._case(trial.case)
         content = trial_content(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
@@ -294,8 +279,8 @@ class Store:
                 encode_text(trial.suite),
                 encode_text(trial.case.id),
                 trial.number,
-                kept.no,
-                kept.key,
+                case_no,
+                key,
                 encode_text(trial.agent),
                 trial.outcome.value,
                 trial.started_at,
@@ -307,33 +292,17 @@ class Store:
             ),
         )
 
-    def _case(self, case: Case) -> _KeptCase:
-        """The row of a case and the key of what was planned; written when it is new."""
-        known = self._recent.get(id(case))
-        if known is not None:
-            return known
+    def _case(self, case: Case) -> tuple[int, str]:
+        """The number of a case in the store, which is written when it is new, and the key of what was planned."""
         content = encode_case(case)
         key = case_key(content)
         no = self._numbers.get(key)
         if no is None:
             no = self._database.insert("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content))
-        found = _KeptCase(case, no, key if case.scenario is None else planned_key(case))
-        _remember(self._recent, id(case), found)
-        _remember(self._numbers, key, no)
-        return found
-
-
-def _forget(*remembered: dict[Any, Any]) -> None:
-    """After a batch that was rolled back: its cases are not there. Holds no store, which is closed when let go of."""
-    for recent in remembered:
-        recent.clear()
-
-
-def _remember(recent: dict[K, V], key: K, value: V) -> None:
-    """Keep the latest few: memory must not grow with the run."""
-    recent[key] = value
-    if len(recent) > RECENT_CASES:
-        del recent[next(iter(recent))]
+            self._numbers[key] = no
+            if len(self._numbers) > RECENT_CASES:  # memory must not grow with the run
+                del self._numbers[next(iter(self._numbers))]
+        return no, key if case.scenario is None else planned_key(case)
 
 
 def _keep_out_of_git(folder: Path) -> None:
@@ -342,26 +311,11 @@ def _keep_out_of_git(folder: Path) -> None:
         ignore.write_text("*\n", encoding="utf-8")
 
 
-class StoredTrials:
-    """The trials of one run, read anew each time they are iterated."""
-
-    def __init__(self, store: Store, no: int) -> None:
-        self._store = store
-        self._no = no
-
-    def __iter__(self) -> Iterator[TrialResult]:
-        return self._store.trials(self._no)
-
-    def of_cases(self, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
-        """Those of some cases, by (suite, case id), without reading the others."""
-        return self._store.trials(self._no, wanted)
-
-
 def read_run(store: Store, wanted: str) -> Run:
     """The run called `wanted`, as `Store.find_run` understands it; its trials stream from the store."""
     row = store.find_run(wanted)
     info = row.info
-    trials = StoredTrials(store, row.no)
+    trials = Trials(partial(store.trials, row.no))
     return Run(
         id=row.id,
         started_at=row.started_at,
@@ -384,12 +338,8 @@ def read_run(store: Store, wanted: str) -> Run:
 
 
 def _judges(trials: Iterable[TrialResult]) -> tuple[JudgeSummary, ...]:
-    from proctor.results.judge_calls import Tally
-
     return tuple(Tally(trials))
 
 
 def _gate(data: Mapping[str, Any]) -> GateOutcome:
-    from proctor.results.gate_outcome import gate_from_json
-
     return gate_from_json(data)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass
+from typing import Any, overload
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, fingerprint
-from proctor.base.records import record
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-
-if TYPE_CHECKING:  # a run in which nothing is observed does without spans
-    from proctor.tracing.spans import Span
+from proctor.results.trace_encoding import pack, unpack
+from proctor.tracing.spans import Span
 
 COLUMNS = "t.no, t.id, t.trace_id, r.id, t.started_at, t.duration_ms, t.spans, t.errors, t.info"
 ROWS = f"SELECT {COLUMNS} FROM traces t LEFT JOIN runs r ON r.no = t.run"  # noqa: S608  made of constants only
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TraceRow:
     """A kept trace as it is listed."""
 
@@ -104,8 +103,6 @@ class Traces:
 
     def spans(self, no: int) -> tuple[Span, ...]:
         """The spans of a kept trace, by start; none if it was removed."""
-        from proctor.tracing.trace_packing import unpack
-
         for (content,) in self._database.read("SELECT content FROM traces WHERE no = ?", (no,)):
             with self._database.guard("read"):
                 return unpack(content)
@@ -163,8 +160,6 @@ class StoredSpans(Sequence["Span"]):
 
 def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """A trace as it is kept, and what a list of traces says of it."""
-    from proctor.tracing.trace_packing import pack
-
     packed = pack(spans, masked=masked)
     kept = packed.spans
     started_at = min(span.started_at for span in kept)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, parsed, plain
-from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.formats.format_spec import UniqueIds
 from proctor.cases.matchers import Equals
@@ -18,6 +17,7 @@ from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, 
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
 from proctor.results.run import TrialResult
+from proctor.tracing.otlp import FoundTrace
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -29,13 +29,12 @@ from proctor.tracing.spans import (
     build_tree,
     tool_calls_of,
 )
-from proctor.tracing.trace_files import FoundTrace
 
 ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
 """What libraries call the two who speak."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TracedSuite:
     """The cases that traces came to, and what could not be made one."""
 
@@ -162,7 +161,7 @@ def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...]
 LONGEST_DESCRIPTION = 80
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """A proposed entry: what evaluators would see, what the application is given, and notes on what was left out."""
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from proctor.base.records import Packed, record
 from proctor.cases.suite import Criteria, passes
 from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import (
     Estimate,
     EvaluatorSummary,
-    Group,
     Reliability,
     estimate,
     evaluator_summaries,
@@ -34,7 +32,7 @@ INTERRUPTED = 130
 NOTHING_SCORES = "nothing scores this case"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseVerdict:
     """What all trials of one case say together."""
 
@@ -53,7 +51,7 @@ class CaseVerdict:
         return self.passed > 0 and self.failed > 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteVerdict:
     """What a suite says of its agent."""
 
@@ -75,7 +73,7 @@ class SuiteVerdict:
     """The same for every number of trials up to the repeats; nothing without repeats."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RunVerdict:
     """What a run says."""
 
@@ -97,19 +95,19 @@ def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome,
 
 
 def judge(run: Run) -> RunVerdict:
-    """The verdict of a whole run; one look at each trial, of which there may be a million."""
-    by_suite: dict[str, _Groups] = {}
+    """The verdict of a whole run; one look at each trial."""
+    by_suite: dict[str, list[TrialSummary]] = {}
     counts: Counter[Outcome] = Counter()
     tokens: int | None = None
     costs: list[float] = []
     estimated = False
     for trial in run.summaries:
-        by_suite.setdefault(trial.suite, _Groups()).add(trial)
+        by_suite.setdefault(trial.suite, []).append(trial)
         counts[trial.outcome] += 1
         tokens = tokens if trial.tokens is None else (tokens or 0) + trial.tokens
         costs += [] if trial.cost_usd is None else [trial.cost_usd]
         estimated = estimated or trial.estimated
-    suites = tuple(_judge_groups(info, by_suite.pop(info.name, _Groups())) for info in run.suites)
+    suites = tuple(judge_suite(info, by_suite.get(info.name, ())) for info in run.suites)
     outcome, reason = _run_outcome(run, suites)
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
@@ -129,47 +127,17 @@ def judge(run: Run) -> RunVerdict:
 
 def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict:
     """The verdict of one suite."""
-    groups = _Groups()
+    by_case: dict[str, list[TrialSummary]] = {}
     for trial in trials:
-        groups.add(trial)
-    return _judge_groups(info, groups)
-
-
-class _Groups:
-    """The trials of a suite by case. Cases whose trials went alike share one group, so that a million are few."""
-
-    def __init__(self) -> None:
-        self.by_case: dict[str, Group] = {}
-        self.trials = 0
-        self._like: dict[tuple[Outcome, int], TrialSummary] = {}
-        self._shared: dict[tuple[int, ...], Group] = {}
-
-    def add(self, trial: TrialSummary) -> None:
-        self.trials += 1
-        like = self._like.setdefault((trial.outcome, id(trial.scores)), trial)
-        group = (*self.by_case.get(trial.case_id, ()), like)
-        self.by_case[trial.case_id] = self._shared.setdefault(tuple(map(id, group)), group)
-
-
-def _judge_groups(info: SuiteInfo, groups: _Groups) -> SuiteVerdict:
+        by_case.setdefault(trial.case_id, []).append(trial)
     left_out = {item.case for item in info.quarantined}
-    by_case, judged = groups.by_case, dict[int, CaseVerdict]()
-    cases = Packed(CaseVerdict, "case_id", {})
-    counts, deciding = Counter[Outcome](), Counter[Outcome]()
-    for case_id, group in by_case.items():
-        if id(group) not in judged:
-            judged[id(group)] = _judge_case(info, case_id, group)
-        case = judged[id(group)]
-        case = CaseVerdict(
-            case.suite, case_id, case.outcome, case.trials, case.passed, case.failed, case_id in left_out
-        )
-        cases.append(case)
-        counts[case.outcome] += 1
-        deciding[case.outcome] += not case.quarantined
-    outcome, reason = _suite_outcome(deciding, info, groups.trials)
+    cases = [_judge_case(info, case_id, group, case_id in left_out) for case_id, group in by_case.items()]
+    counts = Counter(case.outcome for case in cases)
+    deciding = Counter(case.outcome for case in cases if not case.quarantined)
+    outcome, reason = _suite_outcome(deciding, info, sum(map(len, by_case.values())))
     if left_out:
         outcome, reason = _with_quarantines(info, outcome, reason)
-    repeats = max((case.trials for case in judged.values()), default=0)
+    repeats = max((case.trials for case in cases), default=0)
     return SuiteVerdict(
         name=info.name,
         outcome=outcome,
@@ -185,9 +153,10 @@ def _judge_groups(info: SuiteInfo, groups: _Groups) -> SuiteVerdict:
     )
 
 
-def _judge_case(info: SuiteInfo, case_id: str, group: Group) -> CaseVerdict:
-    passed, failed = (sum(trial.outcome is outcome for trial in group) for outcome in (PASSED, FAILED))
-    return CaseVerdict(info.name, case_id, case_outcome(group, info.criteria), len(group), passed, failed)
+def _judge_case(info: SuiteInfo, case_id: str, trials: Sequence[TrialSummary], quarantined: bool) -> CaseVerdict:
+    outcomes = Counter(trial.outcome for trial in trials)
+    outcome = case_outcome(trials, info.criteria)
+    return CaseVerdict(info.name, case_id, outcome, len(trials), outcomes[PASSED], outcomes[FAILED], quarantined)
 
 
 def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[Outcome, str]:

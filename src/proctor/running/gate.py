@@ -6,11 +6,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.errors import UsageError
-from proctor.base.records import record
 from proctor.results.baseline import Baseline, CaseIdentity, Spread, Usual, baseline_path, read_baseline, trial_score
 from proctor.results.case_encoding import content_key, question_key
 from proctor.results.comparison_statistics import Enlargement, PlannedCase, detectable_drop, enlargement
@@ -23,8 +22,8 @@ from proctor.results.history import baseline_of_run
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import SuiteVerdict, judge_suite
-from proctor.running.engine.plan import Plan, PlannedTrial
-from proctor.running.engine.store_writer import evaluator_keys
+from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.resume import evaluator_keys
 
 Address = tuple[str, str]
 
@@ -32,7 +31,7 @@ PASSING_KEPT = 5
 """Among so many earlier passing trials of a case the one nearest to a failing trial is looked for."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GateRequest:
     """How a run is gated."""
 
@@ -49,13 +48,14 @@ class GateRequest:
 
 def spaced(plan: Plan, request: GateRequest) -> Plan:
     """The plan with room behind each case, so that further trials stand beside the first one in reports."""
-    trials = [replace(trial, position=at * request.stride) for at, trial in enumerate(plan.trials)]
+    trials = tuple(replace(trial, position=at * request.stride) for at, trial in enumerate(plan.trials))
     return replace(plan, trials=trials)
 
 
 def all_possible(plan: Plan, request: GateRequest) -> Plan:
     """The plan with every trial that the gate could ask for: a resumed run keeps those that are there."""
-    return replace(plan, trials=[_further(trial, n) for trial in plan.trials for n in range(1, request.stride + 1)])
+    numbers = range(1, request.stride + 1)
+    return replace(plan, trials=tuple(_further(trial, number) for trial in plan.trials for number in numbers))
 
 
 def _further(planned: PlannedTrial, number: int) -> PlannedTrial:
@@ -65,12 +65,15 @@ def _further(planned: PlannedTrial, number: int) -> PlannedTrial:
 class GateRounds:
     """Tells the engine which trials to make next, and the run what the gate found."""
 
-    def __init__(self, plan: Plan, request: GateRequest, store: Store | None, *, fast: bool) -> None:
+    def __init__(
+        self, plan: Plan, request: GateRequest, store: Store | None, usual: tuple[Mapping[Address, Usual], str]
+    ) -> None:
+        """`usual` is what `usual_of_plan` returns for this plan."""
         self._request = request
         self._store = store
         self._first = {_address(trial): trial for trial in plan.trials}
         self._quarantined = {(item.suite.name, case.case) for item in plan.suites for case in item.quarantined}
-        self._usual, self._source = usual_of_plan(plan, request.baseline, store, fast=fast)
+        self._usual, self._source = usual
         options = GateOptions(request.alpha, request.max_trials)
         gated = {address: self._usual[address].past for address in self._first if address not in self._quarantined}
         self._names = {f"{at}": address for at, address in enumerate(gated)}
@@ -275,7 +278,7 @@ SIMULATED_TRIALS = 4000
 """Simulated gates together ask about so many cases: enough for a mean, and quick."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GatePlan:
     """What can be said about a gated run beforehand."""
 

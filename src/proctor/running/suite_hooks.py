@@ -5,26 +5,24 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
-from proctor.base.records import record
+from proctor.cases.files import FileSettings
 from proctor.cases.formats.format_spec import Declaration
 from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import RunOptions
-
-if TYPE_CHECKING:
-    from proctor.cases.files import FileSettings
+from proctor.running.settings import RunOptions
 
 DOWNLOADS = ".proctor/files"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What was written after a run, and why something was not."""
 
@@ -43,8 +41,8 @@ class SuiteHooks:
         """Whether the suite's own file says what its agent is made of."""
         return False
 
-    def described_agent(self, suite: Suite) -> BaseAgent:
-        """The agent that the file describes; raises `InvalidSuite`."""
+    def described_agent(self, suite: Suite, *, load: bool = True) -> BaseAgent:
+        """The agent that the file describes; raises `InvalidSuite`. Without `load` it can only be checked, not run."""
         raise NotImplementedError(f"the format {suite.format!r} describes no agents")
 
     def env_files(self, suite: Suite) -> list[Path]:
@@ -61,8 +59,6 @@ class SuiteHooks:
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """How files attached to turns are read and where downloads are kept."""
-        from proctor.cases.files import FileSettings
-
         return FileSettings(cache=(suite.base or Path.cwd()) / DOWNLOADS)
 
     def verbosity(self, suite: Suite) -> Literal["quiet", "normal", "verbose"] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json, parsed, show
 from proctor.tracing.spans import (
     AssistantMessage,

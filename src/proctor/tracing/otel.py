@@ -1,49 +1,60 @@
-"""Listens to OpenTelemetry, and lets observations be spans of it. Imported only where its SDK is installed.
+"""Listens to OpenTelemetry, and lets observations be spans of it. Imported only if its SDK is installed.
 
-An application's own tracer provider is listened to and never replaced; only where there is none, one is installed.
+Spans reach a capture in two ways. Instrumentations that Proctor switches on report to a tracer provider of our own,
+which exports nothing. Spans that the application makes itself go to its own provider, to which a listener is added.
+
+There is never a global provider of ours. OpenTelemetry accepts one global provider per process: taking that place would
+keep the application's out, and its exporters would get nothing. An application may set its provider at any time, so
+each capture looks for it again.
+
+The listener delivers a span to the capture in which the span began. Ids do not tell which one that is, since an
+application may seed its random numbers, so spans are known by the identity of their context object.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace import Span as SdkSpan
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from proctor.base.json_data import Json, plain
-from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
-from proctor.tracing.conventions import FinishedSpan, read_span
+from proctor.base.plugin_lookup import entry_points
+from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
+from proctor.tracing.semantic_conventions import FinishedSpan, read_span
 
 TRACER = "proctor"
 _LOCK = threading.Lock()
 _LISTENED_TO: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def attach() -> bool:
-    """See the spans of the application's provider from now on; whether that is possible."""
+def attach() -> None:
+    """See the spans of the application's provider from now on, if it has one that can be listened to."""
     provider = trace.get_tracer_provider()
-    if provider in _LISTENED_TO:
-        return True
+    if provider in _LISTENED_TO or isinstance(provider, trace.ProxyTracerProvider):
+        return
     with _LOCK:
-        provider = trace.get_tracer_provider()
-        if isinstance(provider, trace.ProxyTracerProvider):
-            trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
-            provider = trace.get_tracer_provider()
-        if provider in _LISTENED_TO:
-            return True
         listen = getattr(provider, "add_span_processor", None)
-        if listen is None:
-            return False
-        listen(_Listener())
-        _LISTENED_TO.add(provider)
-    return True
+        if listen is not None and provider not in _LISTENED_TO:
+            listen(_LISTENER)
+            _LISTENED_TO.add(provider)
+
+
+@functools.cache
+def own_provider() -> TracerProvider:
+    """The provider for instrumentations that Proctor switches on; it records whatever the application samples."""
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    provider.add_span_processor(_LISTENER)
+    return provider
 
 
 class _Listener(SpanProcessor):
@@ -78,8 +89,8 @@ class _Listener(SpanProcessor):
             with contextlib.suppress(Exception):  # whatever a span holds, the application goes on
                 deliver(scope, read_span(_finished(span)))
 
-    def shutdown(self) -> None:
-        self._scopes.clear()
+
+_LISTENER = _Listener()
 
 
 def _finished(span: ReadableSpan) -> FinishedSpan:
@@ -114,7 +125,7 @@ class ObservationSpan:
         self.ids = (trace.format_trace_id(own.trace_id), trace.format_span_id(own.span_id), parent_id)
 
     @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
+    def as_current(self) -> Iterator[None]:
         with trace.use_span(self._span, record_exception=False, set_status_on_exception=False):
             yield
 
@@ -131,13 +142,13 @@ class ObservationSpan:
 
 
 def begin(name: str, kind: str | None, given: Json) -> ObservationSpan | None:
-    """A span of the application's provider; `None` where that is not listened to, or does not record."""
-    provider = trace.get_tracer_provider()
-    if provider not in _LISTENED_TO:
-        return None
+    """A span of the application's provider, so that its exporters see the step as well; otherwise one of our own."""
     parent = trace.get_current_span().get_span_context()
-    span = provider.get_tracer(TRACER).start_span(name)
-    if not span.is_recording():
+    provider = trace.get_tracer_provider()
+    span = provider.get_tracer(TRACER).start_span(name) if provider in _LISTENED_TO else None
+    if span is None or not span.is_recording():
+        span = own_provider().get_tracer(TRACER).start_span(name)
+    if not span.is_recording():  # the SDK is switched off by the environment
         return None
     span.set_attribute("openinference.span.kind", (kind or "chain").upper())
     if given is not None:
@@ -155,27 +166,34 @@ def _value(side: str, value: Json) -> dict[str, str]:
 def enable_llm_tracing() -> list[str]:
     """Switch on every OpenInference instrumentation that is installed and fits its library; the names of those."""
     attach()
-    return sorted(name for name, entry in _instrumentations().items() if _is_on(entry))
+    return sorted(name for name, entry in _instrumentations().items() if _switch_on(entry) is not None)
 
 
-def instrument(name: str) -> bool:
-    """Whether the OpenInference instrumentation `name` is on from now on."""
+def instrument(name: str) -> Callable[[], None] | None:
+    """Switch on the OpenInference instrumentation `name`; what switches it off, or `None` if it cannot be switched on.
+
+    One that the application has switched on itself stays as it is.
+    """
     entry = _instrumentations().get(name)
-    return entry is not None and attach() and _is_on(entry)
+    return None if entry is None else _switch_on(entry)
 
 
 def _instrumentations() -> dict[str, Any]:
-    from importlib.metadata import entry_points
-
     prefix = "openinference.instrumentation."
     found = [entry for entry in entry_points(group="opentelemetry_instrumentor") if entry.value.startswith(prefix)]
     return {entry.value.removeprefix(prefix).partition(":")[0]: entry for entry in found}
 
 
-def _is_on(entry: Any) -> bool:
+def _switch_on(entry: Any) -> Callable[[], None] | None:
     with contextlib.suppress(Exception):  # made for another version of its library: that one is not traced
         instrumentor = entry.load()()
-        if not instrumentor.is_instrumented_by_opentelemetry:
-            instrumentor.instrument()
-        return bool(instrumentor.is_instrumented_by_opentelemetry)
-    return False
+        if instrumentor.is_instrumented_by_opentelemetry:
+            return lambda: None
+        instrumentor.instrument(tracer_provider=own_provider())
+        if instrumentor.is_instrumented_by_opentelemetry:
+            return functools.partial(_switch_off, instrumentor)
+    return None
+
+
+def _switch_off(instrumentor: Any) -> None:
+    instrumentor.uninstrument()

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proctor.base.json_data import Json, fingerprint, plain
-from proctor.tracing.conventions import number, text, texts, whole
 from proctor.tracing.model_messages import read_messages, read_tools, write_tool
+from proctor.tracing.semantic_conventions import number, text, texts, whole
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 

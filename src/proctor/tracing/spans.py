@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from proctor.agents.agent import ToolCall, Usage
+from proctor.agents.pricing import price
+from proctor.agents.reply import ToolCall, Usage
 from proctor.base.json_data import Json, parsed, plain, show
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING
 
 SHOWN = 200
 """Characters of an input or output that a tree shows as text."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TextContent:
     """Text in a message."""
 
@@ -23,7 +22,7 @@ class TextContent:
     type: ClassVar[str] = "text"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ImageContent:
     """An image in a message, by its address."""
 
@@ -35,7 +34,7 @@ class ImageContent:
 Content: TypeAlias = TextContent | ImageContent
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SystemMessage:
     """What the model was told about its task."""
 
@@ -47,7 +46,7 @@ class SystemMessage:
         return self.content
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     """What the model was asked."""
 
@@ -63,7 +62,7 @@ class UserMessage:
         return _text(self.content)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AssistantMessage:
     """What the model said, and the tools it wants used."""
 
@@ -77,7 +76,7 @@ class AssistantMessage:
         return _text(self.content)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolResultMessage:
     """What a tool brought back to the model."""
 
@@ -98,7 +97,7 @@ def _text(content: Iterable[Content]) -> str:
     return "".join(part.text for part in content if isinstance(part, TextContent))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """A tool that the model was offered."""
 
@@ -107,7 +106,7 @@ class ToolDefinition:
     parameters: Mapping[str, Json] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LLMSpan:
     """One call of a language or embedding model."""
 
@@ -148,7 +147,7 @@ class LLMSpan:
         return self.error_type
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ObserveSpan:
     """One step that the application or a library marked: a function, a tool, a retrieval."""
 
@@ -162,7 +161,7 @@ class ObserveSpan:
     name: str = "(unnamed)"
     input: Json = None
     output: Json = None
-    metadata: Mapping[str, Json] = NOTHING
+    metadata: Mapping[str, Json] = field(default_factory=dict)
     error: str | None = None
     kind: str | None = None
     """What a library called it (`tool`, `agent`, `chain`, `retriever`); `None` for what the application marked."""
@@ -171,7 +170,7 @@ class ObserveSpan:
 Span: TypeAlias = LLMSpan | ObserveSpan
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ObservationNode:
     """A span with what happened inside it, in the order it began."""
 
@@ -289,8 +288,6 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
 
 def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
     """The total of several models; its cost is known only if the price of each is."""
-    from proctor.agents.agent import price
-
     costs = [
         price(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
         for call in calls

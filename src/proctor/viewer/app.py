@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import fingerprint
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.viewer.case_page import case_page
 from proctor.viewer.case_query import read_query
 from proctor.viewer.compare_page import compare_page

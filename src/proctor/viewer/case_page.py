@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from io import StringIO
 
+from proctor.agents.pricing import price
 from proctor.base.json_data import Json
 from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.html.escaping import GLYPHS, badge, block, code, escape, inline, percent, pretty
@@ -292,8 +293,6 @@ def _cost(span: LLMSpan) -> float | None:
     model = span.response_model or span.request_model
     if model is None or span.input_tokens is None or span.output_tokens is None:
         return None
-    from proctor.agents.agent import price
-
     return price(model, span.input_tokens, span.output_tokens)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from proctor.base.records import record
 from proctor.results.case_encoding import dumps
 from proctor.results.encoding import decode_text, encode_text
 from proctor.results.run import Outcome
@@ -44,7 +43,7 @@ SORTS = {
 GROUPS = {"": "", "tag": "tag_rows", "cluster": "cluster_rows"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseQuery:
     """The state of a run's page, which stands in its address."""
 
@@ -99,7 +98,7 @@ def _amount(text: str) -> str:
     return f"{number:g}" if math.isfinite(number) and number > 0 else ""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseRow:
     """A case of a run as the page lists it."""
 

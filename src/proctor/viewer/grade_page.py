@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import StringIO
 from urllib.parse import urlencode
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
-from proctor.base.records import record
 from proctor.reporting.html.escaping import block, escape, inline, pretty
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.wording import counted, trial_name
@@ -21,8 +20,8 @@ from proctor.results.judge_calls import judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
-from proctor.running.people.calibration_rows import calibration_rows, label_score, place_of
-from proctor.running.people.grading import GRADED_BY, waiting_score
+from proctor.running.review.grading import GRADED_BY, waiting_score
+from proctor.running.review.labelled_rows import calibration_rows, label_score, place_of
 from proctor.viewer.layout import case_address, page, run_address, sign, with_levels
 from proctor.viewer.library import Library, Source, all_runs
 
@@ -50,7 +49,7 @@ PATIENCE_SECONDS = 1.0
 """How long the list of runs to grade may take."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Position:
     """Where a person is: in which queue, under what name, how many were left for later."""
 

@@ -8,7 +8,7 @@ from io import StringIO
 from urllib.parse import quote, urlencode
 
 from proctor.reporting.html.escaping import GLYPHS, escape, inline
-from proctor.reporting.html.report_page import ICON, ICON_COLOURS
+from proctor.reporting.html.page_frame import ICON, ICON_COLOURS
 from proctor.reporting.wording import when
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import RunRow

@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.records import record
 from proctor.cases.formats.loading import BASELINES
 from proctor.results.baseline import Baseline, read_baseline
 from proctor.results.encoding import decode_text
@@ -18,7 +18,7 @@ from proctor.results.run import Run
 from proctor.results.run_files import is_file_name, open_run
 from proctor.results.run_info import RunRow, run_info_from_json
 from proctor.results.store import FILE, Store, read_run
-from proctor.running.engine.store_writer import status_of
+from proctor.running.resume import status_of
 from proctor.viewer.run_index import RunIndex, SuiteTotals
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _row(columns: Sequence[object]) -> RunRow:
     return RunRow(int(str(no)), str(run_id), began, ended, str(status), str(plan), read, decode_text(str(name)))  # type: ignore[arg-type]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NamedBaseline:
     """A baseline file that is looked at."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
-
-from proctor.base.records import record
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,7 +30,7 @@ COOKIE = "proctor_view"
 SAFE_METHODS = ("GET", "HEAD")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Access:
     """Who may ask: the names under which the viewer is reached, and the token."""
 

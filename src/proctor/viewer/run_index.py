@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
-from proctor.base.records import record
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.plots import BARS
 from proctor.results.encoding import decode_text, encode_text
@@ -95,7 +95,7 @@ MOST_CLUSTERED = 2_000
 TABLE_NAMES = ("indexed", "case_rows", "score_rows", "tag_rows", "cluster_rows")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteTotals:
     """What the cases of one suite in one run add up to."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 
-from proctor.base.records import record
 from proctor.reporting.html.escaping import code, escape, gauge, inline
 from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.baseline import BaselineLine
+from proctor.results.git_state import GitState
 from proctor.results.run import Outcome
-from proctor.results.run_info import GitState, RunRow
+from proctor.results.run_info import RunRow
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.verdict import INTERRUPTED
 from proctor.viewer.layout import agents_text, moment, page, run_address, sign, suites_text
@@ -26,7 +27,7 @@ PATIENCE_SECONDS = 0.4
 SUITES_SHOWN = 6
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ShownRun:
     """A run with what is known of it."""
 

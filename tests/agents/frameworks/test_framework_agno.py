@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
 
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import Case, Double, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")
@@ -91,7 +91,6 @@ class Broken(Scripted):
 
 class TestAgno(FrameworkContract):
     counts_tokens_as_it_goes = False
-    adapter = "AgnoAdapter"
     folder = "agno"
     source = "from agno.agent import Agent\nagent = Agent(name='rates')\n"
     outer_tool = "delegate_task_to_member"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import Case, Double, EvaluatorSpec, Suite, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from framework_contract import EXAMPLES, HEARD, TOUCHED, FrameworkContract, case, ran, rate_of, two_turns
+from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of, two_turns
 
 import proctor
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
@@ -18,8 +17,6 @@ from proctor.cases.suite import Case, Double, Turn
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, create_sdk_mcp_server, tool
-
-sys.path.insert(0, str(EXAMPLES / "claude_agent_sdk"))
 from claude_code import RuledClaudeCode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -84,7 +81,6 @@ def result(text: str = "done", **more: Any) -> dict[str, Any]:
 
 class TestClaudeAgentSdk(FrameworkContract):
     counts_tokens_as_it_goes = False
-    adapter = "ClaudeAgent"
     folder = "claude_agent_sdk"
     source = "from claude_agent_sdk import ClaudeAgentOptions\nagent = ClaudeAgentOptions(system_prompt='Be kind')\n"
 

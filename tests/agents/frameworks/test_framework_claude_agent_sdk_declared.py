@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from repository import ROOT
 
 import proctor
 from proctor.cases.formats.loading import load
@@ -21,11 +19,9 @@ from proctor.declared.agent_reader import read_agent
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
 
 from claude_agent_sdk import ClaudeSDKClient
+from claude_code import RuledClaudeCode
 
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
-
-sys.path.insert(0, str(ROOT / "examples" / "frameworks" / "claude_agent_sdk"))
-from claude_code import RuledClaudeCode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

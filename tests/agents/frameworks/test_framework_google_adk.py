@@ -78,8 +78,26 @@ class Broken(Scripted):
         yield
 
 
+class OneId(Scripted):
+    """Calls two tools one after the other, both with the id `call_0`."""
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        parts = [part for content in llm_request.contents for part in content.parts]
+        made = sum(part.function_response is not None for part in parts)
+        if made == 2:
+            yield part("done")
+        else:
+            response = part(call=(("get_rate", "other")[made], {"city": "Oslo"}))
+            response.content.parts[0].function_call.id = "call_0"
+            yield response
+
+
+def other(city: str) -> dict[str, str]:
+    "Another tool."
+    return {"city": city}
+
+
 class TestGoogleAdk(FrameworkContract):
-    adapter = "GoogleAdkAgent"
     folder = "google_adk"
     source = "from google.adk.agents import LlmAgent\nagent = LlmAgent(name='rates', model='gemini-2.5-flash')\n"
     raising_tool_fails_the_run = True
@@ -96,6 +114,9 @@ class TestGoogleAdk(FrameworkContract):
 
     def visiting_agent(self) -> Any:
         return agent(get_rate_with_state)
+
+    def agent_with_one_id(self) -> Any:
+        return LlmAgent(name="rates", model=OneId(), tools=[get_rate, other])
 
     def nested_agent(self) -> Any:
         inner = agent(name="rate_agent", description="rates")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")

@@ -103,8 +103,18 @@ class Broken(Scripted):
         raise RuntimeError("the model is on strike")
 
 
+class OneId(Scripted):
+    """Calls two tools one after the other, both with the id `call_0`."""
+
+    def step(self, messages: list[BaseMessage], asked: list[str]) -> AIMessage:
+        made = sum(isinstance(message, ToolMessage) for message in messages)
+        if made == 2:
+            return AIMessage("done")
+        call = {"name": ("get_rate", "other")[made], "args": {"city": asked[-1]}, "id": "call_0"}
+        return AIMessage("", tool_calls=[call])
+
+
 class TestLangChain(FrameworkContract):
-    adapter = "LangChainAgent"
     folder = "langchain"
     source = (
         "from langgraph.graph import START, MessagesState, StateGraph\n"
@@ -131,6 +141,9 @@ class TestLangChain(FrameworkContract):
 
     def silent_agent(self) -> Any:
         return agent(model=Scripted(tells_usage=False))
+
+    def agent_with_one_id(self) -> Any:
+        return agent(get_rate, other, model=OneId())
 
     def nested_agent(self) -> Any:
         inner = agent()

@@ -9,8 +9,6 @@ import pytest
 
 import proctor
 from proctor.agents.frameworks import advice
-from proctor.agents.resolving import resolve_agent
-from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
 
 pytest.importorskip("langgraph.graph", reason="langchain has an environment of its own: make frameworks")
@@ -90,9 +88,11 @@ def make_nothing() -> Any:
     raise LookupError("no key for the model") if create_agent else AssertionError
 
 
-def test_a_function_that_fails_to_make_an_agent_says_why_before_anything_runs() -> None:
-    with pytest.raises(UsageError, match="make_nothing could not make an agent: LookupError: no key for the model"):
-        resolve_agent(make_nothing)
+def test_a_function_that_fails_to_make_an_agent_fails_the_trial_with_the_reason() -> None:
+    suite = Suite("s", (Case("c", (Turn("Oslo?"),)),))
+    (trial,) = proctor.run(suite, agent=make_nothing).trials
+    assert trial.outcome != "passed"
+    assert "LookupError: no key for the model" in trial.reason
 
 
 @pytest.mark.parametrize("wrap", ["with_retry", "with_config"])

@@ -13,7 +13,7 @@ import pytest
 from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
 
 import proctor
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, Suite, Turn
 
@@ -116,7 +116,6 @@ class Broken(Scripted):
 
 
 class TestOpenAiAgents(FrameworkContract):
-    adapter = "OpenAiAgent"
     folder = "openai_agents"
     source = "from agents import Agent\nagent = Agent(name='rates', model='gpt-5')\n"
 
@@ -134,6 +133,9 @@ class TestOpenAiAgents(FrameworkContract):
 
     def silent_agent(self) -> Any:
         return agent(model=Scripted(usage=Usage(requests=1)))
+
+    def agent_with_one_id(self) -> Any:
+        pytest.skip("the SDK itself refuses an id that it has seen")
 
     def nested_agent(self) -> Any:
         return agent(agent().as_tool("ask_rates", "Rates."), model=Scripted("ask_rates", "input"))

@@ -6,15 +6,17 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
 
 import proctor
-from proctor.agents.resolving import resolve_agent
+from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.cases.suite import Case, Expected, Turn
+from proctor.base.references import resolve
+from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
@@ -77,7 +79,6 @@ class Silent(FunctionModel):
 
 
 class TestPydanticAi(FrameworkContract):
-    adapter = "PydanticAiAgent"
     folder = "pydantic_ai"
     source = "from pydantic_ai import Agent\nagent = Agent('test', name='rates')\n"
     raising_tool_fails_the_run = True
@@ -101,6 +102,17 @@ class TestPydanticAi(FrameworkContract):
 
     def silent_agent(self) -> Any:
         return agent(model=Silent(scripted().function))  # type: ignore[arg-type]
+
+    def agent_with_one_id(self) -> Any:
+        def think(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            parts = [part for message in messages for part in message.parts]
+            calls = [part for part in parts if isinstance(part, ToolCallPart)]
+            if len(calls) < 2:
+                tool = ("get_rate", "other")[len(calls)]
+                return ModelResponse(parts=[ToolCallPart(tool, {"city": "Oslo"}, tool_call_id="call_0")])
+            return ModelResponse(parts=[TextPart("done")])
+
+        return agent(get_rate, other, model=FunctionModel(think))
 
     def nested_agent(self) -> Any:
         inner = agent()
@@ -193,14 +205,33 @@ def test_an_application_that_is_given_its_input_by_proctor_is_no_factory() -> No
     assert TOUCHED == []
 
 
-async def answer_later() -> str:
-    return str(Agent)
+def test_a_function_without_parameters_that_returns_text_answers_with_it() -> None:
+    async def answer_later() -> str:
+        return Agent.__name__
+
+    (trial,) = ran(answer_later, Case("Oslo", (Turn("Oslo", Expected(output="Agent")),)))
+    assert trial.replies[0].text == "Agent"
 
 
-def test_an_async_function_that_makes_no_agent_says_so() -> None:
-    (trial,) = ran(answer_later, case("Oslo"))
-    assert str(trial.outcome) == "error"
-    assert "answer_later takes no question, and what it makes is no agent but str" in trial.reason
+def test_a_factory_that_uses_a_helper_in_another_file_makes_the_agent_that_answers(tmp_path: Path) -> None:
+    (tmp_path / "rate_helpers.py").write_text(
+        "from pydantic_ai import Agent\n"
+        "from pydantic_ai.models.test import TestModel\n\n\n"
+        "def build():\n    return Agent(TestModel(custom_output_text='built'))\n"
+    )
+    source = (
+        "import rate_helpers\n\nMADE = []\n\n\ndef make_agent():\n    MADE.append(1)\n    return rate_helpers.build()\n"
+    )
+    (tmp_path / "helped_app.py").write_text(source)
+    turns = (Turn("Oslo", Expected(output="built")), Turn("Rome", Expected(output="built")))
+    suite = Suite("s", (Case("one", turns), Case("two", turns)), settings=Settings(parallel=1))
+    for reference, calls in (("make_agent", 1), ("make_agent()", 1)):
+        file = f"{tmp_path / 'helped_app.py'}"
+        made = resolve(f"{file}:MADE")
+        made.clear()
+        trials = proctor.run(suite, agent=f"{file}:{reference}").trials
+        assert [reply.text for trial in trials for reply in trial.replies] == ["built"] * 4
+        assert len(made) == calls
 
 
 def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
@@ -213,7 +244,7 @@ def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
 def test_an_agent_that_is_no_pydantic_agent_does_not_import_the_package() -> None:
     code = (
         "import sys, proctor\n"
-        "from proctor.agents.resolving import resolve_agent\n"
+        "from proctor.agents.resolve import resolve_agent\n"
         "resolve_agent(lambda question: question)\n"
         "assert 'pydantic_ai' not in sys.modules"
     )

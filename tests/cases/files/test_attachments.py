@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cases.files import FileReader, FileSettings, Limits, UnreadableFile, with_files
-from proctor.cases.files.documents import text_of_html
+from proctor.cases.files.html_text import text_of_html
 from proctor.cases.suite import Attachment
 
 

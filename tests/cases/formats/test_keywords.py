@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import keywords
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Settings, Suite, Turn
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated import VALUES
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import loading
 from proctor.cases.formats.format_spec import Declaration
 from proctor.cases.formats.loading import load
@@ -192,21 +191,10 @@ def test_a_broken_plug_in_is_named(monkeypatch: pytest.MonkeyPatch, write: Write
     def entry_points(group: str) -> list[importlib.metadata.EntryPoint]:
         return [importlib.metadata.EntryPoint("mine", "nowhere_at_all", group)]
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.setattr(loading, "entry_points", entry_points)
     loading._installed.cache_clear()
     assert "the format 'mine' (nowhere_at_all) could not be loaded" in problems(write("a.json", {"rows": []}))[0]
     loading._installed.cache_clear()
-
-
-def test_a_native_file_is_read_without_importing_another_format(write: Write) -> None:
-    code = (
-        "import sys\nfrom proctor.cases.formats.loading import load\nload(sys.argv[1:])\n"
-        "print(*(name for name in sys.modules if name.startswith('proctor.cases.formats.')))"
-    )
-    path = write("a.yaml", NATIVE)
-    told = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True).stdout
-    imported = {name.split(".")[3] for name in told.split()}
-    assert imported == {"format_spec", "loading", "native"}
 
 
 def test_a_format_of_another_package_brings_its_own_ending_and_parser(
@@ -229,7 +217,7 @@ def test_a_format_of_another_package_brings_its_own_ending_and_parser(
     )
     monkeypatch.setitem(sys.modules, "format_of_lines", mine)
     monkeypatch.setattr(
-        importlib.metadata,
+        loading,
         "entry_points",
         lambda group: [importlib.metadata.EntryPoint("lines", "format_of_lines", group)],
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.base.json_data import UNSET
 from proctor.cases.formats import pixie
 from proctor.cases.suite import EvaluatorSpec, NamedData, Suite

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated import VALUES, mutations
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.base.fields import Document
 from proctor.cases.formats import pixie
 from proctor.cases.suite import (
     Attachment,

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load
-from proctor.running.engine.plan import unresolved
+from proctor.running.plan import unresolved
 
 SUITE = """
 name: moved

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_documents import SUITES
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import table
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Suite, Turn

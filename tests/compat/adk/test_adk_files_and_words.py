@@ -16,8 +16,8 @@ import pytest
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.formats.loading import load, writable_formats
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 
 def content(text: str, role: str = "user", **more: Any) -> dict[str, Any]:
@@ -245,6 +245,7 @@ def test_a_parameter_that_is_not_taken_is_refused_by_name_with_what_to_do(tmp_pa
         evaluate(echo, path, num_rums=1)
 
 
+@pytest.mark.process
 def test_a_failure_in_pytest_shows_the_metrics_and_not_our_source(tmp_path: Path) -> None:
     write(tmp_path, eval_set(turn("one", "nothing alike")), {"criteria": {"response_match_score": 0.8}})
     (tmp_path / "test_it.py").write_text(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
 

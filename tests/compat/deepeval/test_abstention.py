@@ -10,7 +10,7 @@ from proctor.compat.deepeval import assert_test, evaluate
 from proctor.compat.deepeval.metrics import FaithfulnessMetric, KeywordsMetric
 from proctor.compat.deepeval.test_case import LLMTestCase
 from proctor.evaluators.rag import Faithfulness
-from proctor.running.python_api.scorers import Inconclusive
+from proctor.running.assertions.score_matrix import Inconclusive
 
 OPEN = LLMTestCase(
     input="How long do refunds take?",

@@ -29,11 +29,8 @@ def test_every_name_that_is_offered_is_there(name: str) -> None:
     assert getattr(deepeval, name) is not None
 
 
-def test_what_is_offered_is_what_the_tables_say() -> None:
-    assert set(deepeval.__all__) == set(" ".join(deepeval._HOMES.values()).split())
-    assert set(metrics.__all__) == set(" ".join(metrics.HOMES.values()).split())
-    assert set(metrics.__all__) <= set(deepeval.__all__)
-    assert dir(deepeval) == sorted(deepeval.__all__)
+def test_every_metric_can_be_imported_from_the_package_too() -> None:
+    assert [name for name in metrics.__all__ if getattr(deepeval, name, None) is not getattr(metrics, name)] == []
 
 
 @pytest.mark.parametrize("module", [deepeval, metrics])
@@ -42,9 +39,10 @@ def test_a_name_that_is_not_there_is_an_attribute_error(module: object) -> None:
         _ = module.ArenaGEval  # type: ignore[attr-defined]
 
 
+@pytest.mark.process
 def test_importing_it_loads_no_pydantic() -> None:
     script = (
-        "import sys, proctor.compat.deepeval, proctor.compat.deepeval.metrics;"
+        "import sys, proctor.compat.deepeval;"
         "print([name for name in sys.modules if name.startswith(('proctor.', 'pydantic'))])"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)

@@ -266,7 +266,7 @@ def test_replies_of_judges_are_kept_and_used_as_the_cache_config_says(
     d.evaluate([CASE], [Fixed(1.0)], display_config=QUIET)
     assert not (tmp_path / ".proctor").exists()
     from proctor.compat.deepeval.evaluating import kept_replies
-    from proctor.judging.context import current_judge_context
+    from proctor.judging.judge_factory import current_judge_context
 
     entry = {"reply": "yes", "judge": "x", "kind": "k", "version": 1}
     with kept_replies(d.CacheConfig()):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+pytestmark = pytest.mark.process
+
 EXAMPLE = ROOT / "examples" / "loan_advisor"
 MODULE = EXAMPLE / "evaluation" / "test_loan_advisor_agent.py"
 

@@ -105,7 +105,7 @@ def test_an_agent_that_breaks_is_an_error_of_one_call_and_ends_a_session() -> No
         raise ValueError("out of order")
 
     async def use() -> ExecutionResult:
-        from proctor.agents.resolving import resolve_agent
+        from proctor.agents.resolve import resolve_agent
 
         backend = ProctorBackend(resolve_agent(broken))
         session = await backend.create_session()

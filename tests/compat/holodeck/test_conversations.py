@@ -22,8 +22,9 @@ from proctor.compat.holodeck import (
     generate_markdown_report,
 )
 from proctor.reporting.json_report import trial_data
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, rescore, run_suites
+from proctor.running.rescore import rescore
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 Send = Callable[[str], ExecutionResult]
 

@@ -20,9 +20,9 @@ evaluations:
   metrics:
     - {type: standard, metric: equality}
 test_cases:
-  - {name: one, input: "say ${GREETING_TEXT}", ground_truth: "say ${GREETING_TEXT} with ${FROM_HERE}"}
+  - {name: one, input: "say ${GREETING_TOKEN}", ground_truth: "say ${GREETING_TOKEN} with ${HERE_PASSWORD}"}
 """
-DESK = "import os\n\ndef answer(question):\n    return f\"{question} with {os.environ['FROM_HERE']}\"\n"
+DESK = "import os\n\ndef answer(question):\n    return f\"{question} with {os.environ['HERE_PASSWORD']}\"\n"
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         place.mkdir()
     (folder / "agent.yaml").write_text(AGENT)
     (folder / "desk.py").write_text(DESK)
-    (folder / ".env").write_text("GREETING_TEXT=hello-from-beside\n")
-    (here / ".env").write_text("GREETING_TEXT=hello-from-elsewhere\nFROM_HERE=the-working-folder\n")
+    (folder / ".env").write_text("GREETING_TOKEN=hello-from-beside\n")
+    (here / ".env").write_text("GREETING_TOKEN=hello-from-elsewhere\nHERE_PASSWORD=the-working-folder\n")
     monkeypatch.chdir(here)
     return folder
 
@@ -51,7 +51,7 @@ def test_variables_beside_the_agent_and_in_the_working_folder_hold_while_it_runs
 
 
 def test_the_real_environment_comes_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GREETING_TEXT", "hi")
+    monkeypatch.setenv("GREETING_TOKEN", "hi")
     agent = ConfigLoader().load_agent_yaml(project / "agent.yaml")
     assert agent.test_cases is not None
     assert agent.test_cases[0].input == "say hi"
@@ -60,10 +60,11 @@ def test_the_real_environment_comes_first(project: Path, monkeypatch: pytest.Mon
 def test_a_variable_that_is_nowhere_is_still_a_problem(project: Path) -> None:
     (project / ".env").unlink()
     Path(".env").unlink()
-    with pytest.raises(ConfigError, match=r"uses \$\{GREETING_TEXT\}, which is not set"):
+    with pytest.raises(ConfigError, match=r"uses \$\{GREETING_TOKEN\}, which is not set"):
         ConfigLoader().load_agent_yaml(project / "agent.yaml")
 
 
+@pytest.mark.process
 def test_the_command_line_reads_them_and_shows_none_of_them(project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "proctor", "test", "../agent/agent.yaml", "-v", "--json", "report.json"],
@@ -87,6 +88,7 @@ evaluators: [ExactMatch]
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("config", "file", "code"),
     [("", ".env", 0), ('env_file = "test.env"\n', "test.env", 0), ('env_file = "gone.env"\n', ".env", 2)],
@@ -108,6 +110,7 @@ def test_a_project_has_its_variables_too(tmp_path: Path, config: str, file: str,
     assert code == 0 or "gone.env, which is not there" in done.stderr
 
 
+@pytest.mark.process
 def test_a_key_in_the_file_is_enough_to_build_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     model = "model: {provider: openai, name: gpt, api_key: '${DESK_KEY}'}\ninstructions: {inline: Hi}\n"

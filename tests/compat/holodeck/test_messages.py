@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 AGENT = """
 name: desk
 agent: desk.py:answer

@@ -174,6 +174,7 @@ def test_10_why_a_number_does_not_count_is_told(tmp_path: Path) -> None:
     assert "about seven" in (result.metric_results[0].reasoning or "")
 
 
+@pytest.mark.process
 def test_11_a_report_is_written_where_expected_tools_have_arguments_and_fail(tmp_path: Path) -> None:
     (tmp_path / "desk.py").write_text(
         "import proctor\n\n@proctor.tool\ndef research(topic):\n    return 1\n\n"
@@ -207,6 +208,7 @@ def test_12_one_broken_session_or_callback_ends_nothing_but_itself(tmp_path: Pat
     }
 
 
+@pytest.mark.process
 def test_13_the_base_install_can_be_imported_and_run(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """

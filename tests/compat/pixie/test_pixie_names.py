@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from typing import Any
@@ -34,23 +33,18 @@ def test_every_name_that_is_offered_is_there(name: str) -> None:
     assert getattr(pixie, name) is not None
 
 
-def test_what_is_offered_is_what_the_table_says() -> None:
-    offered = {word.partition("=")[0] for names in pixie._HOMES.values() for word in names.split()}
-    assert set(pixie.__all__) == {*offered, "__version__", "enable_llm_tracing"}
-    assert len(set(pixie.__all__)) == len(pixie.__all__)
-    assert dir(pixie) == sorted(pixie.__all__)
-
-
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'proctor\.compat\.pixie' has no attribute 'nope'"):
         _ = pixie.nope
 
 
-def test_importing_it_loads_nothing_else() -> None:
-    script = "import sys, proctor.compat.pixie; print([name for name in sys.modules if name.startswith('proctor.')])"
+@pytest.mark.process
+def test_importing_it_loads_no_evaluators_and_no_engine() -> None:
+    script = "import sys, proctor.compat.pixie; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
-    names = ["proctor.base", "proctor.base.lazy_exports", "proctor.version", "proctor.compat", "proctor.compat.pixie"]
-    assert ast.literal_eval(done.stdout) == names
+    assert not [
+        name for name in done.stdout.split() if name.startswith(("pydantic", "proctor.evaluators", "proctor.running"))
+    ]
 
 
 def test_every_shipped_evaluator_is_the_one_that_files_name() -> None:

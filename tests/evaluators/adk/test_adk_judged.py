@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, JudgeFailed, UsageError
-from proctor.base.fields import Document
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.suite import Case, Suite, Turn

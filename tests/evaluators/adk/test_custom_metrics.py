@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.evaluators.adk.custom_metrics import AdkMetric
@@ -16,8 +16,8 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, Nothi
 from proctor.evaluators.registry import build
 from proctor.evaluators.resource_use import Measured
 from proctor.results.run import Score
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 METRICS = """
 from types import SimpleNamespace

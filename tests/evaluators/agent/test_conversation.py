@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.agent.conversation import (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import NothingToCompare, read_verdict

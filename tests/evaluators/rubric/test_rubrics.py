@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from scripted_judge import ScriptedJudge, judged, seen
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.cases.suite import Turn
 from proctor.evaluators.evaluation import Exchange, NothingToCompare
@@ -25,11 +25,6 @@ def test_a_rubric_is_met_or_not(verdict: str, score: float) -> None:
 def test_a_scored_rubric_gives_a_mark() -> None:
     replies = {"rubric-mark": {"reason": "so", "mark": 4}}
     assert judged(LLMJudge(rubric="Is short.", scored=True), seen("Yes."), replies).score == 0.4
-
-
-def test_a_degree_that_was_measured_is_finer_than_the_mark() -> None:
-    replies = {"rubric-mark": {"reason": "so", "mark": 4, "partial_credit": 0.43}}
-    assert judged(LLMJudge(rubric="Is short.", scored=True), seen("Yes."), replies).score == 0.43
 
 
 def test_the_judge_of_a_rubric_sees_what_is_included() -> None:

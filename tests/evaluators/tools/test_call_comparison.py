@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.call_comparison import actual_text, credit, expected_text, fitting, mismatches, repeated

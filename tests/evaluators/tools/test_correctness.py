@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import proctor
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare

@@ -12,7 +12,7 @@ import function_calling as generated
 import pytest
 
 import proctor
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.evaluators.evaluation import Evaluable

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.evaluators.tools import matching
 from proctor.evaluators.tools.matching import best_assignment, best_pairs, best_pairs_in_order
 
 quarters = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -95,3 +96,16 @@ def test_a_few_hundred_items_are_paired_exactly() -> None:
         for row, r in enumerate(matrix)
     ]
     assert best_assignment(matrix) == [(row, (row * 3 + 1) % size) for row in range(size)]
+
+
+zeros_and_ones = st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=5, max_size=5), min_size=1, max_size=7)
+
+
+@given(zeros_and_ones)
+def test_taking_the_first_that_fits_never_makes_more_pairs(weights: list[list[float]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_ASSIGNED", 0)
+        in_order = best_pairs(weights)
+    assert all(weights[row][column] == 1.0 for row, column in in_order)
+    assert len({column for _, column in in_order}) == len(in_order)
+    assert len(best_pairs(weights)) >= len(in_order)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.matchers import Equals, Fuzzy, Ignore, OneOf, Regex
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall

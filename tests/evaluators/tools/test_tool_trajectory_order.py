@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.tools.tool_checks import ToolTrajectory

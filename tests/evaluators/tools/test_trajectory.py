@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.tools.trajectory import Trajectory
 from proctor.evaluators.tools.trajectory_steps import SAME_TOOL, StepWeights, align, optional_worth

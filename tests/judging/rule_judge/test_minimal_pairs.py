@@ -16,7 +16,7 @@ from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.support import support
 
 HERE = Path(__file__).resolve().parent
-SCRIPT = HERE.parents[2] / "scripts" / "minimal_pairs.py"
+SCRIPT = HERE.parents[2] / "benchmarks" / "rule_judge" / "minimal_pairs.py"
 
 
 @pytest.fixture(scope="module")
@@ -74,28 +74,6 @@ def test_most_of_the_changed_answers_are_caught(script: ModuleType, kind: str, s
     changed = [row for row in script.pairs(rows(), seed) if row["kind"] == kind and row["label"] == "unsupported"]
     assert len(changed) >= 10
     assert sum(map(refused, changed)) >= 0.85 * len(changed)
-
-
-def test_the_same_seed_gives_the_same_pairs_and_another_one_others(script: ModuleType) -> None:
-    assert list(script.pairs(rows(), 7)) == list(script.pairs(rows(), 7))
-    assert list(script.pairs(rows(), 7)) != list(script.pairs(rows(), 8))
-
-
-def test_each_changed_row_stands_beside_the_row_as_it_was(script: ModuleType) -> None:
-    made = [row for row in script.pairs(rows(), 0) if row["kind"] != "small talk"]
-    for before, after in zip(made[::2], made[1::2], strict=True):
-        assert (before["kind"], before["context"], before["label"]) == (after["kind"], after["context"], "supported")
-        assert after["label"] == "unsupported"
-        assert before["answer"] != after["answer"]
-
-
-def test_rows_that_allow_no_change_or_are_wrong_already_are_left_out(script: ModuleType) -> None:
-    unfit = [
-        {"id": "a", "context": "x", "answer": "Nothing here.", "label": "supported"},
-        {"id": "b", "context": "It took 5 days.", "answer": "It took 5 days.", "label": "unsupported"},
-        {"id": "c", "context": "x", "label": "supported"},
-    ]
-    assert [row for row in script.pairs(unfit, 0) if row["kind"] != "small talk"] == []
 
 
 def test_of_an_answer_with_a_reference_only_what_the_reference_says_is_changed(script: ModuleType) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.evaluators.choice import Battle, ClosedQA, Factuality
@@ -25,7 +25,8 @@ from proctor.evaluators.rag import (
     Hallucination,
 )
 from proctor.evaluators.safety import Moderation
-from proctor.judging.context import JudgeContext, call_log, judge_context
+from proctor.judging.call_log import call_log
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import NeedsModel
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.questions import (

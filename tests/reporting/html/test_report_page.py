@@ -23,7 +23,7 @@ from reporting_samples import (
     trial,
 )
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Turn
 from proctor.reporting.html import overview

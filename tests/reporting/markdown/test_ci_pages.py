@@ -9,7 +9,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, single, trial
 
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.reply import Reply, Usage
 from proctor.reporting.markdown.ci_pages import MOST_CHARACTERS, Comment, marker, write_comment
 from proctor.results.compare_runs import compare_runs
 from proctor.results.run import Outcome, Run

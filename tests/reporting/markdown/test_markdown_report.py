@@ -20,7 +20,7 @@ from reporting_samples import (
     trial,
 )
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.reporting.markdown import report as markdown
 from proctor.reporting.markdown.ci_pages import write_step_summary

@@ -29,7 +29,7 @@ from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, cho
 from proctor.reporting.terminal.screen import Outlet, StreamScreen, cells, encodable, folded, middle_cut, visible
 from proctor.results.run import Run
 from proctor.results.verdict import judge
-from proctor.running.options import WorkerListener, WorkerState
+from proctor.running.settings import WorkerListener, WorkerState
 
 
 class FakeTerminal(io.StringIO):
@@ -350,6 +350,7 @@ def test_a_closed_stream_is_no_crash() -> None:
     Outlet(stream).flush()
 
 
+@pytest.mark.process
 def test_piping_into_head_leaves_no_complaint() -> None:
     script = (
         "import sys; from proctor.reporting.terminal.screen import StreamScreen\n"

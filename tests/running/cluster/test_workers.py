@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -16,21 +19,23 @@ from agents_under_test import outcomes, trials_of
 
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
+from proctor.cases.suite import Settings
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import ClusterOptions, RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import ClusterOptions, RunOptions
 
 AGENT = '''
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 
 import psutil
 
-from proctor import tool
+from proctor import Reply, tool
 
 
 @tool
@@ -66,8 +71,6 @@ class Talk:
         return
 
     async def send(self, turn):
-        from proctor import Reply
-
         self.heard.append(turn.input)
         look(turn.input)
         await asyncio.sleep(0.02)
@@ -84,12 +87,85 @@ counted = Counted()
 async def rough(question):
     if question == "dies":
         os._exit(0)
-    if question == "holds":
+    if question == "sleeps":
         time.sleep(60)
+    if question == "holds":
+        re.match("(a*)*b", "a" * 40)  # nothing else in this process runs meanwhile
     if question == "raises":
         raise ValueError("a bug")
     await asyncio.sleep(0.05)
     return question
+
+
+class Noting:
+    """Writes down every turn that it receives, and by which process."""
+
+    name = "noting"
+
+    def session(self, case):
+        return NotingSession(case.id)
+
+
+class NotingSession:
+    def __init__(self, case):
+        self.case = case
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        return
+
+    async def send(self, turn):
+        with open("turns.txt", "a") as file:
+            file.write(f"{self.case} {turn.input.split()[-1] if ' ' in turn.input else 0} {os.getpid()}\\n")
+        await asyncio.sleep(0.4)
+        return Reply(turn.input)
+
+
+noting = Noting()
+RUNNING = []
+
+
+async def crowded(question):
+    RUNNING.append(question)
+    at_once = len(RUNNING)
+    await asyncio.sleep(0.1)
+    RUNNING.remove(question)
+    return Reply(question, state={"at_once": at_once})
+
+
+async def slow(question):
+    await asyncio.sleep(0.5)
+    return question
+
+
+async def takes_turns(question):
+    time.sleep(0.5)
+    await asyncio.sleep(0)
+    return question
+
+
+async def late(question):
+    look(question)
+    await asyncio.sleep(60)
+
+
+class Broken:
+    name = "broken"
+
+    async def start(self):
+        raise RuntimeError("no database")
+
+    def session(self, case):
+        return Talk()
+
+
+broken = Broken()
+
+
+def numbered(question, trial):
+    return str(trial)
 
 
 class Own:
@@ -106,20 +182,20 @@ own = Own()
 
 TWO = ClusterOptions(workers=2)
 CHECKS = """
-import os
+import threading
+import time
+
+from proctor import Evaluation
+
+RUNNING = []
 
 
-def where(evaluable):
-    from proctor import Evaluation
-
-    return Evaluation(1.0, str(os.getpid()))
-
-
-def judged(evaluable):
-    return where(evaluable)
-
-
-judged.needs_judge = True
+def crowded(evaluable):
+    RUNNING.append(evaluable)
+    at_once = len(RUNNING)
+    time.sleep(0.3)
+    RUNNING.remove(evaluable)
+    return Evaluation(1.0, str(at_once))
 """
 
 
@@ -127,7 +203,6 @@ judged.needs_judge = True
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("workers")
     (made / "agents.py").write_text(AGENT, encoding="utf-8")
-    (made / "checks.py").write_text(CHECKS, encoding="utf-8")
     before = Path.cwd()
     os.chdir(made)
     yield made
@@ -144,9 +219,34 @@ def write(
     return path
 
 
-def run(path: Path, cluster: ClusterOptions = TWO, **options: object) -> tuple[Run, RunVerdict]:
+def run(*paths: Path, cluster: ClusterOptions = TWO, **options: object) -> tuple[Run, RunVerdict]:
     chosen = RunOptions(cluster=cluster, backoff=0.0, **options)  # type: ignore[arg-type]
-    return run_suites(Request(load([path]), chosen, store=path.parent / ".proctor"))
+    return run_suites(Request(load(list(paths)), chosen, store=paths[0].parent / ".proctor"))
+
+
+@contextlib.contextmanager
+def workers_killed(turns: Path, kills: int) -> Iterator[None]:
+    """Meanwhile, the worker that received the latest turn is killed in the middle of it, again and again."""
+    over = threading.Event()
+
+    def kill() -> None:
+        killed: set[int] = set()
+        while len(killed) < kills and not over.wait(0.2):
+            lines = turns.read_text(encoding="utf-8").splitlines() if turns.exists() else []
+            pid = int(lines[-1].split()[-1]) if len(lines) > 3 else 0
+            if pid and pid not in killed:
+                killed.add(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        assert len(killed) >= kills
+
+    with ThreadPoolExecutor(1) as threads:
+        killer = threads.submit(kill)
+        try:
+            yield
+        finally:
+            over.set()
+        killer.result()
 
 
 @pytest.fixture(scope="module")
@@ -188,39 +288,135 @@ def test_nothing_listens_on_any_address_but_the_loopback(many: tuple[Run, RunVer
     assert {tuple(trial.replies[0].state["listening"]) for trial in trials_of(many)} == {("127.0.0.1",)}  # type: ignore[index]
 
 
-def test_a_trial_that_ends_or_blocks_its_worker_fails_alone(folder: Path) -> None:
-    questions = ["dies", "holds", "raises", *(f"q{number}" for number in range(20))]
-    found = run(write(folder, "rough", "rough", questions), given=_settings(timeout=0.5))
+@pytest.fixture(scope="module")
+def rough(folder: Path) -> tuple[Run, RunVerdict]:
+    questions = ["dies", "sleeps", "holds", "raises", *(f"q{number}" for number in range(20))]
+    return run(write(folder, "rough", "rough", questions), given=Settings(timeout=1.0, parallel=4))
 
-    wrong = {name: outcome for name, outcome in outcomes(found).items() if outcome is not Outcome.PASSED}
-    assert wrong == {"dies": Outcome.FAILED, "holds": Outcome.FAILED, "raises": Outcome.FAILED}
-    said = {trial.case.id: trial for trial in trials_of(found)}
-    assert "ended each of the 3 times" in said["dies"].reason
-    assert said["dies"].attempts == 3
-    assert "held the interpreter" in said["holds"].reason
-    assert "a bug" in said["raises"].reason
-    again = [trial for trial in trials_of(found) if trial.attempts > 1 and trial.case.id.startswith("q")]
+
+def test_a_trial_that_raises_or_blocks_its_worker_fails_alone(rough: tuple[Run, RunVerdict]) -> None:
+    wrong = {name: outcome for name, outcome in outcomes(rough).items() if outcome is not Outcome.PASSED}
+    reasons = {trial.case.id: trial.reason for trial in trials_of(rough)}
+
+    assert wrong == {
+        "dies": Outcome.ERROR,
+        "sleeps": Outcome.FAILED,
+        "holds": Outcome.FAILED,
+        "raises": Outcome.FAILED,
+    }
+    assert "a bug" in reasons["raises"]
+    assert "within 1 s" in reasons["sleeps"]
+    assert "held the interpreter" in reasons["holds"]
+
+
+def test_a_trial_whose_worker_died_each_time_is_an_error_that_names_isolate(rough: tuple[Run, RunVerdict]) -> None:
+    (dies,) = [trial for trial in trials_of(rough) if trial.case.id == "dies"]
+
+    assert dies.attempts == 3
+    assert "--isolate" in dies.reason
+
+
+def test_trials_beside_one_that_ended_its_worker_say_that_they_were_asked_again(rough: tuple[Run, RunVerdict]) -> None:
+    again = [trial for trial in trials_of(rough) if trial.attempts > 1 and trial.outcome is Outcome.PASSED]
+
     assert all("since the worker" in trial.warnings[0] for trial in again)
 
 
-def test_evaluators_run_on_workers_where_asked_unless_a_judge_is_among_them(folder: Path) -> None:
-    more = "  - {id: judged, input: judged, expected: judged, evaluators: ['checks.py:where', 'checks.py:judged']}\n"
-    path = write(folder, "scored", "counted", ["q0", "q1", "q2"], more, "ExactMatch, 'checks.py:where'")
-    found = run(path, ClusterOptions(workers=1, score=True))
+def test_a_turn_that_was_answered_is_never_sent_again_whatever_dies(folder: Path) -> None:
+    talks = [f"t{number}" for number in range(12)]
+    turns = ", ".join(f"{{input: say {turn}, expected: say {turn}}}" for turn in range(3))
+    more = "".join(f"  - {{id: {name}, turns: [{turns}]}}\n" for name in talks)
+    path = write(folder, "talks", "noting", ["q"], more)
+    with workers_killed(folder / "turns.txt", kills=5):
+        found = run(path, given=Settings(parallel=3, retries=5))
+
+    received = [line.split() for line in (folder / "turns.txt").read_text(encoding="utf-8").splitlines()]
+    for name in talks:
+        turns_of_case = [int(turn) for case, turn, _ in received if case == name]
+        later = [turn for turn in turns_of_case if turn > 0]
+        assert turns_of_case == sorted(turns_of_case), name
+        assert len(later) == len(set(later)), name
+    by_outcome = {trial.case.id: trial for trial in trials_of(found)}
+    assert set(by_outcome) == {"q", *talks}
+    assert {trial.outcome for trial in by_outcome.values()} <= {Outcome.PASSED, Outcome.ERROR}
+    for trial in by_outcome.values():
+        if trial.outcome is Outcome.ERROR:
+            assert "the worker" in trial.reason
+
+
+def test_a_worker_makes_j_sessions_at_once_and_the_run_j_evaluations(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "checks.py").write_text(CHECKS, encoding="utf-8")
+    path = write(
+        folder, "counts", "crowded", [f"q{n}" for n in range(12)], evaluators=f"'{tmp_path / 'checks.py'}:crowded'"
+    )
+    found = run(path, cluster=ClusterOptions(workers=1), given=Settings(parallel=2))
 
     assert found[1].exit_code == 0
-    scored = {trial.case.id: trial for trial in trials_of(found)}
-    workers = {str(trial.replies[0].state["pid"]) for trial in scored.values()}  # type: ignore[index]
-    for name in ("q0", "q1", "q2"):
-        exact, where = scored[name].scores
-        assert (exact.evaluator, exact.outcome) == ("ExactMatch", Outcome.PASSED)
-        assert where.reasoning in workers
-    assert {score.reasoning for score in scored["judged"].scores} == {str(os.getpid())}
+    assert max(trial.replies[0].state["at_once"] for trial in trials_of(found)) == 2  # type: ignore[index]
+    assert max(int(trial.scores[0].reasoning) for trial in trials_of(found)) == 2
+
+
+def test_waiting_for_a_worker_is_not_the_agents_time(folder: Path) -> None:
+    paths = [write(folder, name, "slow", [f"q{n}" for n in range(4)]) for name in ("queue", "other")]
+    found = run(*paths, cluster=ClusterOptions(workers=1), given=Settings(parallel=1, timeout=0.8))
+
+    assert {trial.outcome for trial in trials_of(found)} == {Outcome.PASSED}
+    assert all(trial.duration_ms < 800 for trial in trials_of(found))
+
+
+def test_trials_are_not_late_because_another_one_blocks_the_event_loop(folder: Path) -> None:
+    found = run(
+        write(folder, "turns", "takes_turns", [f"q{n}" for n in range(6)]),
+        cluster=ClusterOptions(workers=1),
+        given=Settings(parallel=6, timeout=1.0),
+    )
+
+    assert set(outcomes(found).values()) == {Outcome.PASSED}
+
+
+def test_of_two_cases_with_the_same_id_the_one_that_blocks_fails(folder: Path) -> None:
+    suite = (
+        "name: {0}\nagent: agents.py:rough\nevaluators: [ExactMatch]\ncases: [{{id: same, input: {1}, expected: {1}}}]"
+    )
+    for name, question in (("blocking", "sleeps"), ("harmless", "q")):
+        (folder / f"{name}.yaml").write_text(suite.format(name, question), encoding="utf-8")
+    paths = [folder / "blocking.yaml", folder / "harmless.yaml"]
+    found = run(*paths, cluster=ClusterOptions(workers=1), given=Settings(timeout=1.0))
+
+    assert {trial.suite: trial.outcome for trial in trials_of(found)} == {
+        "blocking": Outcome.FAILED,
+        "harmless": Outcome.PASSED,
+    }
+
+
+def test_a_turn_that_took_too_long_keeps_the_calls_it_had_made(folder: Path) -> None:
+    found = run(write(folder, "late", "late", ["q"]), cluster=ClusterOptions(workers=1), given=Settings(timeout=0.7))
+
+    (trial,) = trials_of(found)
+    assert trial.outcome is Outcome.FAILED
+    assert [(call.name, call.result) for call in trial.replies[0].tool_calls] == [("look", "q!")]
+
+
+def test_an_agent_that_cannot_start_is_an_error_and_not_its_failure(folder: Path) -> None:
+    found = run(write(folder, "broken", "broken", ["q0", "q1"]), cluster=ClusterOptions(workers=1))
+
+    assert found[1].exit_code == 4
+    assert {trial.reason for trial in trials_of(found)} == {
+        "the agent broken could not start: RuntimeError: no database"
+    }
+
+
+def test_every_trial_has_its_own_number(folder: Path) -> None:
+    found = run(
+        write(folder, "numbers", "numbered", ["q"]), cluster=ClusterOptions(workers=1), given=Settings(repeat=3)
+    )
+
+    assert sorted(trial.replies[0].text for trial in trials_of(found)) == ["1", "2", "3"]
 
 
 def test_a_worker_whose_agent_is_another_is_refused_with_both_fingerprints(folder: Path) -> None:
     with pytest.raises(UsageError) as refused:
-        run(write(folder, "own", "own", ["q"]), ClusterOptions(workers=1))
+        run(write(folder, "own", "own", ["q"]), cluster=ClusterOptions(workers=1))
 
     assert f"here it is of process {os.getpid()}" in str(refused.value)
     assert "its fingerprint is of process" in str(refused.value)
@@ -258,9 +454,3 @@ def _session(pid: int) -> int:
         return os.getsid(pid)
     except ProcessLookupError:
         return 0
-
-
-def _settings(**given: float) -> object:
-    from proctor.cases.suite import Settings
-
-    return Settings(**given)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 from proctor import Case, Reply, ToolCall, Turn
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.cases.suite import EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData
 from proctor.running.mutation import text_changes

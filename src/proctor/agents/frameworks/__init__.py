@@ -1,174 +1,253 @@
-"""Agents written with a framework, recognised by the package that their class comes from, or made by a function."""
+"""Agents of frameworks. Each framework has one file here, with one class that derives from `Adapter`.
+
+An adapter declares which objects it takes and has methods to open a conversation and to send a turn. Everything else is
+derived from it: how the object is recognised, its fingerprint, `proctor agents`, the packages of its tests. The files
+are found by listing this folder, and adapters of other packages by the entry point `proctor.agents`. An adapter imports
+its framework inside functions only, so listing them imports no framework; a framework is imported only to look at an
+object whose class comes from one of its modules.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager
-from types import FunctionType, ModuleType
-from typing import Any
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from proctor.agents.agent import BaseAgent, Session
-from proctor.agents.sessions import closure_values
-from proctor.base.errors import AgentFailed, UsageError
-from proctor.base.references import describe, source_fingerprint
-from proctor.cases.suite import Case
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.reply import Reply
+from proctor.agents.reply_reader import to_reply
+from proctor.agents.trial_context import current_turn
+from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
+from proctor.base.errors import one_line
+from proctor.base.json_data import Json, fingerprint
+from proctor.base.plugin_lookup import entry_points
+from proctor.cases.suite import Case, Turn
 
-MODULES = {
-    "agno": "agno",
-    "google.adk": "google_adk",
-    "agents": "openai_agents",
-    "pydantic_ai": "pydantic_ai",
-    "langgraph": "langchain",
-    "langchain": "langchain",
-    "langchain_core": "langchain",
-    "llama_index": "llama_index",
-    "workflows": "llama_index",
-    "smolagents": "smolagents",
-    "claude_agent_sdk": "claude_agent_sdk",
-}
-"""By the package in which a class or one of its bases is defined."""
-
-TAKEN = {
-    "agno": "of Agno, name an Agent or a Team",
-    "google_adk": "of Google ADK, name an agent, an App or a Runner",
-    "openai_agents": "of the OpenAI Agents SDK, name an Agent",
-    "pydantic_ai": "of Pydantic AI, name an Agent",
-    "langchain": "of LangChain and LangGraph, name an agent, a graph, a chain or a chat model",
-    "llama_index": "of LlamaIndex, name an agent or a workflow, or a function that asks the engine or the model",
-    "smolagents": "of smolagents, name a ToolCallingAgent or a CodeAgent",
-    "claude_agent_sdk": "of the Claude Agent SDK, name ClaudeAgentOptions",
-}
-"""By adapter: what to name as the agent."""
-
-PACKAGES = {
-    "agno": ("agno",),
-    "google_adk": ("google-adk",),
-    "openai_agents": ("openai-agents",),
-    "pydantic_ai": ("pydantic-ai-slim",),
-    "langchain": ("langchain", "langgraph"),
-    "llama_index": ("llama-index-core",),
-    "smolagents": ("smolagents",),
-    "claude_agent_sdk": ("claude-agent-sdk",),
-}
-"""By adapter: what is installed with pip."""
+ENTRY_POINT = "proctor.agents"
 
 
-def adapted(target: Any, name: str) -> BaseAgent | None:
-    """The agent behind an object of a known framework, or that a function makes; `None` for everything else."""
+class Adapter:
+    """How the agents of one framework are run. To support another framework, derive from this class:
 
-    for module in _modules(type(target)):
-        agent = importlib.import_module(f"{__name__}.{module}").adapt(target, name)
-        if agent is not None:
-            return agent  # type: ignore[no-any-return]
-    return made_by(target, name)
+        class Parrots(Adapter):
+            name, title, packages, modules = "parrots", "Parrots", ("parrots-sdk",), ("parrots",)
+            takes = "a Parrot"
+
+            @classmethod
+            def accepts(cls, target):
+                from parrots import Parrot
+                return isinstance(target, Parrot)
+
+            def describe(self):
+                return [self.target.name, self.target.model]
+
+            async def open(self, case):
+                return self.target.new_conversation()
+
+            async def send(self, session, turn, recorder):
+                return await session.ask(turn.input, on_tool=recorder.call_tool)
+
+    and name it in the entry-point group `proctor.agents` of your package. `recorder` is the turn's `TurnRecorder`:
+    `call_tool` runs a tool or its mock and records the call, and `model_call` counts tokens. One adapter object serves
+    concurrent conversations, so whatever belongs to a conversation goes into what `open` returns.
+    """
+
+    name: ClassVar[str]
+    """The name of the framework in templates and tests, such as `pydantic_ai`."""
+    title: ClassVar[str]
+    """The name that people know it by, such as `Pydantic AI`."""
+    packages: ClassVar[tuple[str, ...]]
+    """What to install with pip."""
+    modules: ClassVar[tuple[str, ...]]
+    """The modules that the classes of its agents come from."""
+    takes: ClassVar[str]
+    """The objects that it takes, for a person to read, such as `an Agent or a Team`."""
+    tells_cost: ClassVar[bool] = False
+    """Whether each of its replies says what it cost."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        """Whether the object is an agent of this framework. Called only for objects of classes from `modules`."""
+        raise NotImplementedError
+
+    @property
+    def agent_name(self) -> str:
+        """What to call the agent if the user did not name it."""
+        return str(getattr(self.target, "name", None) or type(self.target).__name__)
+
+    @property
+    def tools(self) -> Mapping[str, Callable[..., Any]] | None:
+        """The functions behind the agent's tools, which evaluators may call again; `None` if they are not known."""
+        return None
+
+    def describe(self) -> Json:
+        """What makes two agents behave alike, as JSON; its hash is the fingerprint."""
+        raise NotImplementedError
+
+    def check(self, case: Case) -> str | None:
+        """Why the agent cannot take the case, if it cannot."""
+        return None
+
+    async def open(self, case: Case) -> Any:
+        """Whatever one conversation needs; passed to `send` and `close`."""
+        return None
+
+    async def send(self, session: Any, turn: Turn, recorder: TurnRecorder) -> Any:
+        """Answer a turn with text, data or a `Reply`. Tool calls and tokens are taken from the recorder."""
+        raise NotImplementedError
+
+    async def close(self, session: Any) -> None:
+        """Called once at the end of a conversation."""
+        return
+
+    async def stop(self) -> None:
+        """Called once after the last conversation."""
+        return
+
+
+class FrameworkAgent(BaseAgent):
+    """An agent of a framework, run by its adapter."""
+
+    sees_calls = True
+    takes_files = False
+
+    def __init__(self, adapter: Adapter, name: str = "", own_fingerprint: str = "") -> None:
+        """`own_fingerprint` is for a caller who knows better than the adapter what makes two agents alike."""
+        self.adapter = adapter
+        self.name = name or adapter.agent_name
+        self.fingerprint = own_fingerprint or fingerprint(adapter.describe())
+        self.tells_cost = adapter.tells_cost
+
+    def __repr__(self) -> str:
+        return f"FrameworkAgent({self.adapter.name}, {self.name})"
+
+    @property
+    def target(self) -> Any:
+        return self.adapter.target
+
+    @property
+    def tools(self) -> Mapping[str, Callable[..., Any]] | None:
+        return self.adapter.tools
+
+    async def stop(self) -> None:
+        await self.adapter.stop()
+
+    def check(self, case: Case) -> str | None:
+        return self.adapter.check(case)
+
+    def session(self, case: Case) -> FrameworkSession:
+        return FrameworkSession(self.adapter, case)
+
+
+class FrameworkSession(BaseSession):
+    """One conversation with an agent of a framework."""
+
+    def __init__(self, adapter: Adapter, case: Case) -> None:
+        super().__init__(case)
+        self._adapter = adapter
+        self._session: Any = None
+
+    async def open(self) -> None:
+        self._session = await self._adapter.open(self.case)
+
+    async def close(self) -> None:
+        await self._adapter.close(self._session)
+
+    async def send(self, turn: Turn) -> Reply:
+        with recorded_turn() as recorder:
+            token = _FRAMEWORK.set(self._adapter.name)
+            try:
+                reply = to_reply(await self._adapter.send(self._session, turn, recorder))
+            finally:
+                _FRAMEWORK.reset(token)
+            calls = reply.tool_calls or recorder.tool_calls
+            return replace(reply, tool_calls=calls, usage=recorder.usage if reply.usage is None else reply.usage)
+
+
+_FRAMEWORK: ContextVar[str] = ContextVar("proctor_framework", default="")
+"""The framework whose agent is answering here. An adapter's patches stay in the vendor's classes, and a function of the
+user's may use the same classes in its own turn: what is recorded there must not depend on which agents ran before."""
+
+
+def turn_of(framework: str) -> TurnRecorder | None:
+    """The recorder of the turn that an agent of this framework is answering here, also inside its tools."""
+    return current_turn() if _FRAMEWORK.get() == framework else None
+
+
+@functools.cache
+def shipped_adapters() -> tuple[type[Adapter], ...]:
+    """The adapters in this folder, by name."""
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    return tuple(
+        value
+        for module in modules
+        for value in vars(module).values()
+        if _is_adapter(value) and value.__module__ == module.__name__
+    )
+
+
+def _is_adapter(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Adapter) and value is not Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What an installed package brings under the entry point: an adapter, or a function from references to agents."""
+
+    name: str
+    value: Any = None
+    problem: str = ""
+    """Why it could not be loaded."""
+
+
+@functools.cache
+def plugins() -> tuple[Plugin, ...]:
+    """What other packages bring, loaded once."""
+    return tuple(_load(entry) for entry in entry_points(group=ENTRY_POINT))
+
+
+def _load(entry: Any) -> Plugin:
+    try:
+        return Plugin(entry.name, entry.load())
+    except Exception as error:
+        return Plugin(entry.name, problem=one_line(error))
+
+
+def adapters() -> Iterable[type[Adapter]]:
+    """All adapters: those of this package, then those of other packages."""
+    yield from shipped_adapters()
+    yield from (plugin.value for plugin in plugins() if _is_adapter(plugin.value))
+
+
+def find_agent(target: Any, name: str) -> FrameworkAgent | None:
+    """The agent behind an object of a known framework; `None` for everything else."""
+    for adapter in adapters():
+        if _is_from(adapter, type(target)) and _accepts(adapter, target):
+            return FrameworkAgent(adapter(target), name)
+    return None
 
 
 def advice(target: Any) -> str:
-    """What to name instead of an object of a known framework that is no agent."""
+    """What to name instead of an object that comes from a known framework and is not an agent."""
     kind = target if isinstance(target, type) else type(target)
-    return next((f": {TAKEN[module]}" for module in _modules(kind)), "")
+    return next((f": of {a.title}, name {a.takes}" for a in adapters() if _is_from(a, kind)), "")
 
 
-def is_at_home(value: Any) -> bool:
-    """Whether a value in the user's code belongs to a known framework."""
-    if isinstance(value, ModuleType):
-        return _module(value.__name__) is not None
-    if isinstance(value, FunctionType):
-        return _module(value.__module__ or "") is not None
-    return bool(_modules(value if isinstance(value, type) else type(value)))
+def _is_from(adapter: type[Adapter], kind: type[Any]) -> bool:
+    homes = [str(getattr(base, "__module__", "")) for base in kind.__mro__]
+    return any(home == root or home.startswith(f"{root}.") for home in homes for root in adapter.modules)
 
 
-def _modules(kind: type[Any]) -> list[str]:
-    homes = [_module(str(getattr(base, "__module__", ""))) for base in kind.__mro__]
-    return list(dict.fromkeys(module for module in homes if module is not None))
-
-
-def _module(home: str) -> str | None:
-    return next((module for root, module in MODULES.items() if home == root or home.startswith(f"{root}.")), None)
-
-
-def made_by(function: Any, name: str) -> BaseAgent | None:
-    """The agent that a function without parameters makes; `None` if it has any, or has to do with no framework.
-
-    Such a function could not be told the question; and one that mentions no framework is not called to find out.
-    """
-    if not isinstance(function, FunctionType) or inspect.signature(function).parameters:
-        return None
-    if not _concerns_a_framework(function):
-        return None
-    if inspect.iscoroutinefunction(function):
-        return AwaitedAgent(function, name or function.__name__)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        return None
-    return _adapted(_called(function), name or function.__name__)
-
-
-class AwaitedAgent(BaseAgent):
-    """An agent that an async function makes, in the loop in which it is asked."""
-
-    takes_files = False
-
-    def __init__(self, make: Callable[[], Any], name: str) -> None:
-        self.name = name
-        self.fingerprint = source_fingerprint(make)
-        self.target: Any = None
-        """What was made; `toolbox` looks for tools here."""
-        self._make = make
-        self._agent: BaseAgent | None = None
-
-    def __repr__(self) -> str:
-        return f"AwaitedAgent({self.name})"
-
-    async def start(self) -> None:
-        self.target = await self._make()
-        self._agent = _adapted(self.target, self.name)
-        if self._agent is None:
-            kind = type(self.target).__name__
-            raise AgentFailed(f"{self.name} takes no question, and what it makes is no agent but {kind}")
-        await self._agent.start()
-
-    async def stop(self) -> None:
-        if self._agent is not None:
-            await self._agent.stop()
-
-    def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
-        if self._agent is None:
-            raise AgentFailed(f"{self.name} has not been started, so there is no agent yet")
-        return self._agent.session(case)
-
-
-def _adapted(target: Any, name: str) -> BaseAgent | None:
-
-    return None if isinstance(target, FunctionType) else adapted(target, name)
-
-
-def _called(function: Callable[[], Any]) -> Any:
+def _accepts(adapter: type[Adapter], target: Any) -> bool:
+    """A package of the user's own may be called `agents` too: what the adapter imports is not in that one."""
     try:
-        return function()
-    except Exception as error:
-        raise UsageError(f"{function.__name__} could not make an agent: {describe(error)}") from error
-
-
-def _concerns_a_framework(function: FunctionType) -> bool:
-    """Whether its code names something of a framework; one that asks Proctor for its input is an application."""
-
-    mentioned = list(_mentioned(function, []))
-    return any(map(is_at_home, mentioned)) and not any(map(_is_ours, mentioned))
-
-
-def _mentioned(function: FunctionType, above: list[FunctionType]) -> Iterator[Any]:
-    """What its code names, and that of the functions beside it which it calls; what it imports itself, by name."""
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        yield ModuleType(name) if value is None else value
-        beside = isinstance(value, FunctionType) and value.__globals__ is function.__globals__
-        if isinstance(value, FunctionType) and beside and value not in above:
-            yield from _mentioned(value, [*above, function])
-    yield from closure_values(function)
-
-
-def _is_ours(value: Any) -> bool:
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(home).partition(".")[0] == "proctor"
+        return adapter.accepts(target)
+    except ImportError:
+        return False

@@ -1,4 +1,9 @@
-"""Claude Agent SDK: options are the agent; each trial has a client, and a Claude Code process, of its own."""
+"""The Claude Agent SDK. Options are the agent; each trial has a client, and a Claude Code process, of its own.
+
+Claude Code runs its tools in its own process and reports them in messages, so calls are recorded from messages. Only
+the tools of in-process MCP servers can be mocked: a server stands before the user's and answers for mocked tools. A
+mocked tool that Claude Code would run itself is refused by a hook, and the trial fails with the reason.
+"""
 
 from __future__ import annotations
 
@@ -7,138 +12,169 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.agent import BaseSession, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, text_of
-from proctor.agents.toolbox import answer_async, is_doubled
-from proctor.base.errors import AgentFailed
-from proctor.base.json_data import fingerprint, plain, show
-from proctor.base.references import describe
+from proctor.agents.frameworks import Adapter, FrameworkAgent
+from proctor.agents.reply import Reply, Usage
+from proctor.agents.reply_reader import as_text
+from proctor.agents.tool_mocks import is_mocked, mock_result_async
+from proctor.agents.turn_recorder import TurnRecorder
+from proctor.base.errors import AgentFailed, one_line
+from proctor.base.json_data import Json, plain, show
+from proctor.base.transient import is_transient_status
 from proctor.cases.suite import Case, Turn
 
 ClientFactory = Callable[[Any], Any]
 """Makes a ClaudeSDKClient from options, for users who bring a transport of their own."""
 
-_BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
+
+@dataclasses.dataclass(slots=True)
+class Session:
+    """One client, which remembers the turns of one case."""
+
+    servers: frozenset[str]
+    """The names of in-process servers."""
+    client: Any = None
+    refused: list[str] = dataclasses.field(default_factory=list)
+    """Mocked tools that were refused because Claude Code runs them itself."""
+    usage: Usage = dataclasses.field(default_factory=Usage)
+    """What the session has used so far; the SDK reports totals."""
 
 
-def adapt(target: Any, name: str) -> FrameworkAgent | None:
-    """An agent that runs what ClaudeAgentOptions describe."""
-    from claude_agent_sdk import ClaudeAgentOptions
-
-    return ClaudeAgent(target, name or "claude") if isinstance(target, ClaudeAgentOptions) else None
-
-
-class ClaudeAgent(FrameworkAgent):
+class ClaudeAgentSdk(Adapter):
     """Options, and how a client is made from them."""
 
+    name, title, packages = "claude_agent_sdk", "the Claude Agent SDK", ("claude-agent-sdk",)
+    modules = ("claude_agent_sdk",)
+    takes = "ClaudeAgentOptions"
     tells_cost = True
 
-    def __init__(self, options: Any, name: str = "claude", client: ClientFactory | None = None) -> None:
-        super().__init__(options, name, _fingerprint(options))
+    def __init__(self, target: Any, client: ClientFactory | None = None) -> None:
+        super().__init__(target)
         self._client = client
+
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        from claude_agent_sdk import ClaudeAgentOptions
+
+        return isinstance(target, ClaudeAgentOptions)
+
+    @property
+    def agent_name(self) -> str:
+        return "claude"
+
+    def describe(self) -> Json:
+        """Prompt, models, tools, servers by name, and subagents."""
+        options = self.target
+        servers = sorted(options.mcp_servers) if isinstance(options.mcp_servers, Mapping) else str(options.mcp_servers)
+        return plain(
+            [
+                [options.system_prompt, options.model, options.fallback_model],
+                [options.max_turns, options.permission_mode],
+                [options.tools, options.allowed_tools, options.disallowed_tools],
+                [servers, options.agents, options.output_format],
+            ]
+        )
 
     def check(self, case: Case) -> str | None:
         if case.doubles and not _own_servers(self.target):
             return "only tools of an in-process MCP server (create_sdk_mcp_server) can be doubled"
         return None
 
-    def session(self, case: Case) -> ClaudeSession:
-        return ClaudeSession(self.target, case, self._client)
-
-
-class ClaudeSession(BaseSession):
-    """One client, which remembers the turns of one case."""
-
-    def __init__(self, options: Any, case: Case, client: ClientFactory | None) -> None:
-        super().__init__(case)
-        self._options = options
-        self._make = client
-        self._servers = _own_servers(options)
-        self._refused: list[str] = []
-        self._spent = Usage()
-
-    async def open(self) -> None:
+    async def open(self, case: Case) -> Session:
         from claude_agent_sdk import ClaudeSDKClient
 
-        options = self._apart()
-        self._client = ClaudeSDKClient(options) if self._make is None else self._make(options)
-        await self._client.connect()
+        session = Session(_own_servers(self.target))
+        options = self._fresh_session_options(session, case)
+        session.client = ClaudeSDKClient(options) if self._client is None else self._client(options)
+        await session.client.connect()
+        return session
 
-    async def close(self) -> None:
-        await self._client.disconnect()
+    async def close(self, session: Session) -> None:
+        await session.client.disconnect()
 
-    async def send(self, turn: Turn) -> Reply:
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
         from claude_agent_sdk import AssistantMessage, ResultMessage, UserMessage
 
-        calls = Calls(self._servers)
+        messages = MessageReader(session.servers, recorder)
         answers: set[str] = set()
-        await self._client.query(text_of(turn))
-        async for message in self._client.receive_messages():
+        await session.client.query(as_text(turn))
+        async for message in session.client.receive_messages():
             if isinstance(message, (AssistantMessage, UserMessage)):
-                calls.read(message)
+                messages.read(message)
             if isinstance(message, AssistantMessage):
                 answers.add(message.message_id or str(len(answers)))
-            if isinstance(message, ResultMessage) and not _is_aside(message):
-                return self._reply(message, calls, len(answers))
+            if isinstance(message, ResultMessage) and not _is_background_turn(message):
+                return _reply(session, message, len(answers))
         raise AgentFailed("the conversation ended without a result")
 
-    def _reply(self, result: Any, calls: Calls, model_calls: int) -> Reply:
-        if self._refused:
-            raise AgentFailed(
-                f"the case doubles {', '.join(self._refused)}, which Claude Code runs itself: it was refused"
-            )
-        if result.is_error:
-            told = result.result or "; ".join(result.errors or ()) or "no reason was given"
-            raise AgentFailed(f"{result.subtype}: {told}", transient=result.api_error_status in _BUSY)
-        structured = plain(result.structured_output)
-        text = result.result or ("" if structured is None else show(structured))
-        return Reply(text, calls.log.calls, self._usage(result, model_calls), structured=structured)
+    def _fresh_session_options(self, session: Session, case: Case) -> Any:
+        """Options with which no trial continues the session of another one."""
+        changes: dict[str, Any] = {"session_id": None, "continue_conversation": False}
+        if self.target.resume is not None:
+            changes["fork_session"] = True
+        if case.doubles:
+            changes |= self._mocking_options(session, case)
+        return dataclasses.replace(self.target, **changes)
 
-    def _usage(self, result: Any, model_calls: int) -> Usage:
-        """The SDK tells costs and tokens by model for the whole session so far, but tokens alone for the turn."""
-        before, self._spent = self._spent, _totals(result)
-        cost = _since(self._spent.cost_usd, before.cost_usd)
-        if self._spent.input_tokens is None:
-            return Usage(*_tokens(result.usage), cost, model_calls)
-        given = _since(self._spent.input_tokens, before.input_tokens)
-        return Usage(given, _since(self._spent.output_tokens, before.output_tokens), cost, model_calls)
-
-    def _apart(self) -> Any:
-        """Options with which no trial goes on with a session that is another's."""
-        changed: dict[str, Any] = {"session_id": None, "continue_conversation": False}
-        if self._options.resume is not None:
-            changed["fork_session"] = True
-        if self.case.doubles:
-            changed |= self._doubling()
-        return dataclasses.replace(self._options, **changed)
-
-    def _doubling(self) -> dict[str, Any]:
+    def _mocking_options(self, session: Session, case: Case) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
 
+        async def deny_unmockable_tool(call: Any, *_: Any) -> dict[str, Any]:
+            name = call["tool_name"]
+            if short_name(name, session.servers) != name or name not in case.doubles:
+                return {}
+            session.refused.append(name)
+            decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
+            return {"hookSpecificOutput": {**decision, "permissionDecisionReason": "this tool cannot be doubled"}}
+
         servers = {
-            name: {**config, "instance": DoublingServer(config["instance"])} if name in self._servers else config
-            for name, config in self._options.mcp_servers.items()
+            name: {**config, "instance": MockingMcpServer(config["instance"])} if name in session.servers else config
+            for name, config in self.target.mcp_servers.items()
         }
-        hooks = dict(self._options.hooks or {})
-        hooks["PreToolUse"] = [*hooks.get("PreToolUse", ()), HookMatcher(hooks=[self._refuse_what_cannot_be_doubled])]
+        hooks = dict(self.target.hooks or {})
+        hooks["PreToolUse"] = [*hooks.get("PreToolUse", ()), HookMatcher(hooks=[deny_unmockable_tool])]
         return {"mcp_servers": servers, "hooks": hooks}
 
-    async def _refuse_what_cannot_be_doubled(self, call: Any, *_: Any) -> dict[str, Any]:
-        name = call["tool_name"]
-        if short_name(name, self._servers) != name or name not in self.case.doubles:
-            return {}
-        self._refused.append(name)
-        said = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
-        return {"hookSpecificOutput": {**said, "permissionDecisionReason": "this tool cannot be doubled"}}
+
+class ClaudeAgent(FrameworkAgent):
+    """Options as an agent, for users who make the client themselves, for example with a transport of their own."""
+
+    def __init__(self, options: Any, name: str = "claude", client: ClientFactory | None = None) -> None:
+        super().__init__(ClaudeAgentSdk(options, client), name)
 
 
-class Calls:
-    """The calls of one turn as messages tell of them; those of a subagent are inside the call that started it."""
+def _reply(session: Session, result: Any, model_calls: int) -> Reply:
+    if session.refused:
+        raise AgentFailed(
+            f"the case doubles {', '.join(session.refused)}, which Claude Code runs itself: it was refused"
+        )
+    if result.is_error:
+        reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
+        raise AgentFailed(f"{result.subtype}: {reason}", transient=is_transient_status(result.api_error_status))
+    structured = plain(result.structured_output)
+    text = result.result or ("" if structured is None else show(structured))
+    return Reply(text, usage=_turn_usage(session, result, model_calls), structured=structured)
 
-    def __init__(self, servers: frozenset[str]) -> None:
-        self.log = CallLog()
+
+def _turn_usage(session: Session, result: Any, model_calls: int) -> Usage:
+    """The SDK reports costs, and tokens by model, for the whole session so far, but plain tokens for the turn."""
+    before, session.usage = session.usage, _totals(result)
+    total = session.usage
+    cost = _since(total.cost_usd, before.cost_usd)
+    if total.input_tokens is None:
+        return Usage(*_tokens(result.usage), cost, model_calls)
+    input_tokens = _since(total.input_tokens, before.input_tokens)
+    return Usage(input_tokens, _since(total.output_tokens, before.output_tokens), cost, model_calls)
+
+
+class MessageReader:
+    """Records the calls of one turn from messages; those of a subagent are inside the call that started it."""
+
+    def __init__(self, servers: frozenset[str], recorder: TurnRecorder) -> None:
         self._servers = servers
-        self._within: dict[str, contextvars.Context] = {}
+        self._recorder = recorder
+        self._open: dict[str, tuple[contextvars.Context, int]] = {}
+        """By the vendor's id of a call: the context inside of it, and the recorder's key."""
+        self._text = ""
 
     def read(self, message: Any) -> None:
         for block in message.content if isinstance(message.content, list) else ():
@@ -147,35 +183,36 @@ class Calls:
             elif hasattr(block, "input"):
                 self._begin(block, message.parent_tool_use_id)
             elif isinstance(text := getattr(block, "text", None), str):
-                self.log.said += text
+                self._text += text
+                self._recorder.partial(self._text)
 
     def _begin(self, block: Any, parent: str | None) -> None:
-        around = self._within.get(parent or "")
-        within = contextvars.copy_context() if around is None else around.copy()
-        within.run(self.log.begin, block.id, short_name(block.name, self._servers), block.input)
-        self._within[block.id] = within
+        outer = self._open.get(parent or "")
+        context = contextvars.copy_context() if outer is None else outer[0].copy()
+        name = short_name(block.name, self._servers)
+        self._open[block.id] = context, context.run(self._recorder.begin_call, name, block.input, id=block.id)
 
     def _end(self, block: Any) -> None:
-        within = self._within.get(block.tool_use_id)
-        if within is None:
+        if block.tool_use_id not in self._open:
             return
-        said = _said(block.content)
+        context, key = self._open[block.tool_use_id]
+        result = _tool_text(block.content)
         if getattr(block, "is_error", False):
-            within.run(self.log.end, block.tool_use_id, error=said if isinstance(said, str) else show(said))
+            context.run(self._recorder.end_call, key, error=result if isinstance(result, str) else show(result))
         else:
-            within.run(self.log.end, block.tool_use_id, said)
+            context.run(self._recorder.end_call, key, result)
 
 
 def short_name(name: str, servers: frozenset[str]) -> str:
-    """The name that the application gave a tool of its own, without the address that Claude Code knows it by."""
+    """The name that the application gave to a tool of its own, without the prefix that Claude Code adds."""
     for server in servers:
         if name.startswith(f"mcp__{server}__"):
             return name.removeprefix(f"mcp__{server}__")
     return name
 
 
-def _said(content: Any) -> Any:
-    """The text of a result, where it is nothing but text."""
+def _tool_text(content: Any) -> Any:
+    """The text of a result, if it is nothing but text."""
     parts = plain(content)
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) and "text" in part for part in parts):
         return parts
@@ -183,6 +220,7 @@ def _said(content: Any) -> Any:
 
 
 def _own_servers(options: Any) -> frozenset[str]:
+    """The names of the servers that run in this process."""
     servers = options.mcp_servers
     if not isinstance(servers, Mapping):
         return frozenset()
@@ -191,8 +229,8 @@ def _own_servers(options: Any) -> frozenset[str]:
     )
 
 
-def _is_aside(result: Any) -> bool:
-    """The end of a turn that the user did not ask for, such as the report of a background task."""
+def _is_background_turn(result: Any) -> bool:
+    """Whether it ends a turn that the user did not ask for, such as the report of a background task."""
     return bool(result.origin) and result.origin.get("kind") not in (None, "human")
 
 
@@ -200,32 +238,25 @@ def _totals(result: Any) -> Usage:
     models = list((result.model_usage or {}).values())
     if not models:
         return Usage(cost_usd=result.total_cost_usd)
-    read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-    given = sum(int(model.get(key) or 0) for model in models for key in read)
-    return Usage(given, sum(int(model.get("outputTokens") or 0) for model in models), result.total_cost_usd)
+    input_keys = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    input_tokens = sum(int(model.get(key) or 0) for model in models for key in input_keys)
+    return Usage(input_tokens, sum(int(model.get("outputTokens") or 0) for model in models), result.total_cost_usd)
 
 
 def _tokens(usage: Any) -> tuple[int | None, int | None]:
     if not isinstance(usage, Mapping) or "input_tokens" not in usage:
         return None, None
-    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(int(usage.get(key) or 0) for key in read), usage.get("output_tokens")
+    input_keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return sum(int(usage.get(key) or 0) for key in input_keys), usage.get("output_tokens")
 
 
 def _since(now: Any, before: Any) -> Any:
+    """The difference of two totals; a total that became smaller was counted from the start again."""
     return now if now is None or before is None or now < before else now - before
 
 
-def _fingerprint(options: Any) -> str:
-    """What makes two agents behave alike: prompt, models, tools, servers by name, and subagents."""
-    told = [options.system_prompt, options.model, options.fallback_model, options.max_turns, options.permission_mode]
-    tools = [options.tools, options.allowed_tools, options.disallowed_tools]
-    servers = sorted(options.mcp_servers) if isinstance(options.mcp_servers, Mapping) else str(options.mcp_servers)
-    return fingerprint(plain(told), plain(tools), servers, plain(options.agents), plain(options.output_format))
-
-
-class DoublingServer:
-    """Stands before a server and passes everything on but calls of tools that are doubled."""
+class MockingMcpServer:
+    """Stands before a server: it answers calls of mocked tools and passes everything else on."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -246,32 +277,33 @@ class DoublingServer:
     async def _sort(self, read: Any, write: Any, inwards: Any, tasks: Any) -> None:
         async with inwards:
             async for message in read:
-                request = _doubled_call(message)
+                request = _mocked_call(message)
                 if request is None:
                     await inwards.send(message)
                 else:
                     tasks.start_soon(_answer, message, request, write)
 
 
-def _doubled_call(message: Any) -> Any:
-    """The request, if it is a call of a tool that is doubled; older versions of mcp wrap it once more."""
-    told = getattr(message, "message", None)
-    request: Any = getattr(told, "root", told)
+def _mocked_call(message: Any) -> Any:
+    """The request, if it is a call of a mocked tool; older versions of mcp wrap it once more."""
+    outer = getattr(message, "message", None)
+    request: Any = getattr(outer, "root", outer)
     if getattr(request, "method", None) != "tools/call" or not isinstance(request.params, dict):
         return None
-    return request if is_doubled(str(request.params.get("name"))) else None
+    return request if is_mocked(str(request.params.get("name"))) else None
 
 
 async def _answer(message: Any, request: Any, write: Any) -> None:
+    """Answer with the mock; the messages of Claude Code report the call, so it is not recorded here."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCResponse
 
     try:
-        said = await answer_async(request.params["name"], request.params.get("arguments") or {})
-        text, failed = said if isinstance(said, str) else show(said), False
+        value = await mock_result_async(request.params["name"], request.params.get("arguments") or {})
+        text, is_error = value if isinstance(value, str) else show(value), False
     except Exception as error:
-        text, failed = describe(error), True
-    result = {"content": [{"type": "text", "text": text}], "isError": failed}
+        text, is_error = one_line(error), True
+    result = {"content": [{"type": "text", "text": text}], "isError": is_error}
     response: Any = JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)
     wrapped = type(message.message)(response) if hasattr(message.message, "root") else response
     await write.send(SessionMessage(wrapped))

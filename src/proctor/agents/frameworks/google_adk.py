@@ -1,117 +1,127 @@
-"""Google's Agent Development Kit: an agent or an app, in a session of its own, with a plugin that sees every call."""
+"""Google's Agent Development Kit. A plugin, ADK's own hook, sees every tool and model call of a runner.
+
+The plugin also reaches agents that are used as tools. It has to be the first one: a plugin that answers for a tool
+keeps the call from the plugins behind it. Each trial has a runner and an in-memory session of its own.
+"""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
-from proctor.agents.agent import BaseSession, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, read_data, text_of
-from proctor.agents.toolbox import answer_async, is_doubled
+from proctor.agents.frameworks import Adapter
+from proctor.agents.frameworks.adapter_helpers import describe_tool
+from proctor.agents.reply import Reply, Usage
+from proctor.agents.reply_reader import as_text, read_data
+from proctor.agents.tool_mocks import is_mocked
+from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed
-from proctor.base.json_data import Json, fingerprint, plain
-from proctor.base.references import source_fingerprint
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.json_data import Json, plain
 from proctor.cases.suite import Case, Turn
 
 USER = "proctor"
 
 
-def adapt(target: Any, name: str) -> FrameworkAgent | None:
-    """An agent that runs LlmAgents, workflow agents, Apps, and what a Runner runs."""
-    from google.adk.agents import BaseAgent
-    from google.adk.runners import Runner
-
-    if isinstance(target, Runner):
-        target = getattr(target, "app", None) or target.agent
-    if not isinstance(target, BaseAgent) and not hasattr(target, "root_agent"):
-        return None
-    return GoogleAdkAgent(target, name or str(target.name), is_app=not isinstance(target, BaseAgent))
-
-
-class GoogleAdkAgent(FrameworkAgent):
-    """Runs the agent for each trial in a fresh session, whose state is the case's."""
-
-    def __init__(self, target: Any, name: str, *, is_app: bool) -> None:
-        self.root = target.root_agent if is_app else target
-        super().__init__(target, name, _fingerprint(self.root))
-        self._is_app = is_app
-        self._runner: Any = None
-
-    def session(self, case: Case) -> GoogleAdkSession:
-        return GoogleAdkSession(self, case)
-
-    def runner(self, app_name: str) -> Any:
-        """One for each trial; they share toolsets and plugins."""
-        from google.adk.runners import InMemoryRunner
-
-        given = {"app": self.target} if self._is_app else {"agent": self.target, "app_name": app_name}
-        self._runner = InMemoryRunner(**given)
-        return self._runner
-
-    async def stop(self) -> None:
-        """A runner closes the toolsets and plugins of the agent, so none may while another trial goes on."""
-        if self._runner is not None:
-            await self._runner.close()
-
-    def answers_data(self, author: str) -> bool:
-        speaker = self.root.find_agent(author) if hasattr(self.root, "find_agent") else None
-        return getattr(speaker, "output_schema", None) is not None
-
-
-class GoogleAdkSession(BaseSession):
+@dataclass(frozen=True, slots=True)
+class Session:
     """One session of an in-memory runner."""
 
-    def __init__(self, agent: GoogleAdkAgent, case: Case) -> None:
-        super().__init__(case)
-        self._agent = agent
-        kept = case.extra.get("x-adk")
-        named = kept if isinstance(kept, dict) else {}
-        self._user = str(named.get("userId") or USER)
-        self._app = str(named.get("appName") or USER)
+    runner: Any
+    plugin: Any
+    user: str
+    id: str
 
-    async def open(self) -> None:
-        self._runner = self._agent.runner(self._app)
-        self._watch = _watcher_class()("proctor")
-        self._runner.plugin_manager.register_plugin(self._watch)
-        plugins = self._runner.plugin_manager.plugins
-        plugins.insert(0, plugins.pop())  # one that answers for a tool keeps the call from those behind it
-        self._session = await self._runner.session_service.create_session(
-            app_name=self._runner.app_name, user_id=self._user, state=plain(self.case.state)
+
+class GoogleAdk(Adapter):
+    """Runs LlmAgents, workflow agents, Apps, and what a Runner runs, in a session whose state is the case's."""
+
+    name, title, packages, modules = "google_adk", "Google ADK", ("google-adk",), ("google.adk",)
+    takes = "an agent, an App or a Runner"
+
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        from google.adk.agents import BaseAgent
+        from google.adk.runners import Runner
+
+        return isinstance(target, (BaseAgent, Runner)) or hasattr(target, "root_agent")
+
+    def __init__(self, target: Any) -> None:
+        from google.adk.agents import BaseAgent
+        from google.adk.runners import Runner
+
+        if isinstance(target, Runner):
+            target = getattr(target, "app", None) or target.agent
+        super().__init__(target)
+        self._is_app = not isinstance(target, BaseAgent)
+        self._root = target.root_agent if self._is_app else target
+        self._last_runner: Any = None
+
+    def describe(self) -> Json:
+        return _describe(self._root)
+
+    async def open(self, case: Case) -> Session:
+        from google.adk.runners import InMemoryRunner
+
+        names = case.extra.get("x-adk")
+        names = names if isinstance(names, dict) else {}
+        user, app_name = str(names.get("userId") or USER), str(names.get("appName") or USER)
+        options = {"app": self.target} if self._is_app else {"agent": self.target, "app_name": app_name}
+        self._last_runner = runner = InMemoryRunner(**options)
+        plugin = _plugin_class()("proctor")
+        runner.plugin_manager.register_plugin(plugin)
+        plugins = runner.plugin_manager.plugins
+        plugins.insert(0, plugins.pop())
+        session = await runner.session_service.create_session(
+            app_name=runner.app_name, user_id=user, state=plain(case.state)
         )
+        return Session(runner, plugin, user, session.id)
 
-    async def send(self, turn: Turn) -> Reply:
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
         from google.genai import types
 
-        self._watch.log = log = CallLog()
-        message = types.Content(role="user", parts=[types.Part(text=text_of(turn))])
+        session.plugin.recorder = recorder
+        message = types.Content(role="user", parts=[types.Part(text=as_text(turn))])
         answer = FinalAnswer()
-        async for event in self._runner.run_async(user_id=self._user, session_id=self._session.id, new_message=message):
+        events = session.runner.run_async(user_id=session.user, session_id=session.id, new_message=message)
+        async for event in events:
             if event.error_code and event.error_message:
-                raise self._failure(event)
+                raise _failure(event, session.plugin.failure)
             answer.read(event)
-            log.said = answer.said
-        text = answer.text
-        structured = read_data(text) if self._agent.answers_data(answer.author) else None
-        return Reply(text, log.calls, log.usage, structured=structured, state=await self._state(), raw=None)
+            recorder.partial(answer.text)
+        answer.check()
+        structured = read_data(answer.text) if self._answers_data(answer.author) else None
+        return Reply(answer.text, structured=structured, state=await _state(session))
 
-    def _failure(self, event: Any) -> Exception:
-        """What was raised, since that a service is busy shows in its kind; newer versions tell the text alone."""
-        raised: Exception | None = self._watch.failure
-        if raised is not None and str(raised) == event.error_message:
-            return raised
-        return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
+    def _answers_data(self, author: str) -> bool:
+        speaker = self._root.find_agent(author) if hasattr(self._root, "find_agent") else None
+        return getattr(speaker, "output_schema", None) is not None
 
-    async def _state(self) -> Any:
-        """Without the events, all of which would be copied."""
-        from google.adk.sessions.base_session_service import GetSessionConfig
+    async def stop(self) -> None:
+        """Close the toolsets and plugins. Every runner has the same ones, so none is closed while a trial goes on."""
+        if self._last_runner is not None:
+            await self._last_runner.close()
 
-        session = await self._runner.session_service.get_session(
-            app_name=self._runner.app_name,
-            user_id=self._user,
-            session_id=self._session.id,
-            config=GetSessionConfig(num_recent_events=0),
-        )
-        return None if session is None else plain(dict(session.state))
+
+def _failure(event: Any, raised: Exception | None) -> Exception:
+    """What the run raised: its type shows whether a service is busy, and newer versions report only the text."""
+    if raised is not None and str(raised) == event.error_message:
+        return raised
+    return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
+
+
+async def _state(session: Session) -> Any:
+    """The state of the session, without its events, all of which would be copied."""
+    from google.adk.sessions.base_session_service import GetSessionConfig
+
+    stored = await session.runner.session_service.get_session(
+        app_name=session.runner.app_name,
+        user_id=session.user,
+        session_id=session.id,
+        config=GetSessionConfig(num_recent_events=0),
+    )
+    return None if stored is None else plain(dict(stored.state))
 
 
 class FinalAnswer:
@@ -120,67 +130,65 @@ class FinalAnswer:
     def __init__(self) -> None:
         self._final = ""
         self._pieces = ""
-        self._refused = ""
+        self._refusal = ""
         self.author = ""
 
     def read(self, event: Any) -> None:
-        self._refused = event.error_code or self._refused
+        self._refusal = event.error_code or self._refusal
         parts = event.content.parts if event.content and event.content.parts else ()
-        said = "".join(part.text for part in parts if part.text and not part.thought)
+        text = "".join(part.text for part in parts if part.text and not part.thought)
         if event.partial:
-            self._pieces += said
-        elif event.is_final_response() and said:
-            self._final, self._pieces, self.author = said, "", event.author
-
-    @property
-    def said(self) -> str:
-        """The last whole answer; that of an agent which only streams is all of its pieces."""
-        return self._final or self._pieces
+            self._pieces += text
+        elif event.is_final_response() and text:
+            self._final, self._pieces, self.author = text, "", event.author
 
     @property
     def text(self) -> str:
-        """The same, unless the model refused to give one."""
-        text = self.said
-        if self._refused and not text:
-            raise AgentFailed(f"the model gave no answer: {self._refused}")
-        return text
+        """The last whole answer; for an agent that only streams, all of its pieces."""
+        return self._final or self._pieces
+
+    def check(self) -> None:
+        """Raises `AgentFailed` if the model refused to answer."""
+        if self._refusal and not self.text:
+            raise AgentFailed(f"the model gave no answer: {self._refusal}")
 
 
 @functools.cache
-def _watcher_class() -> type[Any]:
-    """The plugin, made when ADK is there: it notes calls and tokens of the agent and of agents it uses as tools."""
+def _plugin_class() -> type[Any]:
     from google.adk.plugins.base_plugin import BasePlugin
 
-    class Watcher(BasePlugin):  # type: ignore[misc]
+    class RecordingPlugin(BasePlugin):  # type: ignore[misc]
+        """Writes the tool and model calls of a runner into the recorder of the turn."""
+
         def __init__(self, name: str) -> None:
             super().__init__(name)
-            self.log = CallLog()
+            self.recorder = TurnRecorder()
             self.failure: Exception | None = None
-            self.failed: set[str] = set()
-            """The calls that ended with an error."""
+            self._open_calls: dict[str, int] = {}
+            """By ADK's id: the recorder's key of each call that has not ended."""
 
         async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
-            key = self.log.begin(tool_context.function_call_id, tool.name, tool_args)
-            if not is_doubled(tool.name):
+            call_id = tool_context.function_call_id
+            if not is_mocked(tool.name):
+                self._open_calls[call_id] = self.recorder.begin_call(tool.name, tool_args, id=call_id)
                 return None
             try:
-                result = await answer_async(tool.name, tool_args)
+                result = await self.recorder.call_tool(tool.name, tool_args, _not_mocked, id=call_id)
             except Exception as error:
-                self.log.end(key, error=error)
                 return {"error": str(error)}
-            self.log.end(key, result)
             return result if isinstance(result, dict) else {"result": result}
 
         async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
-            if is_doubled(tool.name) or tool_context.function_call_id in self.failed:
-                return  # what else a plugin makes of an error, the tool failed
-            refused = _refusal(result)
-            self.log.end(tool_context.function_call_id, None if refused else result, refused)
+            key = self._open_calls.pop(tool_context.function_call_id, None)
+            if key is not None:  # else it was mocked, or it failed and another plugin made something of the error
+                refusal = _refusal(result)
+                self.recorder.end_call(key, None if refusal else result, refusal)
 
         async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> None:
             self.failure = error
-            self.failed.add(tool_context.function_call_id)
-            self.log.end(tool_context.function_call_id, error=error)
+            key = self._open_calls.pop(tool_context.function_call_id, None)
+            if key is not None:
+                self.recorder.end_call(key, error=error)
 
         async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Any) -> None:
             self.failure = error
@@ -188,31 +196,39 @@ def _watcher_class() -> type[Any]:
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
             usage = llm_response.usage_metadata
             if usage is not None and not llm_response.partial:
-                model = getattr(llm_response, "model_version", None)
                 counts = usage.prompt_token_count, usage.candidates_token_count
-                self.log.add_usage(Usage(*counts, model_calls=1, model=model))
+                model = getattr(llm_response, "model_version", None)
+                self.recorder.add_usage(Usage(*counts, model_calls=1, model=model))
 
-    return Watcher
+    return RecordingPlugin
+
+
+def _not_mocked() -> None:
+    raise AssertionError("a mocked tool is answered by its mock")
 
 
 def _refusal(result: Any) -> str | None:
-    """Why ADK did not make a call: arguments are missing, or a person has to agree; tools of its own say so as data."""
-    told = result.get("error") if isinstance(result, dict) and len(result) == 1 else None
-    by_adk = isinstance(told, str) and told.startswith(("Invoking `", "This tool call "))
-    return str(told) if by_adk else None
+    """Why ADK did not make a call: arguments are missing, or a person has to agree. It says so as a tool's result."""
+    error = result.get("error") if isinstance(result, dict) and len(result) == 1 else None
+    is_from_adk = isinstance(error, str) and error.startswith(("Invoking `", "This tool call "))
+    return str(error) if is_from_adk else None
 
 
-def _fingerprint(agent: Any) -> str:
-    """What makes two agents behave alike: instructions, models, tools, and the agents below."""
+def _describe(agent: Any) -> Json:
+    """Instructions, model, tools, and the agents below."""
     model = getattr(agent, "model", "")
-    tools = [_tool(tool) for tool in getattr(agent, "tools", None) or ()]
-    below = [_fingerprint(inner) for inner in getattr(agent, "sub_agents", [])]
     instruction = getattr(agent, "instruction", "")
-    told = instruction if isinstance(instruction, str) else source_fingerprint(instruction)
-    own = "" if type(agent).__module__.startswith("google.adk.") else source_fingerprint(agent)
-    return fingerprint(type(agent).__name__, agent.name, str(getattr(model, "model", model)), told, tools, below, own)
+    return [
+        type(agent).__name__,
+        agent.name,
+        str(getattr(model, "model", model)),
+        instruction if isinstance(instruction, str) else source_fingerprint(instruction),
+        [_describe_tool(tool) for tool in getattr(agent, "tools", None) or ()],
+        [_describe(inner) for inner in getattr(agent, "sub_agents", [])],
+        "" if type(agent).__module__.startswith("google.adk.") else source_fingerprint(agent),
+    ]
 
 
-def _tool(tool: Any) -> Json:
+def _describe_tool(tool: Any) -> Json:
     inner = getattr(tool, "agent", None)
-    return described_tool(tool) if inner is None else [tool.name, _fingerprint(inner)]
+    return describe_tool(tool) if inner is None else [tool.name, _describe(inner)]

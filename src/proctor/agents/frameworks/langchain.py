@@ -1,300 +1,490 @@
-"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched."""
+"""LangChain and LangGraph. Agents, graphs, chains and chat models.
+
+A callback, LangChain's own hook, reports model calls. A callback cannot replace the result of a tool, so `BaseTool.run`
+and `arun`, through which every tool of every graph runs, are patched. What the model wrote as arguments is recorded,
+because a graph may add values of its own before it runs the tool. Calls that no tool ran for, such as one of an unknown
+tool, are known from the model's requests and from the messages.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
-from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
-from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of, to_reply
-from proctor.agents.toolbox import answer, answer_async, is_doubled
+from proctor.agents.frameworks import Adapter
+from proctor.agents.frameworks.adapter_helpers import closure_values, fill_context
+from proctor.agents.messages import text_of_parts
+from proctor.agents.reply import Reply, ToolCall
+from proctor.agents.reply_reader import state_of, to_reply
+from proctor.agents.tool_mocks import is_mocked
+from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
-from proctor.base.json_data import Json, fingerprint, parsed, plain, show
-from proctor.cases.suite import NOTHING, Case, Turn
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.json_data import Json, parsed, plain, show
+from proctor.base.threads import call_in_thread
+from proctor.cases.suite import Case, Turn
 
 
-class Noted:
-    """A tool call while it lasts."""
+@dataclass(slots=True)
+class Session:
+    """One conversation: a thread of its own if the graph has a memory, else messages and a state."""
 
-    def __init__(self, arguments: Any) -> None:
-        self.arguments = arguments if isinstance(arguments, dict) else {}
-        self.result: Any = None
+    context: Any
+    state: dict[str, Any]
+    """What the next turn gets besides the question: the case's state, then what the graph knew."""
+    thread: str = field(default_factory=lambda: f"proctor-{uuid.uuid4().hex}")
+    messages: list[Any] = field(default_factory=list)
+    question: tuple[str, str] = ("human", "")
+    is_interrupted: bool = False
+    """Whether the graph waits for the user to go on."""
+
+
+class LangChain(Adapter):
+    """Runs runnables and compiled graphs; a graph that is not compiled yet is compiled."""
+
+    name, title, packages = "langchain", "LangChain and LangGraph", ("langchain", "langgraph")
+    modules = ("langgraph", "langchain", "langchain_core")
+    takes = "an agent, a graph, a chain or a chat model"
+
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        from langchain_core.runnables import Runnable
+        from langchain_core.tools import BaseTool
+
+        is_runnable = isinstance(target, Runnable) or callable(getattr(target, "compile", None))
+        return is_runnable and not isinstance(target, BaseTool)
+
+    def __init__(self, target: Any) -> None:
+        from langchain_core.runnables import Runnable
+
+        super().__init__(target if isinstance(target, Runnable) else target.compile())
+        self._schema = _input_schema(self.target)
+
+    @property
+    def agent_name(self) -> str:
+        return str(self.target.get_name())
+
+    @property
+    def tools(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions behind the tools that a graph's own nodes run."""
+        nodes = getattr(self.target, "nodes", None)
+        steps = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
+        tools = [tool for step in steps for tool in getattr(step, "tools_by_name", {}).values()]
+        functions = {tool.name: getattr(tool, "func", None) or getattr(tool, "coroutine", None) for tool in tools}
+        return {name: function for name, function in functions.items() if callable(function)}
+
+    def describe(self) -> Json:
+        return _describe(self.target)
+
+    def check(self, case: Case) -> str | None:
+        try:
+            self._context(case)
+        except ValueError as error:
+            return str(error)
+        reasons = (self._schema.unsupported_reason(turn.input, case.state) for turn in case.turns)
+        return next((reason for reason in reasons if reason), None)
+
+    def _context(self, case: Case) -> Any:
+        return None if self._schema.context is None else fill_context(self._schema.context, case.state)
+
+    async def open(self, case: Case) -> Session:
+        from langchain_core.tools import BaseTool
+
+        patch_once(BaseTool, "run", _run_tool)
+        patch_once(BaseTool, "arun", _run_tool_async)
+        try:
+            return Session(self._context(case), plain(case.state))
+        except ValueError as error:
+            raise AgentFailed(str(error)) from None
+
+    async def close(self, session: Session) -> None:
+        """Forget the thread, if the graph's memory can."""
+        memory = self._schema.memory
+        for method, is_async in (("adelete_thread", True), ("delete_thread", False)):
+            if memory is not None and hasattr(memory, method):
+                try:
+                    result = getattr(memory, method)(session.thread)
+                    if is_async:
+                        await result
+                except NotImplementedError:
+                    continue
+                return
+
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+        requests = Requests(recorder)
+        token = _REQUESTS.set(requests)
+        try:
+            result = await self._invoke(session, self._input(session, turn), requests)
+        finally:
+            _REQUESTS.reset(token)
+        return self._read(session, result, requests)
+
+    def _input(self, session: Session, turn: Turn) -> Any:
+        if session.is_interrupted:
+            from langgraph.types import Command
+
+            return Command(resume=turn.input)
+        session.question = ("human", show(plain(turn.input)))
+        return self._schema.build_input(plain(turn.input), session.state, session.messages)
+
+    async def _invoke(self, session: Session, value: Any, requests: Requests) -> Any:
+        configurable = dict.fromkeys(("thread_id", *self._schema.sessions), session.thread)
+        config = {"callbacks": [_callback_class()(requests)], "configurable": configurable}
+        context = {} if session.context is None else {"context": session.context}
+        try:
+            return await self.target.ainvoke(value, config, **context)
+        except NotImplementedError:
+            if requests.recorder.usage is not None or requests.recorder.tool_calls:
+                raise
+            return await call_in_thread(self.target.invoke, value, config, **context)
+
+    def _read(self, session: Session, result: Any, requests: Requests) -> Reply:
+        from langchain_core.messages import BaseMessage
+
+        if isinstance(result, BaseMessage):
+            session.messages = [*session.messages, session.question, result]
+            requests.record_unrun([result])
+            return Reply(_message_text(result), raw=result)
+        if not isinstance(result, dict):
+            reply = to_reply(result)
+            session.messages = [*session.messages, session.question, ("ai", reply.text)]
+            requests.record_unrun([])
+            return Reply(reply.text, structured=reply.structured, raw=result)
+        return self._read_state(session, dict(result), requests)
+
+    def _read_state(self, session: Session, state: dict[str, Any], requests: Requests) -> Reply:
+        """The reply of a graph. One without a memory of its own gets its state and messages again in the next turn."""
+        interrupts = state.pop("__interrupt__", None)
+        session.is_interrupted = bool(interrupts)
+        messages = _messages_of(state)
+        if self._schema.memory is None:
+            session.state = session.state | state
+            session.messages = messages
+        else:
+            session.state = {}
+        public = state_of({key: value for key, value in state.items() if key != "messages"})
+        structured = plain(state.get("structured_response"))
+        requests.record_unrun(messages, structured)
+        if interrupts:
+            return Reply(show(plain(interrupts[0].value)), state=public, raw=state)
+        if not messages:
+            reply = to_reply(public)
+            return Reply(reply.text, structured=reply.structured, state=public, raw=state)
+        is_tool_result = messages[-1].type == "tool" and structured is not None
+        text = "" if is_tool_result else _message_text(messages[-1])
+        text = text or ("" if structured is None else show(structured))
+        return Reply(text, structured=structured, state=public, raw=state)
+
+
+class Requests:
+    """The tool calls that the model requested in one turn and that no tool has run for yet."""
+
+    def __init__(self, recorder: TurnRecorder) -> None:
+        self.recorder = recorder
+        self._waiting: list[Any] = []
+
+    def add(self, message: Any) -> None:
+        """Add the calls in a message of the model, also those whose arguments are not JSON."""
+        self._waiting += getattr(message, "tool_calls", None) or ()
+        self._waiting += getattr(message, "invalid_tool_calls", None) or ()
+
+    def take_arguments(self, tool: str, call_id: str | None, arguments: Any) -> Any:
+        """The arguments that the model wrote for a call that runs now; `arguments` if it was not the model's call.
+
+        Some services use an id again in the next response, so the first request with this id and tool is meant.
+        """
+        for request in self._waiting:
+            if call_id is not None and (str(request["id"]), request["name"]) == (str(call_id), tool):
+                self._waiting.remove(request)
+                return request["args"]
+        return arguments
+
+    def record_unrun(self, messages: list[Any], structured: Json = None) -> None:
+        """Record the calls that only the model and the messages know of.
+
+        A structured answer comes as a call of its schema; that is the answer and not the use of a tool.
+        """
+        answers = {message.tool_call_id: message for message in messages if getattr(message, "type", "") == "tool"}
+        for request in self._waiting:
+            if structured is None or request["args"] != structured:
+                self.recorder.add_call(_unrun_call(request, answers.get(request["id"])))
+
+
+def _unrun_call(request: Any, answer: Any) -> ToolCall:
+    result = None if answer is None else _tool_result(answer)
+    error = request.get("error") or (str(result) if getattr(answer, "status", None) == "error" else None)
+    arguments = plain(request["args"]) or {}
+    return ToolCall.parse(request["name"], arguments, result=None if error else result, error=error, id=request["id"])
+
+
+_REQUESTS: ContextVar[Requests | None] = ContextVar("proctor_langchain_requests", default=None)
 
 
 @functools.cache
-def watcher_class() -> type[Any]:
-    """Made when LangChain is there. It is told of model calls by the framework, and of tools by those who run them."""
+def _callback_class() -> type[Any]:
     from langchain_core.callbacks import BaseCallbackHandler
 
-    class Watcher(BaseCallbackHandler):  # type: ignore[misc]
+    class ModelCalls(BaseCallbackHandler):  # type: ignore[misc]
+        """Reports the model calls of one turn."""
+
         run_inline = True
 
-        def __init__(self) -> None:
-            self.log = CallLog()
-            self.asked: dict[str, Any] = {}
-            """By id: what the model wrote, which a graph may have filled up with things of its own before it is run."""
+        def __init__(self, requests: Requests) -> None:
+            self.requests = requests
 
         def on_llm_end(self, response: Any, **_: Any) -> None:
             message = getattr(response.generations[0][0], "message", None)
-            spent = getattr(message, "usage_metadata", None)
-            if spent:
-                told = getattr(message, "response_metadata", None) or {}
-                model = told.get("model_name") or told.get("model")
-                self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1, model=model))
-            else:
-                self.log.add_usage(Usage(model_calls=1))
-            self.log.said = "" if message is None else message_text(message)
-            for call in _requests(message):
-                self.asked.setdefault(str(call["id"]), call)
+            usage = getattr(message, "usage_metadata", None) or {}
+            metadata = getattr(message, "response_metadata", None) or {}
+            model = metadata.get("model_name") or metadata.get("model")
+            recorder = self.requests.recorder
+            recorder.model_call(usage.get("input_tokens"), usage.get("output_tokens"), model)
+            recorder.partial("" if message is None else _message_text(message))
+            self.requests.add(message)
 
-        @contextmanager
-        def noting(self, name: str, given: Any, call_id: str | None) -> Iterator[Noted]:
-            asked = self.asked.get(str(call_id))
-            call = Noted(given if asked is None else asked["args"])
-            key = self.log.begin(call_id, name, given if asked is None else asked["args"])
-            try:
-                yield call
-            except BaseException as error:
-                self.log.end(key, error=error)
-                raise
-            failed = getattr(call.result, "status", None) == "error"
-            told = tool_result(call.result)
-            self.log.end(key, None if failed else told, str(told) if failed else None)
-
-        def all_calls(self, messages: list[Any], structured: Json = None) -> tuple[ToolCall, ...]:
-            """The calls that tools were run for, then those that only the model and the messages know of."""
-            seen = {call.id for call in self.log.calls}
-            answers = {m.tool_call_id: m for m in messages if getattr(m, "type", "") == "tool"}
-            unseen = [call for key, call in self.asked.items() if key not in seen]
-            # An answer with a schema comes as a call of the schema; it is the answer and no use of a tool.
-            unseen = [call for call in unseen if structured is None or call["args"] != structured]
-            return (*self.log.calls, *(_unrun(call, answers.get(call["id"])) for call in unseen))
-
-    return Watcher
+    return ModelCalls
 
 
-def _requests(message: Any) -> list[Any]:
-    """Calls in good order, and calls whose arguments are no JSON."""
-    return [*(getattr(message, "tool_calls", None) or ()), *(getattr(message, "invalid_tool_calls", None) or ())]
+def _run_tool(original: Any, tool: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+    requests = _REQUESTS.get()
+    if requests is None:
+        return original(tool, tool_input, *args, **kwargs)
+    call_id = kwargs.get("tool_call_id")
+    arguments = requests.take_arguments(tool.name, call_id, tool_input)
+    if is_mocked(tool.name):
+        with _mock_message(tool.name, call_id) as answer:
+            answer.value = requests.recorder.call_tool_sync(tool.name, arguments, _not_mocked, id=call_id)
+        return answer.message()
+    with _recorded_call(requests.recorder, tool.name, arguments, call_id) as call:
+        call.result = original(tool, tool_input, *args, **kwargs)
+    return call.result
 
 
-def _unrun(call: Any, answer: Any) -> ToolCall:
-    told = None if answer is None else tool_result(answer)
-    failed = call.get("error") or (str(told) if getattr(answer, "status", None) == "error" else None)
-    arguments = plain(call["args"]) or NOTHING
-    return ToolCall.parse(call["name"], arguments, result=None if failed else told, error=failed, id=call["id"])
+async def _run_tool_async(original: Any, tool: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+    requests = _REQUESTS.get()
+    if requests is None:
+        return await original(tool, tool_input, *args, **kwargs)
+    call_id = kwargs.get("tool_call_id")
+    arguments = requests.take_arguments(tool.name, call_id, tool_input)
+    if is_mocked(tool.name):
+        with _mock_message(tool.name, call_id) as answer:
+            answer.value = await requests.recorder.call_tool(tool.name, arguments, _not_mocked, id=call_id)
+        return answer.message()
+    with _recorded_call(requests.recorder, tool.name, arguments, call_id) as call:
+        call.result = await original(tool, tool_input, *args, **kwargs)
+    return call.result
 
 
-def tool_result(value: Any) -> Json:
-    """What a tool gave. The framework makes text of data for the model; where that text is JSON, it is read again."""
+@dataclass(slots=True)
+class _Call:
+    result: Any = None
+
+
+@contextmanager
+def _recorded_call(recorder: TurnRecorder, name: str, arguments: Any, call_id: str | None) -> Iterator[_Call]:
+    """Record a call; LangChain may turn an error into a message with a status, instead of raising it."""
+    call = _Call()
+    key = recorder.begin_call(name, arguments, id=call_id)
+    try:
+        yield call
+    except BaseException as error:
+        recorder.end_call(key, error=error)
+        raise
+    is_error = getattr(call.result, "status", None) == "error"
+    result = _tool_result(call.result)
+    recorder.end_call(key, None if is_error else result, str(result) if is_error else None)
+
+
+@dataclass(slots=True)
+class _MockAnswer:
+    """What a mock answers, in the form in which LangChain's own tools do."""
+
+    tool: str
+    call_id: str | None
+    value: Any = None
+    error: Exception | None = None
+
+    def message(self) -> Any:
+        if self.call_id is None:
+            return self.value
+        from langchain_core.messages import ToolMessage
+
+        if self.error is not None:
+            return ToolMessage(str(self.error), name=self.tool, tool_call_id=self.call_id, status="error")
+        return ToolMessage(show(self.value), name=self.tool, tool_call_id=self.call_id)
+
+
+@contextmanager
+def _mock_message(tool: str, call_id: str | None) -> Iterator[_MockAnswer]:
+    """The failure of a mock becomes a message to the model if the model called the tool; else it is raised."""
+    answer = _MockAnswer(tool, call_id)
+    try:
+        yield answer
+    except Exception as error:
+        if call_id is None:
+            raise
+        answer.error = error
+
+
+def _not_mocked() -> None:
+    raise AssertionError("a mocked tool is answered by its mock")
+
+
+def _tool_result(value: Any) -> Json:
+    """The result of a tool. LangChain makes text of data for the model; text that is JSON is read again."""
     content = getattr(value, "content", value)
     if isinstance(content, str) and content[:1] in ("{", "["):
         return plain(parsed(content))
     return plain(getattr(value, "update", content) if type(value).__name__ == "Command" else content)
 
 
-WATCH: ContextVar[Any] = ContextVar("proctor_langchain_watch", default=None)
+_HISTORY = ("chat_history", "history")
+_QUESTION = ("input", "question", "query", "text", "prompt", "request", "topic")
 
 
-def adapt(target: Any, name: str) -> FrameworkAgent | None:
-    from langchain_core.runnables import Runnable
-    from langchain_core.tools import BaseTool
+@dataclass(frozen=True, slots=True)
+class InputSchema:
+    """What one runnable takes; the same for all sessions."""
 
-    if not isinstance(target, Runnable) and callable(getattr(target, "compile", None)):
-        target = target.compile()
-    if not isinstance(target, Runnable) or isinstance(target, BaseTool):
-        return None
-    return LangChainAgent(target, name or target.get_name(), fingerprint(described(target)))
+    takes_messages: bool = False
+    """A list of messages and nothing else, as chat models do."""
+    fields: tuple[str, ...] = ()
+    """The keys of the object that it takes; empty if it takes something else, which is then the input itself."""
+    required: tuple[str, ...] = ()
+    memory: Any = None
+    """Where a graph keeps its threads."""
+    context: Any = None
+    """The type of the context that a graph's tools and nodes get at run time."""
+    sessions: tuple[str, ...] = ()
+    """The names under which a chain that looks up its own history takes the id of a session."""
 
+    def build_input(self, question: Json, state: Mapping[str, Any], messages: Sequence[Any]) -> Any:
+        """What to invoke it with, from the question, the state and the messages so far."""
+        conversation = [*messages, ("human", show(question))]
+        if self.takes_messages:
+            return conversation
+        if not self.fields:
+            return question
+        values = {name: value for name, value in state.items() if name in self.fields}
+        if isinstance(question, Mapping) and question.keys() <= set(self.fields):
+            return values | dict(question)
+        if "messages" in self.fields:
+            return values | {"messages": conversation}
+        history = next((name for name in _HISTORY if name in self.fields), None)
+        values |= {} if history is None else {history: list(messages)}
+        return values | {self._receiver(state) or "": question}
 
-class LangChainAgent(FrameworkAgent):
-    """Each trial has a thread of its own where the graph keeps threads, else messages of its own."""
+    def unsupported_reason(self, question: Json, state: Mapping[str, Any]) -> str | None:
+        """Why the input cannot be built, if it cannot."""
+        if not self.fields or "messages" in self.fields or self._receiver(state):
+            return None
+        if isinstance(question, Mapping) and question.keys() <= set(self.fields):
+            return None
+        names = ", ".join(self.fields)
+        return f"the input must be an object with some of {names}: it is not clear which of them the question is"
 
-    def __init__(self, target: Any, name: str, fingerprint: str) -> None:
-        super().__init__(target, name, fingerprint)
-        self.shape = read_shape(target)
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """The functions behind the tools that a graph's own nodes run, which evaluators may call again."""
-        nodes = getattr(self.target, "nodes", None)
-        bound = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
-        tools = [tool for node in bound for tool in getattr(node, "tools_by_name", {}).values()]
-        code = {tool.name: getattr(tool, "func", None) or getattr(tool, "coroutine", None) for tool in tools}
-        return {name: function for name, function in code.items() if callable(function)}
-
-    def session(self, case: Case) -> LangChainSession:
-        return LangChainSession(self.target, self.shape, case)
-
-    def check(self, case: Case) -> str | None:
-        try:
-            _context(self.shape, case)
-        except ValueError as error:
-            return str(error)
-        return next((reason for turn in case.turns if (reason := self.shape.misfit(turn.input, case.state))), None)
-
-
-class LangChainSession(BaseSession):
-    """One conversation."""
-
-    def __init__(self, target: Any, shape: Shape, case: Case) -> None:
-        super().__init__(case)
-        self._target = target
-        self._shape = shape
-        self._kept: dict[str, Any] = plain(case.state)
-        """What the next turn is given besides the question: the case's state, then what the graph knew."""
-        self._messages: list[Any] = []
-        self._interrupted = False
-
-    async def open(self) -> None:
-        import uuid
-
-        _watch_all_tools()
-        self._thread = f"proctor-{uuid.uuid4().hex}"
-        try:
-            self._context = _context(self._shape, self.case)
-        except ValueError as error:
-            raise AgentFailed(str(error)) from None
-
-    async def close(self) -> None:
-        """The thread is forgotten, where the graph's memory can forget."""
-        memory = self._shape.memory
-        for name, is_async in (("adelete_thread", True), ("delete_thread", False)):
-            if memory is not None and hasattr(memory, name):
-                try:
-                    forgotten = getattr(memory, name)(self._thread)
-                    if is_async:
-                        await forgotten
-                except NotImplementedError:
-                    continue
-                return
-
-    async def send(self, turn: Turn) -> Reply:
-        watcher = watcher_class()()
-        token = WATCH.set(watcher)
-        try:
-            result = await self._ask(self._given(turn), watcher)
-        finally:
-            WATCH.reset(token)
-        return self._read(result, watcher)
-
-    def _given(self, turn: Turn) -> Any:
-        if self._interrupted:
-            from langgraph.types import Command
-
-            return Command(resume=turn.input)
-        self._asked = ("human", show(plain(turn.input)))
-        return self._shape.filled(plain(turn.input), self._kept, self._messages)
-
-    async def _ask(self, given: Any, watcher: Any) -> Any:
-        places = dict.fromkeys(("thread_id", *self._shape.sessions), self._thread)
-        config = {"callbacks": [watcher], "configurable": places}
-        more = {} if self._context is None else {"context": self._context}
-        try:
-            return await self._target.ainvoke(given, config, **more)
-        except NotImplementedError:
-            if watcher.log.usage is not None or watcher.log.calls:
-                raise
-            from proctor.base.threads import call_in_thread  # its memory, or a step of it, is synchronous only
-
-            return await call_in_thread(self._target.invoke, given, config, **more)
-
-    def _read(self, result: Any, watcher: Any) -> Reply:
-        from langchain_core.messages import BaseMessage
-
-        if isinstance(result, BaseMessage):
-            self._messages = [*self._messages, self._asked, result]
-            return Reply(message_text(result), watcher.all_calls([result]), watcher.log.usage, raw=result)
-        if not isinstance(result, dict):
-            reply = to_reply(result)
-            self._messages = [*self._messages, self._asked, ("ai", reply.text)]
-            return Reply(reply.text, watcher.all_calls([]), watcher.log.usage, structured=reply.structured, raw=result)
-        return self._read_state(dict(result), watcher)
-
-    def _read_state(self, state: dict[str, Any], watcher: Any) -> Reply:
-        """What a graph knows in the end; without a memory of its own, it is told so again in the next turn."""
-        waits = state.pop("__interrupt__", None)
-        self._interrupted = bool(waits)
-        messages = messages_of(state)
-        if self._shape.memory is None:
-            self._kept = self._kept | state
-            self._messages = messages
-        else:
-            self._kept = {}
-        known = state_of({key: value for key, value in state.items() if key != "messages"})
-        structured = plain(state.get("structured_response"))
-        calls = watcher.all_calls(messages, structured)
-        if waits:
-            return Reply(show(plain(waits[0].value)), calls, watcher.log.usage, state=known, raw=state)
-        if not messages:
-            reply = to_reply(known)
-            return Reply(reply.text, calls, watcher.log.usage, structured=reply.structured, state=known, raw=state)
-        said = "" if messages[-1].type == "tool" and structured is not None else message_text(messages[-1])
-        text = said or ("" if structured is None else show(structured))
-        return Reply(text, calls, watcher.log.usage, structured=structured, state=known, raw=state)
+    def _receiver(self, state: Mapping[str, Any]) -> str | None:
+        """The key under which the question goes."""
+        free = [name for name in self.fields if name not in state and name not in _HISTORY]
+        required = [name for name in self.required if name in free]
+        named = [name for name in _QUESTION if name in free]
+        if len(required) == 1:
+            return required[0]
+        return named[0] if named else free[0] if len(free) == 1 else None
 
 
-def _context(shape: Shape, case: Case) -> Any:
-    return None if shape.context is None else context_from(shape.context, case.state)
+def _input_schema(target: Any) -> InputSchema:
+    from langchain_core.language_models import BaseLanguageModel
+
+    if isinstance(_unbind(target), BaseLanguageModel):
+        return InputSchema(takes_messages=True)
+    sessions = tuple(spec.id for spec in getattr(target, "history_factory_config", None) or ())
+    target = _innermost_graph(target)
+    memory = getattr(target, "checkpointer", None)
+    memory = None if isinstance(memory, bool) else memory
+    builder = getattr(target, "builder", None)
+    fields_of_state = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
+    if fields_of_state is not None:
+        context = getattr(builder, "context_schema", None)
+        return InputSchema(fields=tuple(fields_of_state), memory=memory, context=context, sessions=sessions)
+    try:
+        schema = target.get_input_jsonschema()
+    except Exception:  # a runnable whose types pydantic cannot describe: its fields are not known
+        schema = {}
+    schema = schema if schema.get("type") == "object" else {}
+    fields, required = tuple(schema.get("properties", ())), tuple(schema.get("required", ()))
+    return InputSchema(fields=fields, required=required, memory=memory, sessions=sessions)
 
 
-@functools.cache
-def _watch_all_tools() -> None:
-    """Patches `run` and `arun`, through which every tool of every graph is run; a callback could not replace a result.
+def _messages_of(state: Mapping[str, Any]) -> list[Any]:
+    """The messages that a graph ends with; a graph may keep them as dicts or pairs, or keep something else."""
+    from langchain_core.messages import convert_to_messages
 
-    Where no trial is under way, tools are as they were.
-    """
-    from langchain_core.tools import BaseTool
-
-    run, arun = BaseTool.run, BaseTool.arun
-
-    @functools.wraps(run)
-    def watched_run(self: Any, tool_input: Any, *given: Any, **named: Any) -> Any:
-        watcher = WATCH.get()
-        if watcher is None:
-            return run(self, tool_input, *given, **named)
-        with watcher.noting(self.name, tool_input, named.get("tool_call_id")) as call:
-            if not is_doubled(self.name):
-                call.result = run(self, tool_input, *given, **named)
-                return call.result
-            try:
-                result: Any = answer(self.name, call.arguments)
-            except Exception as error:
-                result = error
-            call.result = _as_told(self.name, result, named.get("tool_call_id"))
-            return call.result
-
-    @functools.wraps(arun)
-    async def watched_arun(self: Any, tool_input: Any, *given: Any, **named: Any) -> Any:
-        watcher = WATCH.get()
-        if watcher is None:
-            return await arun(self, tool_input, *given, **named)
-        with watcher.noting(self.name, tool_input, named.get("tool_call_id")) as call:
-            if not is_doubled(self.name):
-                call.result = await arun(self, tool_input, *given, **named)
-                return call.result
-            try:
-                result: Any = await answer_async(self.name, call.arguments)
-            except Exception as error:
-                result = error
-            call.result = _as_told(self.name, result, named.get("tool_call_id"))
-            return call.result
-
-    BaseTool.run, BaseTool.arun = watched_run, watched_arun
+    messages = state.get("messages")
+    try:
+        return list(convert_to_messages(messages)) if isinstance(messages, (list, tuple)) else []
+    except Exception:
+        return []
 
 
-def _as_told(name: str, result: Any, call_id: str | None) -> Any:
-    """What a double says, as the model is told it; a failure, too, where it was the model that called."""
-    if call_id is None:
-        if isinstance(result, Exception):
-            raise result
-        return result
-    from langchain_core.messages import ToolMessage
+def _message_text(message: Any) -> str:
+    """The text of a message, whether or not its content is in parts."""
+    content = message.content
+    return content if isinstance(content, str) else text_of_parts(content) or ""
 
-    if isinstance(result, Exception):
-        return ToolMessage(str(result), name=name, tool_call_id=call_id, status="error")
-    return ToolMessage(show(result), name=name, tool_call_id=call_id)
+
+def _describe(target: Any) -> Json:
+    """What makes two runnables behave alike: the steps of a graph or chain, and what these were made with."""
+    nodes = getattr(target, "nodes", None)
+    if isinstance(nodes, Mapping):
+        graph = target.get_graph()
+        edges = sorted([edge.source, edge.target] for edge in graph.edges)
+        return [edges, {name: _describe_step(getattr(node, "bound", node)) for name, node in nodes.items()}]
+    steps = getattr(target, "steps", None)
+    return [_describe_step(step) for step in steps] if isinstance(steps, list) else _describe_step(target)
+
+
+def _unbind(target: Any) -> Any:
+    """What is under `bind`, `bind_tools` and `with_config`."""
+    while hasattr(target, "bound") and hasattr(target, "kwargs"):
+        target = target.bound
+    return target
+
+
+def _innermost_graph(target: Any) -> Any:
+    """The graph under `with_retry` and `with_fallbacks`, which alone knows what it takes; else the target itself."""
+    inner = target
+    while not hasattr(inner, "builder"):
+        under = getattr(inner, "runnable", None) or getattr(inner, "bound", None)
+        if under is None:
+            return target
+        inner = under
+    return inner
+
+
+def _describe_step(step: Any, depth: int = 0) -> Json:
+    """A step as far as it can be read: its functions, and the values in their closures."""
+    step = step if depth else _unbind(step)
+    function = next((f for name in ("func", "afunc") if callable(f := getattr(step, name, None))), None)
+    function = step if function is None and hasattr(step, "__closure__") else function
+    if function is not None:
+        values = [] if depth > 2 else [_describe_step(value, depth + 1) for value in closure_values(function)]
+        return [getattr(step, "name", None), getattr(step, "description", None), source_fingerprint(function), values]
+    if isinstance(step, (str, int, float, bool, type(None))):
+        return step
+    if isinstance(step, (list, tuple)):
+        return [_describe_step(item, depth + 1) for item in step] if depth < 4 else len(step)
+    tools = getattr(step, "tools_by_name", None)
+    if isinstance(tools, Mapping):
+        return [_describe_step(tool, depth + 1) for tool in tools.values()]
+    settings = {name: plain(getattr(step, name)) for name in _SETTINGS if isinstance(getattr(step, name, None), _DATA)}
+    return [type(step).__qualname__, settings]
+
+
+_SETTINGS = ("content", "model", "model_name", "temperature", "name", "description", "template")
+_DATA = (str, int, float, list, dict)

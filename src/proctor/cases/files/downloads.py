@@ -9,12 +9,14 @@ import contextlib
 import hashlib
 import json
 import os
+import tempfile
 import time
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from proctor.base.json_data import Json
-from proctor.cases.files import MOST_BYTES, UnreadableFile
+from proctor.cases.files.file_text import MOST_BYTES, UnreadableFile
 
 ATTEMPTS = 2
 UNSAID_SECONDS = 3600.0
@@ -147,8 +149,6 @@ def _seconds_fresh(headers: dict[str, str]) -> float:
         if name == "max-age":
             return max(0.0, _number(value) - _number(headers.get("age", "")))
     if "expires" in headers:
-        from email.utils import parsedate_to_datetime
-
         try:
             return max(0.0, parsedate_to_datetime(headers["expires"]).timestamp() - time.time())
         except (TypeError, ValueError, OverflowError):
@@ -163,8 +163,6 @@ def _number(text: str) -> float:
 
 def _replace(path: Path, content: bytes) -> None:
     """Written apart and put in place whole, since other trials may read it meanwhile."""
-    import tempfile
-
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,7 +1,7 @@
 """One reader per file format, found by what a file contains and not only by its name.
 
-A format is a module or package with `NAME`, `DECLARED` (a `Declaration`: its endings, keys, file names and hooks),
+Paths come in and suites go out (`loading.load`); the command line, the pytest plugin and the Python interface call it.
+A format is a module or package with `NAME`, `DECLARED` (a `Declaration`: its endings, keys and file names),
 `recognises(path, data) -> bool`, `read(document) -> list[Suite]` and `write(suites, ending) -> Written`. The shipped
-ones are listed in `loading.SHIPPED`; others come through the entry-point group `proctor.formats`. What is imported with
-a format's own module stays light: readers and writers are imported when they are called.
+ones are listed in `loading.SHIPPED`; others come through the entry-point group `proctor.formats`.
 """

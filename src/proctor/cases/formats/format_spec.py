@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from proctor.base.documents import Document
 from proctor.base.errors import UsageError
-from proctor.base.fields import Document
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
 from proctor.cases.matchers import Matcher, Predicate, parse
-from proctor.cases.suite import NOTHING, Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Written:
     """A suite in some format, and everything that format could not say."""
 
@@ -30,21 +29,21 @@ class Written:
     """Further files that belong beside it, as (name, text): ADK's `test_config.json`."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """What a format says about itself, so that no other module needs a table of formats."""
 
     endings: tuple[str, ...] = ()
     """Endings of the files that it is read from and written to."""
     own_keys: frozenset[str] = frozenset()
-    """Keys that only this format has at its top level: where one is there, no other format is imported to be asked."""
+    """Keys that only this format has at its top level: a file with one of them is read by this format."""
     file_names: tuple[str, ...] = ()
     """Patterns of names that mark a file as a suite of this format, so that an unreadable one is a mistake."""
     written_to: tuple[str, ...] = ()
     """Patterns of names that ask for this format when a suite is written."""
     companions: tuple[str, ...] = ()
     """Files that stand beside its suites and are no suites."""
-    parsers: Mapping[str, Callable[[Path, str], Json]] = NOTHING
+    parsers: Mapping[str, Callable[[Path, str], Json]] = field(default_factory=dict)
     """Parsers by ending, for files that are neither JSON nor YAML."""
     resembles: Callable[[Path, str], bool] = lambda path, text: False
     """Whether a file that cannot be parsed was probably meant to be of this format."""
@@ -58,9 +57,7 @@ class Declaration:
     """Whether its files can expect something of an answer alone, and nothing of tool calls, tokens or time."""
     edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | None = None
     """The text of a suite with some of its cases changed and every other line as it was, if the format can do that."""
-    line_readers: Mapping[str, Callable[[Path], list[Suite] | None]] = NOTHING
-    """By ending: reads a file line by line, which is never held whole; gives `None` for one that is no suite."""
-    dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
+    dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = field(default_factory=dict)
     """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 
 
@@ -112,9 +109,13 @@ def unwritten_fields(thing: Any, written: Collection[str], where: str) -> list[s
         (
             field.name
             for field in fields(thing)
-            if field.name not in written and getattr(thing, field.name) != field.default
+            if field.name not in written and getattr(thing, field.name) != _default(field)
         ),
     )
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def unwritten_case_parts(case: Case) -> list[str]:
@@ -195,8 +196,7 @@ class _Move:
         if specs is None:
             return None
         return tuple(
-            replace(spec, name=self.reference(spec.name), arguments=self._parts(spec.arguments) or NOTHING)
-            for spec in specs
+            replace(spec, name=self.reference(spec.name), arguments=self._parts(spec.arguments) or {}) for spec in specs
         )
 
     def case(self, case: Case) -> Case:
@@ -205,7 +205,7 @@ class _Move:
             evaluators=self.specs(case.evaluators),
             turns=tuple(self._turn(t) for t in case.turns),
             final_state=self._parts(case.final_state),
-            doubles={tool: tuple(map(self._double, given)) for tool, given in case.doubles.items()} or NOTHING,
+            doubles={tool: tuple(map(self._double, given)) for tool, given in case.doubles.items()},
         )
 
     def _double(self, double: Double) -> Double:

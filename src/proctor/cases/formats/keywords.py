@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from proctor.base.documents import Document, Fields, kind
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json, json_text, plain
 from proctor.base.source import Pointer
 from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written, unwritten_fields

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast
 
-from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, nearest
+from proctor.base.documents import Document, nearest
+from proctor.base.errors import InvalidSuite, Problem, UsageError, one_line
 from proctor.base.json_data import Json
-from proctor.base.references import describe, is_reference
-from proctor.base.source import Pointer, lines_of, parse, read_text
+from proctor.base.plugin_lookup import entry_points
+from proctor.base.references import find_file, is_reference, resolve
+from proctor.base.source import Pointer, parse, parse_with_lines, read_text
+from proctor.cases.formats import adk, holodeck, keywords, native, pixie, table
 from proctor.cases.formats.format_spec import Declaration, Format, Written
+from proctor.cases.formats.table import parse_table
+from proctor.cases.quarantine_file import QUARANTINES, with_quarantines
 from proctor.cases.suite import Suite
 
-SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
-"""Modules and packages beside this one, the most particular format first, which is the order they are asked in."""
+SHIPPED: tuple[Format, ...] = (adk, pixie, holodeck, keywords, table, native)
+"""The formats of this package, the most particular first, which is the order they are asked in."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
-BASELINES, QUARANTINES = ".baseline.jsonl", ".quarantine.jsonl"
-"""How files beside a suite end that are about it and no suites themselves."""
+BASELINES = ".baseline.jsonl"
+"""How the file beside a suite ends that holds its baseline."""
 READ_AT_MOST = 1_000_000
 """Characters of an unreadable file that are searched for marks of a suite."""
 
@@ -43,7 +46,7 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
     suites = _with_distinct_names(suites)
     for at, suite in enumerate(suites):
         try:
-            suites[at] = _with_quarantines(suite)
+            suites[at] = with_quarantines(suite)
         except InvalidSuite as error:
             problems.extend(problem for problem in error.problems if problem not in problems)
     if problems:
@@ -53,30 +56,11 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
 
 def load_file(path: Path) -> list[Suite]:
     """The suites of one file."""
-    if (found := _read_by_line(path)) is not None:
-        return [_with_quarantines(suite) for suite in found]
     document = _open(path)
     known = _format_of(document)
     if known is None:
         raise InvalidSuite([_unknown(document)])
-    return [_with_quarantines(suite) for suite in known.read(document)]
-
-
-def _read_by_line(path: Path) -> list[Suite] | None:
-    """The suites of a file of lines, which may be too large to be held; `None` for other files."""
-    if not path.is_file():
-        return None
-    known = next((item for item in map(declaration, _known_formats()) if path.suffix in item.endings), None)
-    return None if known is None or path.suffix not in known.line_readers else known.line_readers[path.suffix](path)
-
-
-def _with_quarantines(suite: Suite) -> Suite:
-    """What reads the file of quarantines is loaded where there is one."""
-    if suite.path is None or not suite.path.with_name(suite.path.stem + QUARANTINES).is_file():
-        return suite
-    from proctor.cases.quarantine_file import with_quarantines
-
-    return with_quarantines(suite)
+    return [with_quarantines(suite) for suite in known.read(document)]
 
 
 def format_named(name: str) -> Format | None:
@@ -91,24 +75,20 @@ def all_formats() -> list[Format]:
 
 def writable_formats() -> dict[str, Format]:
     """The formats that suites can be written in, by name."""
-    known: dict[str, Format] = {item.NAME: item for item in map(_shipped, SHIPPED)}
+    known: dict[str, Format] = {item.NAME: item for item in SHIPPED}
     dialects = [(item, declaration(item).dialects) for item in known.values()]
     return known | {name: Dialect(item, name, write) for item, named in dialects for name, write in named.items()}
 
 
 def evaluator_named_by_a_format(name: str) -> str | None:
     """The evaluator of ours that some format calls `name`."""
-    names = (declaration(known).evaluator_names() for known in map(_shipped, SHIPPED))
+    names = (declaration(known).evaluator_names() for known in SHIPPED)
     return next((known[name] for known in names if name in known), None)
 
 
-def _shipped(name: str) -> Format:
-    return cast(Format, importlib.import_module(f"proctor.cases.formats.{name}"))
-
-
 def _known_formats() -> Iterator[Format]:
-    """All formats, the native one first, each imported when it is reached: most files need no other."""
-    yield from map(_shipped, reversed(SHIPPED))
+    """All formats, the native one first; those of other packages are looked for last, because that takes long."""
+    yield from reversed(SHIPPED)
     yield from _installed()
 
 
@@ -132,9 +112,6 @@ def _load_folder(folder: Path) -> list[Suite]:
     passed_over: list[Problem] = []
     for path in _files(folder):
         try:
-            if (found := _read_by_line(path)) is not None:
-                suites.extend(found)
-                continue
             document = _open(path)
         except InvalidSuite as error:
             (problems if _is_called_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)
@@ -216,7 +193,7 @@ def _unknown_ending(path: Path) -> Problem:
 def _format_of(document: Document) -> Format | None:
     """By a key that only one format has; else the first that recognises the data, the most particular first."""
     if isinstance(document.data, dict):
-        for known in map(_shipped, reversed(SHIPPED)):
+        for known in reversed(SHIPPED):
             if not declaration(known).own_keys.isdisjoint(document.data) and known.recognises(
                 document.path, document.data
             ):
@@ -225,7 +202,7 @@ def _format_of(document: Document) -> Format | None:
 
 
 def _most_particular_first() -> Iterator[Format]:
-    yield from map(_shipped, SHIPPED)
+    yield from SHIPPED
     yield from _installed()  # only now: looking through what is installed takes as long as the rest of the start
 
 
@@ -241,23 +218,17 @@ def _unknown(document: Document) -> Problem:
 
 @functools.cache
 def _installed() -> tuple[Format, ...]:
-    from importlib.metadata import entry_points
-
     found = []
     for entry in entry_points(group="proctor.formats"):
         try:
             found.append(cast(Format, entry.load()))
         except Exception as error:
-            reason = f"the format {entry.name!r} ({entry.value}) could not be loaded: {describe(error)}"
+            reason = f"the format {entry.name!r} ({entry.value}) could not be loaded: {one_line(error)}"
             raise InvalidSuite([Problem(reason)]) from error
     return tuple(found)
 
 
 def _from_python(reference: str) -> Suite:
-    from proctor.base.errors import UsageError
-    from proctor.base.references import find_file, resolve
-    from proctor.cases.formats import keywords
-
     where = reference.rpartition(":")[0]
     try:
         value = resolve(reference)
@@ -341,13 +312,11 @@ def case_lines(path: Path) -> dict[str, int]:
 def _rows(path: Path, text: str) -> Sequence[int]:
     """The lines at which the file's list of cases has its entries."""
     if path.suffix == ".csv":
-        from proctor.cases.formats.table import parse_table
-
         return [line for line, _ in parse_table(path, text)]
     if path.suffix == ".jsonl":
         return [number for number, line in enumerate(text.split("\n"), 1) if line.strip() and not _is_head(path, line)]
-    pointer, count = _list_of_cases(parse(path, text))
-    place: Callable[[Pointer], int | None] = lines_of(path, text)
+    data, place = parse_with_lines(path, text)
+    pointer, count = _list_of_cases(data)
     found = [place((*pointer, number)) for number in range(count)]
     return [line for line in found if line is not None]
 

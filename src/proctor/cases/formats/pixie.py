@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.base.fields import Document, Fields
+from proctor.base.documents import Document, Fields
 from proctor.base.json_data import UNSET, Json, json_text, plain
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import INHERITED, read_specs, unwritable_arguments, write_specs
@@ -24,7 +24,6 @@ from proctor.cases.formats.format_spec import (
 )
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    NOTHING,
     Case,
     Criteria,
     EvaluatorSpec,
@@ -95,7 +94,7 @@ def read(document: Document) -> list[Suite]:
         path=document.path,
         format=NAME,
         warnings=tuple(document.warnings),
-        extra=extra or NOTHING,
+        extra=extra,
     )
     document.finish(suite)
     return [suite]
@@ -148,8 +147,8 @@ class _Row:
             description=description,
             evaluators=self._evaluators(defaults),
             inputs=inputs,
-            metadata=metadata or NOTHING,
-            extra=self._extra() or NOTHING,
+            metadata=metadata or {},
+            extra=self._extra() or {},
         )
         for fields in (self._outer, self._inner):
             if fields is not None:

@@ -6,15 +6,17 @@ by `;`), `description`, `tags` (`;`), and any `metadata.NAME`, `state.NAME` or `
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from proctor.base.documents import Document, nearest
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, nearest
 from proctor.base.json_data import UNSET, Json, show
-from proctor.cases.formats import native
-from proctor.cases.formats.format_spec import Declaration, UniqueIds, Written
+from proctor.cases.formats.format_spec import Declaration, UniqueIds, Written, expressible
+from proctor.cases.formats.native.reader import read_case, read_document
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 
 NAME = "csv"
@@ -67,9 +69,6 @@ def parse_table(path: Path, text: str) -> list[tuple[int, dict[str, str]]]:
 
 
 def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
-    import csv
-    import io
-
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
     limit = csv.field_size_limit(max(len(text), 1))  # a cell may hold a whole document
@@ -96,18 +95,13 @@ def read(document: Document) -> list[Suite]:
     cases = [_case(row) for _, row in rows]
     inner = Document(document.path, document.text, {"cases": cases}, lambda pointer: None)
     try:
-        suites = native.read(inner)
+        suites = read_document(inner)
     except InvalidSuite as error:
         raise InvalidSuite((_relocate(problem, rows) for problem in error.problems), error.read) from None
     return [replace(suite, format=NAME) for suite in suites]
 
 
 def write(suites: Sequence[Suite], ending: str = "") -> Written:
-    import csv
-    import io
-
-    from proctor.cases.formats.format_spec import expressible
-
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []
     ids = UniqueIds()
@@ -207,8 +201,6 @@ def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
 
 def _lost(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
     """Everything that differs when the row is read again."""
-    from proctor.cases.formats.native.reader import read_case
-
     again = read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
     turn, turn_again = case.turns[0], again.turns[0]
     missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []

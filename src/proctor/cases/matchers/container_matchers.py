@@ -1,18 +1,19 @@
-"""Matchers whose parts are matchers again: one of several, optional values, objects and lists, closed or open."""
+"""Matchers whose parts are matchers again: optional values, objects and lists, closed or open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import islice
 
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.matchers.value_matchers import (
+    PARTS_SHOWN,
     Difference,
     Ignore,
     Matcher,
     accepts,
+    describe,
     differences_of,
     first_of,
     key_path,
@@ -22,37 +23,7 @@ from proctor.cases.matchers.value_matchers import (
 )
 
 
-@record
-class OneOf:
-    """Any one of several values."""
-
-    values: tuple[Json, ...]
-    base: Path | None = None
-
-    @cached_property
-    def matchers(self) -> tuple[Matcher, ...]:
-        from proctor.cases.matchers import parse
-
-        return tuple(parse(value, self.base) for value in self.values)
-
-    def mismatch(self, actual: Json) -> str | None:
-        if any(accepts(matcher, actual) for matcher in self.matchers):
-            return None
-        return f"{literal(actual)} is none of {self.listed}"
-
-    @property
-    def listed(self) -> str:
-        """The values as people would list them, without the forms that files need."""
-        from proctor.cases.matchers import bare
-
-        words = ", ".join(bare(matcher) for matcher in self.matchers[:20])
-        return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
-
-    def to_json(self) -> Json:
-        return {"$one_of": list(self.values)}
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class OptionalValue:
     """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
 
@@ -64,6 +35,9 @@ class OptionalValue:
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         return differences_of(self.matcher, actual, path)
 
+    def describe(self) -> str:
+        return f"optionally {describe(self.matcher)}"
+
     def to_json(self) -> Json:
         return {"$optional": self.matcher.to_json()}
 
@@ -73,7 +47,7 @@ def may_be_absent(matcher: Matcher) -> bool:
     return isinstance(matcher, (Ignore, OptionalValue))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ObjectOf:
     """An object with these keys and no others, or, where `extra` are allowed, at least these."""
 
@@ -84,8 +58,6 @@ class ObjectOf:
         return first_of(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
-        from proctor.cases.matchers import describe
-
         if not isinstance(actual, Mapping):
             yield Difference(path, f"expected an object, got {literal(actual)}")
             return
@@ -97,6 +69,10 @@ class ObjectOf:
         if not self.extra:
             yield from not_expected(actual, self.fields, path)
 
+    def describe(self) -> str:
+        parts = [f"{name}: {describe(part)}" for name, part in islice(self.fields.items(), PARTS_SHOWN)]
+        return f"{{{', '.join([*parts, '…'] if self.extra or len(self.fields) > PARTS_SHOWN else parts)}}}"
+
     def to_json(self) -> Json:
         fields = {key: matcher.to_json() for key, matcher in self.fields.items()}
         if self.extra:
@@ -104,7 +80,7 @@ class ObjectOf:
         return {"$object": fields} if any(str(key).startswith("$") for key in fields) else fields
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ListOf:
     """A list of these items, each at its place; `any_order`: wherever they stand; `extra`: and perhaps others."""
 
@@ -148,15 +124,22 @@ class ListOf:
             else:
                 start = found + 1
 
+    def describe(self) -> str:
+        return _bracketed(self.items, more=self.extra) + (" in any order" if self.any_order else "")
+
     def to_json(self) -> Json:
         items = [matcher.to_json() for matcher in self.items]
         options = ({"order": "any"} if self.any_order else {}) | ({"extra": True} if self.extra else {})
         return {"$list": items, **options} if options else items
 
 
-def _lacking(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
-    from proctor.cases.matchers import describe
+def _bracketed(items: Sequence[Matcher], *, more: bool) -> str:
+    """The items in brackets; `more` adds an ellipsis, because others may stand beside them."""
+    parts = [describe(part) for part in items[:PARTS_SHOWN]]
+    return f"[{', '.join([*parts, '…'] if more or len(items) > PARTS_SHOWN else parts)}]"
 
+
+def _lacking(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
     for matcher in missing:
         yield Difference(path, f"lacks {describe(matcher)}")
 
@@ -186,7 +169,7 @@ def _exchange(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | No
         taken[place], place = came_from[place]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Each:
     """A list whose items all fit, as many as the bounds say."""
 
@@ -207,6 +190,9 @@ class Each:
         for index, item in enumerate(actual):
             yield from differences_of(self.item, item, f"{path}[{index}]")
 
+    def describe(self) -> str:
+        return f"a list of {describe(self.item)}"
+
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$each": self.item.to_json()}
         if self.at_least:
@@ -214,30 +200,7 @@ class Each:
         return form if self.at_most is None else form | {"at_most": self.at_most}
 
 
-@record
-class Subset:
-    """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
-
-    value: Json
-    base: Path | None = None
-
-    @cached_property
-    def parts(self) -> Matcher:
-        from proctor.cases.matchers import parse_open
-
-        return parse_open(self.value, self.base)
-
-    def mismatch(self, actual: Json) -> str | None:
-        return self.parts.mismatch(actual)
-
-    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
-        return differences_of(self.parts, actual, path)
-
-    def to_json(self) -> Json:
-        return {"$subset": self.value}
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class Including:
     """A list that has each of these items somewhere; one item may stand for several."""
 
@@ -252,6 +215,9 @@ class Including:
             return
         missing = [wanted for wanted in self.items if not any(accepts(wanted, item) for item in actual)]
         yield from _lacking(path, missing)
+
+    def describe(self) -> str:
+        return _bracketed(self.items, more=True)
 
     def to_json(self) -> Json:
         return {"$subset": [matcher.to_json() for matcher in self.items]}

@@ -1,8 +1,11 @@
 """Matchers say what one value must look like: equal, a pattern, a range, a type; differences say where it does not.
 
 In files they are written as an object with one `$` key, so that a literal object is never mistaken for one:
-`{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. the package reads them,
+`{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. `reading` reads these forms,
 `container_matchers` has those whose parts are matchers again.
+
+A matcher has `mismatch` and `to_json`. It may also have `differences`, which names each place that does not fit, and
+`describe`, which says in words what it requires; `differences_of` and `describe` ask for them if they are there.
 """
 
 from __future__ import annotations
@@ -10,22 +13,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import Json, show
-from proctor.base.patterns import fullmatch
-from proctor.base.records import record
+from proctor.base.references import resolve
+from proctor.base.regexes import fullmatch
 
 DIFFERENCES_TOLD = 4
 """Of one value, how many differences a reason names."""
 SHOWN = 60
 """Characters of a value in a reason."""
+PARTS_SHOWN = 8
+"""Parts of an object or list that are put into words."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One place at which a value is not as it should be."""
 
@@ -97,6 +103,12 @@ def accepts(matcher: Matcher, actual: Json) -> bool:
     return next(differences_of(matcher, actual), None) is None
 
 
+def describe(matcher: Matcher) -> str:
+    """What a matcher requires, in words: `one of [km, mi]`; for a matcher that has no words, its form in files."""
+    words = getattr(matcher, "describe", None)
+    return literal(matcher.to_json()) if words is None else str(words())
+
+
 def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[Difference]:
     """Each place at which `actual` does not fit, with its path; a matcher that knows no places has one at most."""
     inside = getattr(matcher, "differences", None)
@@ -106,7 +118,7 @@ def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[D
         yield Difference(path, reason)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Equals:
     """The same data: `1` equals `1.0`, `True` does not equal `1`, the order of an object's keys means nothing."""
 
@@ -118,11 +130,14 @@ class Equals:
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         return _unequal(self.value, actual, path)
 
+    def describe(self) -> str:
+        return literal(self.value)
+
     def to_json(self) -> Json:
         return {"$equals": self.value} if has_forms(self.value) else self.value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Regex:
     """Text that the pattern matches from end to end."""
 
@@ -132,11 +147,14 @@ class Regex:
         text = actual if isinstance(actual, str) else show(actual)
         return None if fullmatch(self.pattern, text) else f"{literal(actual)} does not match /{self.pattern}/"
 
+    def describe(self) -> str:
+        return f"/{self.pattern}/"
+
     def to_json(self) -> Json:
         return {"$regex": self.pattern}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Fuzzy:
     """The same text or number but for case, spacing, thousands separators and a percent sign."""
 
@@ -155,12 +173,15 @@ class Fuzzy:
             fits = wanted == got or (self.ignore_punctuation and _letters(wanted) == _letters(got))
         return None if fits else f"{literal(actual)} is not like {literal(self.value)}"
 
+    def describe(self) -> str:
+        return f"like {literal(self.value)}"
+
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$fuzzy": self.value}
         return form | {"ignore_punctuation": True} if self.ignore_punctuation else form
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Approx:
     """A number within a tolerance, absolute or relative, whichever is wider."""
 
@@ -181,17 +202,23 @@ class Approx:
             near = False
         return None if near else f"{literal(actual)} is not within {self.allowed:g} of {self.value:g}"
 
+    def describe(self) -> str:
+        return f"{self.value:g} ± {self.allowed:g}"
+
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$approx": self.value, "tolerance": self.tolerance}
         return form | {"relative": self.relative} if self.relative else form
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Ignore:
     """Anything at all, even nothing."""
 
     def mismatch(self, actual: Json) -> str | None:
         return None
+
+    def describe(self) -> str:
+        return "anything"
 
     def to_json(self) -> Json:
         return {"$ignore": True}
@@ -209,7 +236,7 @@ TYPES = {
 """The names that JSON Schema has for types, and what people call them."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class OfType:
     """A value of a type, or of one of several; with `value`, one that fits that as well."""
 
@@ -228,6 +255,10 @@ class OfType:
         elif self.value is not None:
             yield from differences_of(self.value, actual, path)
 
+    def describe(self) -> str:
+        kinds = " or ".join(TYPES[name] for name in self.types)
+        return kinds if self.value is None else f"{describe(self.value)} as {kinds}"
+
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$type": self.types[0] if len(self.types) == 1 else list(self.types)}
         return form if self.value is None else form | {"value": self.value.to_json()}
@@ -245,7 +276,7 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "string")
 
 
-@record
+@dataclass(frozen=True)
 class Predicate:
     """Whatever the named function, given the value, calls true."""
 
@@ -254,12 +285,13 @@ class Predicate:
 
     @cached_property
     def function(self) -> Any:
-        from proctor.base.references import resolve
-
         return resolve(self.reference, self.base)
 
     def mismatch(self, actual: Json) -> str | None:
         return None if self.function(actual) else f"{self.reference} rejects {literal(actual)}"
+
+    def describe(self) -> str:
+        return f"what {self.reference} accepts"
 
     def to_json(self) -> Json:
         return {"$predicate": self.reference}
@@ -331,8 +363,6 @@ def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) 
     for index in range(max(len(missing), len(extra))):
         place = f"{path}[{start + index}]"
         if index >= len(extra):
-            from proctor.cases.matchers import describe
-
             yield Difference(place, f"missing, expected {describe(missing[index])}")
         elif index >= len(missing):
             yield Difference(place, f"not expected, got {literal(extra[index])}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -12,16 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.fields import Document, Fields, kind
+from proctor.base.documents import Document, Fields, kind
+from proctor.base.errors import InvalidSuite, Problem, UsageError, one_line
 from proctor.base.json_data import Json, plain
-from proctor.base.references import describe, find_file, load_file
+from proctor.base.references import find_file, load_file
 from proctor.base.source import read_text
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.eval_set import DEPRECATED, is_legacy
 from proctor.cases.formats.adk.test_config import DEFAULTS, KEPT, Gates, keep, read_config, session_of
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import NOTHING, Suite
+from proctor.cases.suite import Suite
 
 
 async def agent_of(agent: Any, name: str | None, cleanup: AsyncExitStack) -> Any:
@@ -62,15 +63,13 @@ def _module(agent: Any) -> ModuleType | None:
     except ModuleNotFoundError as error:
         if error.name is not None and (text == error.name or text.startswith(f"{error.name}.")):
             raise UsageError(f"no module is called {text!r}; name a module, or an agent as file.py:name") from None
-        raise UsageError(f"module {text} could not be imported: {describe(error)}") from error
+        raise UsageError(f"module {text} could not be imported: {one_line(error)}") from error
     except Exception as error:
-        raise UsageError(f"module {text} could not be imported: {describe(error)}") from error
+        raise UsageError(f"module {text} could not be imported: {one_line(error)}") from error
 
 
 def _imported(name: str) -> ModuleType:
     """From wherever Python looks, or from the working folder."""
-    import sys
-
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
@@ -85,7 +84,7 @@ def _places(module: ModuleType) -> list[Any]:
             inner = importlib.import_module(f"{module.__name__}.agent")
         except ModuleNotFoundError as error:
             if error.name != f"{module.__name__}.agent":
-                raise UsageError(f"{module.__name__}.agent could not be imported: {describe(error)}") from error
+                raise UsageError(f"{module.__name__}.agent could not be imported: {one_line(error)}") from error
     return [place for place in (inner, module) if place is not None]
 
 
@@ -205,7 +204,7 @@ def _session_in(path: Path) -> _Session:
     if not isinstance(data, Mapping):
         raise InvalidSuite([Problem(f"must be an object with the session's state, not {kind(data)}", path)])
     if "state" not in data or not SESSION_KEYS.issuperset(data):
-        return data, NOTHING
+        return data, {}
     document = Document(path, text, data)
     state, names = session_of(Fields(document, data, camel=True))
     document.finish()

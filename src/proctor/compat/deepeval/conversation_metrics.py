@@ -11,6 +11,7 @@ from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
 from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
+from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
 from proctor.evaluators.judged_texts import answer_text, dialogue_of, question_text
 from proctor.evaluators.rag import Faithfulness
@@ -173,8 +174,6 @@ class Summarization(Judged):
             if not questions:
                 raise NothingToCompare("the original answers none of the assessment_questions with yes")
         else:
-            from proctor.evaluators.judge_questions import text_question
-
             asked = text_question("summary-questions", QUESTIONS.format(n=self.n), {"original": original})
             lines = [line.strip() for line in (await judge.ask(asked)).output.splitlines()]
             questions = [line for line in lines if line][: self.n]
@@ -185,8 +184,6 @@ class Summarization(Judged):
         return [JudgedItem(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
 
     async def _answers(self, questions: Sequence[str], text: str, judge: Judge) -> list[tuple[bool, str]]:
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         material = {"text": text, "question": list(questions)}
         return verdicts_in_order(
             await judge.ask(yes_no_questions("summary-answers", ANSWERS, material, len(questions)))

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.compat.deepeval.dataset import ConversationalGolden, Golden, columns_from
+from proctor.compat.deepeval.dataset_columns import columns_from
+from proctor.compat.deepeval.goldens import ConversationalGolden, Golden
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 
 STRUCTURED = ("additional_metadata", "metadata", "turns", "custom_column_key_values")

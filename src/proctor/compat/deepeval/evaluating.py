@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.base.errors import one_line
 from proctor.base.event_loops import run_in_kept_loop, without_loop
 from proctor.base.json_data import Json, plain, show
-from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
@@ -25,11 +26,18 @@ from proctor.compat.deepeval.evaluate_results import (
     case_summary,
     verdict,
 )
+from proctor.compat.deepeval.goldens import Golden
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
+from proctor.compat.deepeval.tracing import observed_case
+from proctor.judging.context import judge_context
 from proctor.judging.judge import JudgeCallStore
-from proctor.running.python_api.run_application import is_being_cancelled
-from proctor.running.python_api.scorers import inconclusive
+from proctor.judging.judge_factory import SharedJudges, current_judge_context
+from proctor.reporting.terminal.screen import visible
+from proctor.results.judge_calls import JudgeCalls
+from proctor.results.store import FOLDER, Store
+from proctor.running.assertions.score_matrix import inconclusive
+from proctor.tracing.capture import capture_traces
 
 ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
 
@@ -78,10 +86,6 @@ def _copied(metric: BaseMetric, display: DisplayConfig) -> BaseMetric:
 
 def evaluate_observed(dataset: Any, metrics: Sequence[BaseMetric], **options: Any) -> Iterator[Any]:
     """Each golden in turn; what the application does with it until the next is observed, and measured in the end."""
-    from proctor.compat.deepeval.dataset import Golden
-    from proctor.compat.deepeval.tracing import observed_case
-    from proctor.tracing.capture import capture_traces
-
     if not metrics:
         raise ValueError("evals_iterator needs metrics=[...] to measure by")
     cases = []
@@ -131,8 +135,6 @@ def _raise(test_case: Any, passed: bool | None, message: str) -> None:
 def _is_flaky(case: Any, complaint: str) -> bool:
     """A test case that is called flaky warns instead of failing."""
     if case.flaky:
-        import warnings
-
         warnings.warn(f"flaky, so that it does not fail: {complaint}", stacklevel=3)
     return bool(case.flaky)
 
@@ -147,11 +149,6 @@ def kept_replies(config: CacheConfig | None) -> Iterator[None]:
     if config is None or not (config.use_cache or config.write_cache):
         yield
         return
-    from proctor.judging.context import current_judge_context, judge_context
-    from proctor.judging.judge_factory import SharedJudges
-    from proctor.results.judge_calls import JudgeCalls
-    from proctor.results.store import FOLDER, Store
-
     store = Store(Path(FOLDER))
     calls = JudgeCalls(store.path)
     try:
@@ -237,13 +234,14 @@ async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> Metri
     except MissingTestCaseParamsError as missing:
         skipped, error = (str(missing), None) if errors.skip_on_missing_params else ("", str(missing))
     except asyncio.CancelledError:
-        if is_being_cancelled():
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # the caller gave up, as opposed to a metric that cancels itself
             raise
         error = "it cancelled its own task"
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # such as GeneratorExit: whatever a metric raises is its own
-        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", describe(raised))
+        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", one_line(raised))
     return _data(metric, error if error is not None or skipped else metric.error, skipped)
 
 
@@ -313,8 +311,6 @@ _SIGNS = {True: "PASS", False: "FAIL", None: "PEND"}
 def _print(
     results: Sequence[TestResult], display: DisplayConfig, identifier: str | None, told: Mapping[str, Any] | None
 ) -> None:
-    from proctor.reporting.terminal.screen import visible
-
     about = [f"identifier: {identifier}"] if identifier else []
     about += [f"{name}: {show(plain(value), 200)}" for name, value in (told or {}).items()]
     if about:

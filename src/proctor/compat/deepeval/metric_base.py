@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self
+from unittest import SkipTest
 
-from proctor.agents.agent import Reply, Usage
-from proctor.agents.agent import ToolCall as Call
+from proctor.agents.reply import Reply, Usage
+from proctor.agents.reply import ToolCall as Call
+from proctor.base.documents import nearest
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
-from proctor.base.event_loops import run_in_kept_loop
-from proctor.base.fields import nearest
+from proctor.base.event_loops import is_loop_running, run_in_kept_loop, run_sync
 from proctor.base.json_data import UNSET, plain, show
-from proctor.base.threads import is_loop_running, run_sync
+from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, NamedData, passes
 from proctor.cases.suite import Turn as Asked
 from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import ModelLeftOut
-from proctor.judging.context import current_judge_context, judge_context
-from proctor.running.python_api.scorers import scorer_of
+from proctor.judging.context import judge_context
+from proctor.judging.judge_factory import SharedJudges, current_judge_context
+from proctor.running.assertions.score_matrix import named_evaluator
 
 
 class DeepEvalError(Exception):
@@ -114,7 +118,7 @@ class ProctorMetric(BaseMetric):
         self.include_reason = include_reason
         self.async_mode = async_mode
         self.verbose_mode = verbose_mode
-        self._scorer = scorer_of(evaluator)
+        self._scorer = named_evaluator(evaluator)
 
     def measure(self, test_case: Any) -> float | None:
         """The score, which is kept with its reason; `None` where there is nothing to measure (`skipped`)."""
@@ -187,15 +191,11 @@ def _keywords(kind: type) -> frozenset[str]:
 
 def skipped_test(reason: str) -> Exception:
     """What pytest and unittest take for a test that is skipped."""
-    from unittest import SkipTest
-
     return SkipTest(reason)
 
 
 def require(metric: ProctorMetric, test_case: Any) -> None:
     """Raises `MissingTestCaseParamsError` for what the test case lacks; an empty answer is an answer."""
-    from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
-
     kind = LLMTestCase if isinstance(metric, SingleTurnMetric) else ConversationalTestCase
     if not isinstance(test_case, kind):
         raise TypeError(f"{metric.__name__} measures a {kind.__name__}, not a {type(test_case).__name__}")
@@ -251,11 +251,6 @@ def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
 
 def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
     """For a metric of the user that calls `measure` from inside an event loop."""
-    import contextvars
-    from concurrent.futures import ThreadPoolExecutor
-
-    from proctor.judging.context import current_judge_context, judge_context
-    from proctor.judging.judge_factory import SharedJudges
 
     def measure() -> float | None:
         with judge_context(replace(current_judge_context(), judges=SharedJudges())):  # those of this loop wait for it
@@ -350,6 +345,4 @@ def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | No
 
 
 def _literal(given: dict[str, Any]) -> dict[str, Any]:
-    from proctor.cases.matchers import Equals
-
     return {name: Equals(plain(value)) for name, value in given.items()}

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.conversation_metrics import require_limit
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
@@ -241,8 +243,6 @@ class JsonCorrectnessMetric(SingleTurnMetric):
             raise TypeError(f"expected_schema must be a pydantic model, not {expected_schema!r:.80}")
 
         def json_correctness(evaluable: Evaluable) -> Evaluation:
-            from pydantic import ValidationError
-
             try:
                 expected_schema.model_validate_json(str(evaluable.output))
             except ValidationError as error:

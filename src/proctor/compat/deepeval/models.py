@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
+from proctor.base.errors import one_line
 from proctor.base.json_data import Json, plain
-from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
+from proctor.base.transient import is_transient_status
 from proctor.judging.judge import Completion, EndpointFailed, Prompt, Question
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.prompts import schema_of
@@ -80,9 +81,9 @@ class _OwnEndpoint:
             raise EndpointFailed(words, transient=True, timed_out=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
-            busy = isinstance(status, int) and (status == 429 or status >= 500)
+            busy = isinstance(status, int) and is_transient_status(status)
             raise EndpointFailed(
-                f"{self.name} failed: {describe(error)}", transient=busy, limited=status == 429
+                f"{self.name} failed: {one_line(error)}", transient=busy, limited=status == 429
             ) from error
 
     async def _written(self, text: str, reply: Any) -> Any:

@@ -10,9 +10,9 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from proctor.agents.agent import ToolCall as Call
-from proctor.base.fields import nearest
-from proctor.base.json_data import plain, show
+from proctor.agents.reply import ToolCall as Call
+from proctor.base.documents import nearest
+from proctor.base.json_data import canonical, plain, show
 
 __all__ = [
     "ConversationalTestCase",
@@ -116,8 +116,6 @@ class ToolCall(Shape):
         return isinstance(other, ToolCall) and self._said() == other._said()
 
     def __hash__(self) -> int:
-        from proctor.base.json_data import canonical
-
         return hash(canonical(plain(self._said())))
 
     def _said(self) -> tuple[Any, ...]:

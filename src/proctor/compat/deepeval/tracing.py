@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proctor.base.json_data import plain, show
-from proctor.tracing.observing import observe as observe_step
-from proctor.tracing.trial_recording import tool
-
-if TYPE_CHECKING:
-    from proctor.compat.deepeval.dataset import Golden
-    from proctor.compat.deepeval.test_case import LLMTestCase
-    from proctor.tracing.capture import MemoryTraceHandler
+from proctor.compat.deepeval.goldens import Golden
+from proctor.compat.deepeval.test_case import LLMTestCase, ToolCall
+from proctor.tracing.capture import MemoryTraceHandler
+from proctor.tracing.observe import observe as observe_step
+from proctor.tracing.tool import tool
 
 __all__ = ["observe"]
 
@@ -29,8 +27,6 @@ def observe(function: Any = None, *, type: str | None = None, name: str | None =
 
 def observed_case(golden: Golden, seen: MemoryTraceHandler) -> LLMTestCase:
     """The golden with what the application did: its outermost step gives the answer, its tools the tool calls."""
-    from proctor.compat.deepeval.test_case import ToolCall
-
     found: dict[str, Any] = {}
     roots = [nodes[0].span for nodes in seen.get_all_traces().values() if nodes]
     answers = [span.output for span in roots if hasattr(span, "output") and getattr(span, "kind", None) != "tool"]

@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.agents.agent import Agent, BaseAgent, Reply, with_defaults
+from proctor.agents.agent import Agent, BaseAgent, with_defaults
+from proctor.agents.reply import Reply
 from proctor.base.environment import environment_from
-from proctor.base.errors import InvalidSuite, ProctorError
+from proctor.base.errors import InvalidSuite, ProctorError, one_line
 from proctor.base.json_data import fingerprint, show
-from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.formats.holodeck.test_cases import is_conversation
+from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.test_results import (
     BackendError,
@@ -29,8 +30,8 @@ from proctor.compat.holodeck.test_results import (
     result_of,
 )
 from proctor.declared.agent_reader import describes_agent
-from proctor.declared.declared_agent import Backend, backend_for, backend_of
-from proctor.declared.description import AgentSpec
+from proctor.declared.declared_agent import Backend, DeclaredAgent, backend_for, backend_of, retrieved
+from proctor.declared.description import AgentSpec, FunctionSpec
 
 __all__ = [
     "AgentBackend",
@@ -209,8 +210,6 @@ class _BackendConversation:
         reply = reply_of(await _done(self._send, message))
         if self._spec is None:
             return reply
-        from proctor.declared.declared_agent import retrieved
-
         found = retrieved(reply.tool_calls, self._spec)
         self._passages += [passage for passage in found if passage not in self._passages]
         return replace(reply, retrieval_context=tuple(found or self._passages) or None)
@@ -227,8 +226,6 @@ class BackendSelector:
         """
         if mode != "test":
             raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
-        from proctor.declared.declared_agent import DeclaredAgent
-
         suite = _suite_of(agent)
         with environment_from(agent_env_files(suite.base) if isinstance(suite, Suite) else []):
             spec, backend = _chosen(suite)
@@ -245,8 +242,6 @@ def _chosen(suite: Suite | AgentSpec) -> tuple[AgentSpec, Backend]:
 
 
 def _suite_of(agent: Any) -> Any:
-    from proctor.cases.formats.loading import load
-
     if isinstance(agent, (Suite, AgentSpec)):
         suite: Any = agent
     elif isinstance(agent, (str, Path)):
@@ -264,8 +259,6 @@ def _suite_of(agent: Any) -> Any:
 
 
 def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
-    from proctor.declared.description import FunctionSpec
-
     unknown = set(instances) - {tool.name for tool in spec.tools if isinstance(tool, FunctionSpec)}
     if unknown:
         raise BackendInitError(f"no function of {spec.name} is called {', '.join(sorted(unknown))}")
@@ -279,4 +272,4 @@ def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
 
 
 def _told(error: BaseException) -> str:
-    return str(error) if isinstance(error, ProctorError) else describe(error)
+    return str(error) if isinstance(error, ProctorError) else one_line(error)

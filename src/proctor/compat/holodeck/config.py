@@ -13,14 +13,13 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.base.records import record
 from proctor.base.source import read_text
 from proctor.cases.formats import holodeck
 from proctor.cases.formats.holodeck.agent_file import read_agent
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.matchers.value_matchers import Equals, Matcher
-from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.declared.agent_reader import split_front_matter
 
 
@@ -125,7 +124,7 @@ class AgentConfig:
 
     def __init__(self, suite: Suite) -> None:
         self._suite = suite
-        self._kept: Any = suite.extra.get(holodeck.EXTENSION, NOTHING)
+        self._kept: Any = suite.extra.get(holodeck.EXTENSION, {})
         self.name = suite.name
         self.description = suite.description or None
         self.test_cases: list[TestCaseModel] | None = [TestCaseModel(case) for case in suite.cases]
@@ -202,7 +201,7 @@ _EXECUTION = tuple(f.name for f in fields(ExecutionConfig) if f.name not in ("ll
 
 def settled(suite: Suite, config: ExecutionConfig) -> Suite:
     """The suite with `config` in force, whatever it says itself."""
-    kept = dict(suite.extra.get(holodeck.EXTENSION, NOTHING))
+    kept = dict(suite.extra.get(holodeck.EXTENSION, {}))
     kept["execution"] = {n: getattr(config, n) for n in _EXECUTION if getattr(config, n) is not None}
     settings = replace(suite.settings, timeout=config.llm_timeout, parallel=config.parallel_test_cases)
     return replace(suite, settings=settings, extra={**suite.extra, holodeck.EXTENSION: kept})
@@ -241,7 +240,7 @@ _NO_NOTES: Mapping[str, Json] = {}
 _NOTED = ("version", "author", "description", "tags")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PromptVersion:
     """What instructions say of themselves at their head, and what identifies the text that is sent."""
 

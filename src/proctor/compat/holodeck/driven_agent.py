@@ -10,24 +10,26 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import BaseAgent, Reply, Session, ToolCall
-from proctor.agents.resolving import resolve_agent
-from proctor.base.errors import UsageError
+from proctor.agents.agent import BaseAgent, Session
+from proctor.agents.reply import Reply, ToolCall
+from proctor.agents.resolve import resolve_agent
+from proctor.base.errors import UsageError, one_line
 from proctor.base.json_data import Json, plain, show
-from proctor.base.records import record
-from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
 from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile, title, with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.suite import Attachment, Case, Suite, Turn
+from proctor.compat.holodeck.backends import BackendAgent
 from proctor.compat.holodeck.eval_kwargs import build_retrieval_context_from_tools
 from proctor.compat.holodeck.test_results import FileInput, ProcessedFileInput, TokenUsage
-from proctor.running.engine.ask import ConversationSpoiled
-from proctor.running.engine.attach_files import files_of_turn
+from proctor.declared.agent_reader import describes_agent
+from proctor.declared.declared_agent import declared_agent
+from proctor.running.attachments import files_of_turn
+from proctor.running.failures import ConversationSpoiled
 
 OPTIONS = ("pages", "sheet", "range", "cache")
 FIRST_PAUSE_SECONDS = 0.2
@@ -149,7 +151,7 @@ def _complaint(item: Attachment, told: Sequence[str]) -> str | None:
 STORES = ("vectorstore", "hierarchical_document")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Seen:
     """What a report tells of a turn and no trial keeps, by the id of the case and the index of the turn."""
 
@@ -164,17 +166,11 @@ def agent_for(suite: Suite, backend: Any) -> BaseAgent | None:
     What is wrong with a described agent is said by the plan, with everything else that is wrong.
     """
     if backend is not None:
-        from proctor.compat.holodeck.backends import BackendAgent
-
         return BackendAgent(backend, suite.name)
     if suite.agent is not None:
         return resolve_agent(suite.agent, suite.base)
-    from proctor.declared.agent_reader import describes_agent
-
     if not describes_agent(suite):
         return None
-    from proctor.declared.declared_agent import declared_agent
-
     return declared_agent(suite)
 
 
@@ -284,7 +280,7 @@ async def _processed(read_file: Callable[[Any], Any], item: Attachment) -> Proce
         processed = await call_in_thread(read_file, file_input(item))
         processed = await processed if inspect.isawaitable(processed) else processed
     except Exception as error:
-        raise ConversationSpoiled(f"the file {item.path or item.url} could not be read: {describe(error)}") from error
+        raise ConversationSpoiled(f"the file {item.path or item.url} could not be read: {one_line(error)}") from error
     return read_by(processed, item, (time.perf_counter() - clock) * 1000)
 
 

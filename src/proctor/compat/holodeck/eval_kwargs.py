@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proctor.base.records import record
 from proctor.cases.suite import passes
 from proctor.evaluators.evaluation import BadVerdict, Evaluation
 
@@ -30,7 +30,7 @@ class EvalParam(enum.StrEnum):
 _DEEPEVAL = frozenset({EvalParam.INPUT, EvalParam.ACTUAL_OUTPUT, EvalParam.EXPECTED_OUTPUT})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ParamSpec:
     """What an evaluator needs, and what it also takes."""
 

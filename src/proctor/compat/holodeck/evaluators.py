@@ -7,13 +7,13 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from proctor.base.errors import NeedsModel, ProctorError
+from proctor.base.errors import NeedsModel, ProctorError, one_line
 from proctor.base.json_data import UNSET, show
-from proctor.base.records import record
-from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
+from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData, passes
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
 from proctor.evaluators.evaluation import (
@@ -26,15 +26,14 @@ from proctor.evaluators.evaluation import (
 )
 from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import shipped
-from proctor.judging.context import WaitTimer, in_own_time
-from proctor.running.engine.broken_turn import is_transient
+from proctor.judging.call_log import WaitTimer, in_own_time
 
 
 class EvaluationError(ProctorError):
     """An evaluator could not come to a score."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RetryConfig:
     """How often a try is repeated where the network or an overloaded service is at fault, and after how long."""
 
@@ -112,9 +111,9 @@ class BaseEvaluator:
                 raise EvaluationUndecided(self.name, error) from error
             except Exception as error:
                 if not (is_transient(error) or isinstance(error, OSError)):
-                    raise EvaluationError(f"{self.name}: {describe(error)}") from error
+                    raise EvaluationError(f"{self.name}: {one_line(error)}") from error
                 if attempt == tries:
-                    raise EvaluationError(f"{self.name} failed after {tries} attempts: {describe(error)}") from error
+                    raise EvaluationError(f"{self.name} failed after {tries} attempts: {one_line(error)}") from error
                 await asyncio.sleep(self.retry_config.delay(attempt - 1))
         raise AssertionError("every try returns or raises")
 

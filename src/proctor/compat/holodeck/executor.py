@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.base.environment import environment_from
-from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.errors import InvalidSuite, UsageError, one_line
 from proctor.base.json_data import plain
-from proctor.base.references import describe
 from proctor.cases.formats.holodeck.configuration import agent_env_files
-from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
+from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.compat.holodeck.backends import close
 from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
 from proctor.compat.holodeck.driven_agent import Driven, FileProcessor, Seen, agent_for
@@ -27,7 +26,7 @@ from proctor.compat.holodeck.run_record import FOLDER, Recorder
 from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.run_suites import Request, run_suites_async
+from proctor.running.run import Request, run_suites_async
 
 FILE_SECONDS = 30.0
 """As HoloDeck allows for a file, where nothing says otherwise."""
@@ -126,7 +125,7 @@ class TestExecutor:
             elif self._backend is not None:
                 await close(self._backend)
         except Exception as error:
-            logging.getLogger(__name__).error("the agent could not be closed: %s", describe(error))
+            logging.getLogger(__name__).error("the agent could not be closed: %s", one_line(error))
         self._driven = None
 
     def _suite(self) -> Suite:
@@ -168,7 +167,7 @@ class TestExecutor:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a callback only looks on: whatever it raises is its own
-            self._warnings.append(f"{name} raised {describe(error)}")
+            self._warnings.append(f"{name} raised {one_line(error)}")
             return
         if inspect.iscoroutine(came_back):
             came_back.close()
@@ -246,4 +245,4 @@ def _scored_by(suite: Suite, brought: Mapping[str, Any]) -> Suite:
         )
         for case in suite.cases
     )
-    return replace(suite, cases=cases, evaluators=swapped(suite.evaluators) or (), extra=suite.extra or NOTHING)
+    return replace(suite, cases=cases, evaluators=swapped(suite.evaluators) or (), extra=suite.extra)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.reply import Reply, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
@@ -30,7 +32,7 @@ from proctor.reporting.explain import answer
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.score import RETRIES
+from proctor.running.scoring import RETRIES
 from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
@@ -176,9 +178,9 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
 
 
 def _went_on(trial: TrialResult) -> bool:
-    """Whether the reason of the trial is told turn by turn, or there is none."""
-    told_by_turn = trial.reason.startswith("turn ") and any(reply.error is not None for reply in trial.replies)
-    return trial.reason == "" or (is_conversation(trial.case) and told_by_turn)
+    """Whether the conversation went on after a turn that failed, so that each reply has its own error."""
+    has_failed_turns = any(reply.error is not None for reply in trial.replies)
+    return trial.reason == "" or (is_conversation(trial.case) and has_failed_turns and not trial.ended_early)
 
 
 def _is_unsent(trial: TrialResult, index: int) -> bool:
@@ -234,9 +236,6 @@ def _rolled_up(turns: Sequence[TurnResult]) -> list[MetricResult]:
 
 
 def _mean(group: Sequence[MetricResult]) -> MetricResult:
-    import statistics
-    from dataclasses import replace
-
     scores = [metric.score for metric in group if metric.score is not None]
     problems = [metric.error for metric in group if metric.error]
     worst = max(group, key=lambda metric: _GRAVITY.index(metric.outcome))

@@ -8,35 +8,32 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from proctor.base.environment import CONCEALED, expand_with, variables_in
-from proctor.base.errors import InvalidSuite, StoreError
+from proctor.base.atomic_write import whole_file
+from proctor.base.environment import expand_with, variables_in
+from proctor.base.errors import InvalidSuite, StoreError, one_line
 from proctor.base.json_data import Json, canonical, plain
-from proctor.base.records import record
-from proctor.base.references import describe
-from proctor.base.secrets import is_masked, is_secret_name, mask_data
+from proctor.base.masking import is_masked, is_secret_name, mask_data
 from proctor.base.source import parse, read_text
-from proctor.base.whole_files import whole_file
 from proctor.cases.formats.format_spec import UniqueIds, slug
 from proctor.cases.formats.holodeck import EXTENSION, NAME
 from proctor.cases.formats.holodeck.agent_file import KEPT
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, execution_of, provider_defaults
+from proctor.cases.formats.holodeck.variables import CONCEALED
 from proctor.cases.suite import Suite
 from proctor.compat.holodeck.config import PromptVersion, prompt_version_of
+from proctor.compat.holodeck.driven_agent import Seen
 from proctor.compat.holodeck.result_builder import NOTHING_SEEN, Tally, framed, results_of
 from proctor.compat.holodeck.test_results import TestReport
+from proctor.declared.description import MAX_TOKENS, TEMPERATURE
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.deadline import limits_of
-from proctor.running.engine.judges import judge_identity
-from proctor.running.options import RunOptions
+from proctor.running.settings import RunOptions, limits_for
+from proctor.running.suite_judges import judge_identity
 from proctor.version import __version__
-
-if TYPE_CHECKING:  # what drives agents is not needed to write down what came of it
-    from proctor.compat.holodeck.driven_agent import Seen
 
 UNFILLED = ("env", "headers")
 """Blocks whose variables may hold anything: they stay variables."""
@@ -123,8 +120,6 @@ def _resolved_model(suite: Suite, files: list[ConfigFile]) -> dict[str, Json] | 
     block = kept.get("model")
     if not isinstance(block, Mapping):
         return None
-    from proctor.declared.description import MAX_TOKENS, TEMPERATURE
-
     return {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS, **provider_defaults(files)(block), **plain(block)}
 
 
@@ -158,7 +153,7 @@ AT_ONCE = 50
 GIT_SECONDS = 2.0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvalRunMetadata:
     """What a report was made with."""
 
@@ -222,7 +217,7 @@ class Recorder:
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:
-            raise StoreError(f"the record of the run could not be written to {target}: {describe(error)}") from error
+            raise StoreError(f"the record of the run could not be written to {target}: {one_line(error)}") from error
         return target
 
     def _write(self, out: TextIO, run: Run, verdict: RunVerdict, warnings: Sequence[str], seen: Seen) -> None:
@@ -275,7 +270,7 @@ def recorders(suites: Sequence[Suite], options: RunOptions, arguments: Sequence[
 
 
 def _recorder(suite: Suite, options: RunOptions, arguments: Sequence[str], places: UniqueIds) -> Recorder:
-    limits = limits_of(options, suite)
+    limits = limits_for(options, suite)
     execution = {name: setting.value for name, setting in execution_of(suite).items()}
     execution |= {"llm_timeout": limits.timeout, "parallel_test_cases": limits.parallel}
     settings = {
@@ -298,7 +293,7 @@ def keep_records(kept: Sequence[Recorder], run: Run, verdict: RunVerdict, store:
         try:
             written.append(recorder.keep(run, verdict, store / FOLDER))
         except Exception as error:  # a verdict that was reached must not be lost for want of its record
-            failures.append(str(error) if isinstance(error, StoreError) else describe(error))
+            failures.append(str(error) if isinstance(error, StoreError) else one_line(error))
     return written, failures
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.environment import conceal, environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
 from proctor.cases.files import FileSettings
@@ -22,10 +22,15 @@ from proctor.cases.formats.holodeck.configuration import (
     resolve_execution,
 )
 from proctor.cases.formats.holodeck.test_cases import is_conversation
+from proctor.cases.formats.holodeck.variables import conceal
 from proctor.cases.suite import Case, Suite
+from proctor.compat.holodeck.run_record import keep_records, recorders
+from proctor.declared.agent_reader import describes_agent
+from proctor.declared.declared_agent import backend_for, declared_agent
+from proctor.declared.description import MAX_TOKENS, TEMPERATURE
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import RunOptions
+from proctor.running.settings import RunOptions
 from proctor.running.suite_hooks import KeepRecords, Kept, SuiteHooks
 
 MODEL_KEYS = ("provider", "name", "endpoint", "api_key", "api_version", "temperature", "top_p", "max_tokens")
@@ -40,15 +45,11 @@ class HoloDeckHooks(SuiteHooks):
     """The hooks of the format `holodeck`. What builds agents and writes records is imported when it is needed."""
 
     def describes_agent(self, suite: Suite) -> bool:
-        from proctor.declared.agent_reader import describes_agent
-
         return describes_agent(suite)
 
-    def described_agent(self, suite: Suite) -> BaseAgent:
-        from proctor.declared.declared_agent import declared_agent
-
+    def described_agent(self, suite: Suite, *, load: bool = True) -> BaseAgent:
         with environment_from(self.env_files(suite)):
-            return declared_agent(suite)
+            return declared_agent(suite, load=load)
 
     def env_files(self, suite: Suite) -> list[Path]:
         """Beside the agent.yaml, then in the working folder."""
@@ -77,8 +78,6 @@ class HoloDeckHooks(SuiteHooks):
         return "verbose" if settings["verbose"].value else "normal"
 
     def records(self, suites: Sequence[Suite], options: RunOptions) -> KeepRecords | None:
-        from proctor.compat.holodeck.run_record import keep_records, recorders
-
         prepared = recorders(suites, options)
 
         def keep(run: Run, verdict: RunVerdict, store: Path) -> Kept:
@@ -100,9 +99,6 @@ def _described(suite: Suite) -> Mapping[str, Any]:
 
 def _backend(suite: Suite) -> Shown:
     """What would run the agent; an agent that is code or elsewhere has no backend, nor has one that cannot be read."""
-    from proctor.declared.agent_reader import describes_agent
-    from proctor.declared.declared_agent import backend_for
-
     if suite.agent is not None or not describes_agent(suite):
         return {}
     try:
@@ -113,8 +109,6 @@ def _backend(suite: Suite) -> Shown:
 
 
 def _model(suite: Suite) -> Shown:
-    from proctor.declared.description import MAX_TOKENS, TEMPERATURE
-
     block = _described(suite).get("model")
     if not isinstance(block, Mapping):
         return {}

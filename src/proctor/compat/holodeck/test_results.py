@@ -5,16 +5,18 @@ The models say what HoloDeck's leave out: outcomes that are neither pass nor fai
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, cast
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from pydantic import TypeAdapter
+
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.base.documents import nearest
 from proctor.base.errors import ProctorError, UnreadableReply, UsageError
-from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain, show
-from proctor.base.records import record
 from proctor.evaluators.foreign import ToolInvocation
 
 
@@ -46,8 +48,6 @@ class HoloDeckModel:
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields changed; its lists are its own if it is `deep`."""
-        import copy
-
         made = copy.deepcopy(self) if deep else self
         changed: Self = replace(cast(Any, made), **(update or {}))
         return changed
@@ -57,8 +57,6 @@ class HoloDeckModel:
         """The object that data describes; raises `ValueError` where a field is missing, unknown or of another type."""
         if isinstance(data, cls):
             return data
-        from pydantic import TypeAdapter
-
         known = [f.name for f in fields(cast(Any, cls))]
         for name in data if isinstance(data, Mapping) else ():
             if name not in known:
@@ -91,7 +89,7 @@ UNMATCHED = -1
 """What `matched_call_index` is where no call fits."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MetricResult(HoloDeckModel):
     """What one metric said."""
 
@@ -113,7 +111,7 @@ class MetricResult(HoloDeckModel):
     """`passed`, `failed`, `error`, `skipped` or `pending`."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FileInput(HoloDeckModel):
     """A file as a test names it."""
 
@@ -131,7 +129,7 @@ class FileInput(HoloDeckModel):
         return self.path or self.url or "unnamed"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ProcessedFileInput(HoloDeckModel):
     """A file of a test, and what came of reading it."""
 
@@ -144,7 +142,7 @@ class ProcessedFileInput(HoloDeckModel):
     error: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TurnResult(HoloDeckModel):
     """One turn of a conversation."""
 
@@ -168,7 +166,7 @@ class TurnResult(HoloDeckModel):
     processed_files: list[ProcessedFileInput] = field(default_factory=list)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TestResult(HoloDeckModel):
     """One test: its turns taken together."""
 
@@ -199,7 +197,7 @@ class TestResult(HoloDeckModel):
     """How often the agent was asked or a turn was sent again, the first time included; `warnings` say why."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ReportSummary(HoloDeckModel):
     """Counts and means over all tests. `failed` counts whatever did not pass; `unmeasured` how many of these have no
     verdict at all."""
@@ -217,7 +215,7 @@ class ReportSummary(HoloDeckModel):
     unmeasured: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TestReport(HoloDeckModel):
     """All there is to say of a run."""
 

@@ -23,3 +23,6 @@ class Evaluable(_Evaluable, metaclass=_AnyEvaluable):
         super().__init__(*args, **named)
         if not self.eval_input:
             raise ValueError('eval_input must have at least one item, such as {"name": "input", "value": "Hello"}')
+
+
+TestCase = Evaluable

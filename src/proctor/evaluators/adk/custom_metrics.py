@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
+from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, plain
-from proctor.base.references import resolve, source_fingerprint
+from proctor.base.references import resolve
 from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import NOTHING, ExpectedCall, Turn
+from proctor.cases.suite import ExpectedCall, Turn
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.judged_texts import as_text
 
@@ -37,8 +39,6 @@ def metric_object(name: str, function: str, criterion: Mapping[str, Json]) -> An
     given = {"threshold": 0.0, **criterion}
     if not _adk_is_loaded():
         return SimpleNamespace(**told, criterion=SimpleNamespace(**given))
-    import importlib
-
     metrics = importlib.import_module("google.adk.evaluation.eval_metrics")
     return metrics.EvalMetric(**told, criterion=metrics.BaseCriterion.model_validate(given))
 
@@ -69,8 +69,6 @@ def _adk_is_loaded() -> bool:
 def _as_objects(module: str, name: str, data: Sequence[Mapping[str, Json]]) -> list[Any]:
     if not _adk_is_loaded():
         return [_look_alike(item) for item in data]
-    import importlib
-
     kind = getattr(importlib.import_module(f"google.adk.evaluation.{module}"), name)
     return [kind.model_validate(item) for item in data]
 
@@ -141,7 +139,7 @@ class AdkMetric:
     """`package.module.function`, called with (eval_metric, actual_invocations, expected_invocations, scenario)."""
     metric: str = ""
     """The name of the metric, as the function is told."""
-    criterion: Mapping[str, Json] = NOTHING
+    criterion: Mapping[str, Json] = field(default_factory=dict)
     """What the function is told beside that."""
     interval: Sequence[float] = (0.0, 1.0)
     """The scale on which the function measures."""
@@ -160,10 +158,15 @@ class AdkMetric:
     def version(self) -> str:
         return source_fingerprint(self._called)
 
+    @staticmethod
+    def reference_in(arguments: Mapping[str, Any]) -> str:
+        """The code that an evaluator with these arguments calls, for validation, which loads none."""
+        module, _, name = str(arguments.get("function", "")).rpartition(".")
+        return f"{module}:{name}"
+
     @property
     def _called(self) -> Any:
-        module, _, name = self.function.rpartition(".")
-        return resolve(f"{module}:{name}", self.base)
+        return resolve(self.reference_in({"function": self.function}), self.base)
 
     @property
     def _scale(self) -> tuple[float, float]:

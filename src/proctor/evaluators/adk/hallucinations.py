@@ -21,6 +21,7 @@ from proctor.evaluators.judged_texts import (
 )
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
+from proctor.judging.rule_judge.statements import statements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,6 @@ class Hallucinations(AdkJudged):
 
     def _sentences(self, evaluable: Evaluable) -> list[str]:
         """What is said, cut where it ends; cut here and not by the judge, so that nothing can be left out."""
-        from proctor.judging.rule_judge.statements import statements
-
         answer = answer_text(evaluable)
         before = intermediate_texts(evaluable) if self.evaluate_intermediate_nl_responses else []
         texts = [*(text for text in before if text != answer), answer]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import Json
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING
 from proctor.evaluators.evaluation import Evaluable, Evaluation, require_whole
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, Question
@@ -22,7 +20,7 @@ Ballot = Sequence[tuple[bool, str]]
 """One reply: for each item whether it is in favour, and why."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Tally:
     """How the vote on one item went."""
 
@@ -127,7 +125,7 @@ SETTINGS: Final = ("temperature", "top_p", "topP", "max_output_tokens", "maxOutp
 class AdkJudged(Judged):
     """The base of ADK's judged metrics; each item of a reply is decided by the majority of the samples."""
 
-    judge_model_options: Mapping[str, Json] = NOTHING
+    judge_model_options: Mapping[str, Json] = field(default_factory=dict)
     """ADK's: `judge_model`, `judge_model_config`, `num_samples`, `parallelism_limit`."""
 
     usual_samples: ClassVar[int] = 5

@@ -10,6 +10,7 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
+from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_texts import (
     answer_text,
     as_text,
@@ -70,8 +71,6 @@ class ResponseEvaluation(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark_question
-
         answer = answer_text(evaluable)
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty", {"mark": LOWEST})
@@ -90,8 +89,6 @@ class Safety(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import yes_no_question
-
         if not answer_text(evaluable).strip():
             return Evaluation(1.0, "the answer is empty")
         material = {"question": question_text(evaluable), "answer": answer_text(evaluable)}
@@ -115,8 +112,6 @@ class FinalResponseMatch(AdkJudged):
         return outcome(tally)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        from proctor.evaluators.judge_questions import yes_no_question
-
         material: dict[str, Texts] = {"earlier": before} if (before := earlier(evaluable)) else {}
         material |= {
             "question": question_text(evaluable),
@@ -165,8 +160,6 @@ class RubricBased(AdkJudged):
         require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         listed = self.in_force(evaluable)
         instructions = f"{self.asked} {CONDITION}\n\n{numbered(listed)}"
         question = yes_no_questions(self.kind, instructions, self.material(evaluable), len(listed))
@@ -292,8 +285,6 @@ class UserSimulatorQuality(AdkJudged):
             raise ValueError("stop_signal must be the text by which the user ends the conversation")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         scenario = scenario_of(evaluable)
         said = [as_text(exchange.turn.input) for exchange in evaluable.turns]
         start = str(scenario["starting_prompt"]).strip()

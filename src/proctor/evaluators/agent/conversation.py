@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from proctor.agents.agent import Reply
+from proctor.agents.reply import Reply
 from proctor.cases.suite import Turn
+from proctor.evaluators.agent.agent_questions import LINES, RELEVANT, ROLE, completeness, knowledge_retention
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
+from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
 from proctor.evaluators.judged_texts import answer_of, answer_text, as_text, dialogue_of
 from proctor.judging.judge import Judge, Texts
@@ -36,9 +38,6 @@ class RoleAdherence(ConversationEvaluator):
         require_text("role", self.role)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import LINES, ROLE
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
         reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
@@ -61,8 +60,6 @@ class KnowledgeRetention(ConversationEvaluator):
     """The share of the agent's answers that forget nothing the user has told."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import knowledge_retention
-
         spoken = exchanges_with_answers(evaluable)
         reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
         if not reply.facts:
@@ -85,8 +82,6 @@ class ConversationCompleteness(ConversationEvaluator):
     """The share of the user's intentions that were satisfied by the end."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import completeness
-
         reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
         if not reply.intentions:
             raise NothingToCompare("the user wanted nothing that could be satisfied")
@@ -117,9 +112,6 @@ class TurnRelevancy(ConversationEvaluator):
         return score_of_items([item for part in parts for item in part], "answers are relevant to their turn")
 
     async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
-        from proctor.evaluators.agent.agent_questions import LINES, RELEVANT
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):
             return [_relevance(exchange, False, "") for exchange in part]

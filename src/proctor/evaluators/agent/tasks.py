@@ -6,10 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.errors import NeedsModel
 from proctor.base.json_data import canonical, plain, show
+from proctor.evaluators.agent.agent_questions import (
+    argument_correctness,
+    goal_accuracy,
+    step_efficiency,
+    task_completion,
+    tool_selection,
+)
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_text
+from proctor.evaluators.judge_questions import verdicts_in_order
 from proctor.evaluators.judged_evaluator import (
     Judged,
     JudgedItem,
@@ -46,8 +54,6 @@ class TaskCompletion(Judged):
         require_text("task", self.task)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import task_completion
-
         given: dict[str, Texts] = {} if self.task is None else {"task": self.task}
         reply = await judge.ask(task_completion({**given, **case_material(evaluable, told=self.task is not None)}))
         details = {"task": self.task or reply.task, "outcome": reply.outcome}
@@ -66,8 +72,6 @@ class GoalAccuracy(Judged):
         require_text("goal", self.goal)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import goal_accuracy
-
         given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
         reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, told=self.goal is not None)}))
         goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
@@ -117,9 +121,6 @@ class ArgumentCorrectness(Judged):
     async def _verdicts(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
-        from proctor.evaluators.agent.agent_questions import argument_correctness
-        from proctor.evaluators.judge_questions import verdicts_in_order
-
         material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
         reply = await judge.ask(argument_correctness(material, len(calls)))
         return dict(enumerate(verdicts_in_order(reply), 1))
@@ -139,8 +140,6 @@ class ToolSelection(Judged):
         object.__setattr__(self, "available_tools", tuple(given))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import tool_selection
-
         known = [_tool_name(tool) for tool in self.available_tools]
         shown = [show(plain(tool)) for tool in self.available_tools] or tools_offered(evaluable)
         calls = evaluable.tool_calls
@@ -169,9 +168,6 @@ class StepEfficiency(Judged):
     scope: ClassVar[Literal["turn", "case"]] = "case"
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.agent_questions import step_efficiency
-        from proctor.evaluators.judge_questions import verdicts_in_order
-
         calls = calls_of(evaluable)
         again = repetitions(calls_by_turn(evaluable))
         material = {**_asked(evaluable, before=False), "step": _labelled(evaluable), "answer": answer_text(evaluable)}

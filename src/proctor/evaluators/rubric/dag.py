@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
-from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.judge_questions import text_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.rubric.marks import PARTS, SHOWN_AS
 from proctor.judging.judge import Judge, Texts
+from proctor.judging.questions import choose
 
 TOP = 10
 
@@ -21,7 +23,7 @@ _KEYS = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TaskNode:
     """Something to find out first, which other nodes use."""
 
@@ -30,7 +32,7 @@ class TaskNode:
     evaluation_params: tuple[str, ...] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a judgement may come to, and what follows: a score from 0 to 10, or the next judgement."""
 
@@ -39,7 +41,7 @@ class Verdict:
     child: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BinaryJudgement:
     """A question answered by yes or no."""
 
@@ -49,7 +51,7 @@ class BinaryJudgement:
     evaluation_params: tuple[str, ...] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NonBinaryJudgement:
     """A question answered by one of several verdicts."""
 
@@ -202,8 +204,6 @@ def _is_score(score: Any) -> bool:
 
 def _shape(nodes: Mapping[str, Node]) -> list[str]:
     """A graph has one beginning, no circles, and nothing that is never reached."""
-    from graphlib import CycleError, TopologicalSorter
-
     try:
         tuple(TopologicalSorter({name: _next(node) for name, node in nodes.items()}).static_order())
     except CycleError as error:
@@ -287,9 +287,6 @@ class _Walk:
 
     async def judge(self, name: str) -> tuple[Verdict, str]:
         """The verdict that a judgement comes to, and why."""
-        from proctor.evaluators.judge_questions import yes_no_question
-        from proctor.judging.questions import choose
-
         node = self._nodes[name]
         assert isinstance(node, (BinaryJudgement, NonBinaryJudgement))
         material = await self._material(node)
@@ -314,8 +311,6 @@ class _Walk:
         return self._tasks[name]
 
     async def _carry_out(self, name: str) -> str:
-        from proctor.evaluators.judge_questions import text_question
-
         task = self._nodes[name]
         assert isinstance(task, TaskNode)
         question = text_question("dag-task", TASK.format(task=task.instructions), await self._material(task))

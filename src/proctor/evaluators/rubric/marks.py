@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_whole
+from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.judged_texts import answer_text, as_text, expected_text, passages, question_text, steps_of
 from proctor.evaluators.tools.call_comparison import expected_text as call_text
@@ -40,7 +40,7 @@ STRICT = (
 BANDS = "\n\nWhat the marks mean:\n{bands}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Band:
     """What an answer is like that deserves a mark from `lowest` to `highest`."""
 
@@ -78,8 +78,6 @@ class GEval(Judged):
             raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark_question, yes_no_question
-
         material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
         steps = await self._steps(judge)
         details: dict[str, Any] = {"steps": list(steps)}
@@ -87,19 +85,16 @@ class GEval(Judged):
             "criteria": f"The criteria:\n{self.criteria}\n\n" if self.criteria and steps != (self.criteria,) else "",
             "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         }
-        criteria = (
-            "" if self.rubric else (words["criteria"] + (steps[0] if len(steps) == 1 else words["steps"])).strip()
-        )
         if self.strict_mode:
             strict = yes_no_question("geval-strict", STRICT.format(**words), material)
-            reply = await judge.ask(replace(strict, criteria=criteria))
+            reply = await judge.ask(strict)
             return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
         asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
         # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
         slack = (highest - lowest) / 2
         question = mark_question("geval", asked, material, lowest, highest, slack)
-        marked = await judge.ask(replace(question, criteria=criteria))
+        marked = await judge.ask(question)
         return Evaluation(marked.share(lowest, highest), marked.reason, {**details, "mark": marked.mark})
 
     @property
@@ -111,8 +106,6 @@ class GEval(Judged):
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
         if self.evaluation_steps:
             return self.evaluation_steps
-        from proctor.evaluators.judge_questions import steps_question
-
         parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
         criteria = str(self.criteria)
         asked = steps_question("geval-steps", PLAN.format(parts=parts, criteria=criteria), criteria, parts)
@@ -264,8 +257,6 @@ class MarkEvaluator(Judged):
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark_question
-
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")

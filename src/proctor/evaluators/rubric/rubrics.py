@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.judged_texts import answer_text, earlier, expected_text, question_text, steps_of
 from proctor.judging.judge import Judge, Texts
@@ -27,7 +27,7 @@ RULED = (
 )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Rubric:
     """One property that an answer, or the way to it, is to have."""
 
@@ -97,8 +97,6 @@ class LLMJudge(Judged):
         )
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark_question, yes_no_question
-
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
         if self.scored:
@@ -141,8 +139,6 @@ class Expectations(Judged):
         object.__setattr__(self, "must_not", _sentences(self.must_not, "must_not"))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-
         items = self._items(evaluable)
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
         question = yes_no_questions("expectations", f"{INSTRUCTIONS}\n\n{listed}", _material(evaluable), len(items))

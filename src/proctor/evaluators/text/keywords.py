@@ -9,10 +9,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-
-from proctor.base.records import record
 
 CURRENCIES = "$€£¥₹₽₩₺₴₫฿₪₱₿¢"
 GROUPING_SPACES = "\u00a0\u2007\u2009\u202f"
@@ -99,7 +98,7 @@ _NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{
 _GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NumberKeyword:
     """A keyword that is a number: its whole part must be the whole part found, its decimals the first ones shown.
 

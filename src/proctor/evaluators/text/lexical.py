@@ -7,11 +7,11 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from proctor.base.records import record
 from proctor.evaluators.evaluation import (
     Evaluable,
     Evaluation,
@@ -104,7 +104,7 @@ _ORDERS = 4
 _STAGES = ("exact", "stem", "synonym")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BLEU:
     """How many runs of one to four words the answer shares with the expected one, as sacrebleu counts a sentence.
 
@@ -166,7 +166,7 @@ def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
     return sum(min(count, reference[run]) for run, count in answer.items() if run in reference)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ROUGE:
     """How many words (`rouge1`), pairs of words (`rouge2`) or words in order (`rougeL`) both texts share.
 
@@ -225,7 +225,7 @@ class ROUGE:
         return {"p": precision, "r": recall, "f": 2 * precision * recall / both if both else 0.0}, exact
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class METEOR:
     """How well the words of the answer align with the expected ones: the same, of the same stem, or synonyms.
 

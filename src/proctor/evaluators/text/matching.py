@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proctor.base.json_data import Json, show
-from proctor.base.patterns import check_pattern, fullmatch, search
-from proctor.base.records import record
+from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
 from proctor.evaluators.evaluation import (
     Evaluable,
@@ -21,10 +22,11 @@ from proctor.evaluators.evaluation import (
     text_of,
     texts_of,
 )
+from proctor.evaluators.text.keywords import find
 from proctor.evaluators.text.text_comparison import agree, difference, edit_similarity, loosen
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ExactMatch:
     """The answer is the expected one: the same text, or the same data whatever the order of its keys."""
 
@@ -50,7 +52,7 @@ class ExactMatch:
         return value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Equality:
     """The answer is the expected text, but for case, white space or punctuation where asked."""
 
@@ -93,8 +95,6 @@ class _Punctuation(dict[int, str | None]):
     """For `str.translate`: drops punctuation and symbols of every script. Fills itself on demand."""
 
     def __missing__(self, code: int) -> str | None:
-        import unicodedata
-
         character = chr(code)
         dropped = unicodedata.category(character).startswith("P") or character in "$+<=>^`|~"
         self[code] = kept = None if dropped else character
@@ -104,7 +104,7 @@ class _Punctuation(dict[int, str | None]):
 _PUNCTUATION = _Punctuation()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LevenshteinMatch:
     """How close the answer is to the expected text, in edits: one minus the distance over the longer length."""
 
@@ -124,7 +124,7 @@ class LevenshteinMatch:
         return Evaluation(similarity.score, reasoning, details)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Contains:
     """The answer mentions any, or all, of the keywords: those given here and those the case brings.
 
@@ -150,8 +150,6 @@ class Contains:
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        from proctor.evaluators.text.keywords import find
-
         brought = _brought(evaluable, self.conversation)
         alternatives = [group for group in (self.any_of, *(_said(words.any_of) for words in brought)) if group]
         required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _said(words.all_of))]))
@@ -204,7 +202,7 @@ def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Regex:
     """The answer matches a pattern: somewhere in it, or from end to end if `full`."""
 
@@ -237,7 +235,7 @@ class Regex:
         return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StartsWith:
     """The answer begins with the given text, or else with the expected one."""
 
@@ -257,7 +255,7 @@ class StartsWith:
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EndsWith:
     """The answer ends with the given text, or else with the expected one."""
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+from rapidfuzz.distance import LCSseq, Levenshtein
+
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.matchers import same
 from proctor.evaluators.evaluation import embedded, quote
+from proctor.evaluators.text.keywords import same_number
 
 
 def agree(wanted: Json, got: Json) -> bool:
@@ -58,8 +61,6 @@ def difference(wanted: Json, got: Json) -> str:
 def _is_text_of(scalar: Json, text: str) -> bool:
     if isinstance(scalar, bool):
         return text in (("true", "True") if scalar else ("false", "False"))
-    from proctor.evaluators.text.keywords import same_number
-
     return isinstance(scalar, (int, float)) and same_number(scalar, text)
 
 
@@ -115,7 +116,7 @@ BLOCK = 2048
 """The length of the blocks in which longer texts are compared."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Similarity:
     """A similarity between 0 and 1. Unless `exact`, the true one lies between `score` and `at_most`."""
 
@@ -132,8 +133,6 @@ def edit_similarity(left: str, right: str) -> Similarity:
     """
     if left == right:
         return Similarity(1.0, 1.0)
-    from rapidfuzz.distance import Levenshtein
-
     longest = max(len(left), len(right))
     if len(left) * len(right) <= EXACT_CELLS:
         score = 1.0 - Levenshtein.distance(left, right) / longest
@@ -155,8 +154,6 @@ def edit_score(left: str, right: str) -> float:
 
 def common_words(left: Sequence[str], right: Sequence[str]) -> tuple[int, bool]:
     """The length of the longest common subsequence of words, and whether it is exact (else it is at least that)."""
-    from rapidfuzz.distance import LCSseq
-
     if len(left) * len(right) <= EXACT_CELLS:
         return LCSseq.similarity(left, right), True
     return sum(LCSseq.similarity(a, b) for a, b in _blocks(left, right)), False

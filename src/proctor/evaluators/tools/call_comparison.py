@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
 from proctor.cases.matchers import (
     Difference,
@@ -23,12 +23,8 @@ from proctor.cases.matchers import (
 )
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.tools.matching import MOST_ASSIGNED
 
-MOST_CREDITED = 90_000
-"""Pairs of different calls whose arguments are compared one by one: an agent that makes thousands of calls must not
-stop everything else."""
-FEW_PAIRS = 100
-"""So few are compared sooner than equal calls among them are found."""
 FAILED_CALLS = ("count", "ignore")
 """What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""
 
@@ -114,90 +110,45 @@ def _argument_of(path: str, *arguments: Mapping[str, object]) -> str:
 def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """Per expected and actual call, 1 where name and arguments are as expected, else 0: weights for `best_pairs`.
 
-    Literally expected calls are looked up, others compared once per different call: an agent may make thousands.
+    Literally expected calls are looked up by their content and not compared with each call: an agent in a loop makes
+    thousands, and a thousand times a thousand comparisons would stop everything else for half a minute.
     """
-    if len(expected) * len(actual) <= FEW_PAIRS:
-        return [[float(fits(wanted, call)) for call in actual] for wanted in expected]
-    groups = _EqualCalls(actual)
-    return [groups.row(wanted, lambda wanted, call: float(fits(wanted, call)), look_up=True) for wanted in expected]
+    places: dict[object, list[int]] = {}
+    for column, call in enumerate(actual):
+        places.setdefault((call.name, call.raw_arguments, data_key(call.arguments)), []).append(column)
+    rows = []
+    for wanted in expected:
+        key = _literal_key(wanted)
+        if key is None:
+            rows.append([float(fits(wanted, call)) for call in actual])
+        else:
+            columns = frozenset(places.get(key, ()))
+            rows.append([float(column in columns) for column in range(len(actual))])
+    return rows
+
+
+def _literal_key(wanted: ExpectedCall) -> object | None:
+    """The content of the only calls that fit; None where others may fit as well."""
+    rules = wanted.arguments
+    if rules is None or wanted.substring or wanted.extra_arguments:
+        return None
+    values = {name: matcher.value for name, matcher in rules.items() if type(matcher) is Equals}
+    return (wanted.name, None, data_key(values)) if len(values) == len(rules) else None
 
 
 def crediting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same with the credit of each pair; none where the names differ.
 
-    Where more than `MOST_CREDITED` pairs would have to be looked at, only calls that fit earn anything.
+    Of more than `MOST_ASSIGNED` pairs only those that fit earn anything.
     """
-
-    def worth(wanted: ExpectedCall, call: ToolCall) -> float:
-        return credit(wanted, call) if wanted.accepts_name(call.name) else 0.0
-
-    if len(expected) * len(actual) <= FEW_PAIRS:
-        return [[worth(wanted, call) for call in actual] for wanted in expected]
-    groups = _EqualCalls(actual)
-    if groups.count * len({_written_key(wanted) for wanted in expected}) > MOST_CREDITED:
+    if len(expected) * len(actual) > MOST_ASSIGNED:
         return fitting(expected, actual)
-    return [groups.row(wanted, worth) for wanted in expected]
+    return [[credit(wanted, call) if wanted.accepts_name(call.name) else 0.0 for call in actual] for wanted in expected]
 
 
 def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same for the names alone."""
-    names = {call.name for call in actual}
-    accepted = [frozenset(name for name in names if wanted.accepts_name(name)) for wanted in expected]
-    rows = {accepts: [float(call.name in accepts) for call in actual] for accepts in set(accepted)}
-    return [rows[accepts] for accepts in accepted]
-
-
-class _EqualCalls:
-    """The actual calls, equal ones together: comparing one of them is enough."""
-
-    def __init__(self, actual: Sequence[ToolCall]) -> None:
-        self._actual = actual
-        self._columns: dict[object, list[int]] = {}
-        self._rows: dict[object, list[float]] = {}
-        for column, call in enumerate(actual):
-            self._columns.setdefault((call.name, call.raw_arguments, data_key(call.arguments)), []).append(column)
-
-    @property
-    def count(self) -> int:
-        """How many different calls there are."""
-        return len(self._columns)
-
-    def row(
-        self, wanted: ExpectedCall, worth: Callable[[ExpectedCall, ToolCall], float], *, look_up: bool = False
-    ) -> list[float]:
-        """What each call is worth; `look_up`: only calls that are literally the expected one are worth anything."""
-        key, written = _literal_key(wanted), _written_key(wanted)
-        if written in self._rows:
-            return self._rows[written]
-        row = self._rows[written] = [0.0] * len(self._actual)
-        found = [self._columns.get(key, [])] if look_up and key is not None else self._columns.values()
-        for columns in found:
-            value = worth(wanted, self._actual[columns[0]]) if columns else 0.0
-            if value:
-                for column in columns:
-                    row[column] = value
-        return row
-
-
-def _written_key(wanted: ExpectedCall) -> object:
-    """Equal for expected calls that ask for the same; those with a matcher of a user's own stay apart."""
-    rules = wanted.arguments
-    if rules is None:
-        return wanted.name, wanted.substring, None
-    if not all(type(matcher).__module__.startswith("proctor.") for matcher in rules.values()):
-        return id(wanted)
-    written = data_key({name: matcher.to_json() for name, matcher in rules.items()})
-    return wanted.name, wanted.substring, wanted.extra_arguments, written
-
-
-def _literal_key(wanted: ExpectedCall) -> object:
-    """The key of the only calls that fit; `None` where others fit as well."""
-    rules = wanted.arguments
-    if rules is None or wanted.substring or wanted.extra_arguments:
-        return None
-    if not all(type(matcher) is Equals for matcher in rules.values()):
-        return None
-    return wanted.name, None, data_key({name: getattr(matcher, "value", None) for name, matcher in rules.items()})
+    return [[float(wanted.accepts_name(call.name)) for call in actual] for wanted in expected]
 
 
 def fits(expected: ExpectedCall, call: ToolCall) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.agents.agent import ToolCall
-from proctor.agents.tool_reexecution import SECONDS, Reexecution, reexecute
-from proctor.agents.toolbox import toolbox
+from proctor.agents.reply import ToolCall
+from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
+from proctor.agents.tools import toolbox
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import UNSET, plain, show
-from proctor.base.records import record
 from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differences_of, parse, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
@@ -29,10 +29,10 @@ from proctor.evaluators.tools.call_comparison import (
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Differences, differences, fault
-from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order
+from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolCorrectness:
     """The share of the expected tool calls that were made; further calls cost nothing unless `exact`."""
 
@@ -66,11 +66,15 @@ class ToolCorrectness:
         fit = self._fitting(expected, actual)
         worth = self._worths(expected, actual, fit)
         units = repeated(expected, len(actual))
-        found = self._pair([fit[index] for index in units], [worth[index] for index in units])
+        weights = [worth[index] for index in units]
+        found = self._pair([fit[index] for index in units], weights)
         pairs = [(units[unit], column) for unit, column in found]
         earned = [worth[i][c] for i, c in pairs]
         left = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
-        return self._verdict(left, earned, places)
+        evaluation = self._verdict(left, earned, places)
+        if self.ordered or self.exact or is_exact(weights):
+            return evaluation
+        return replace(evaluation, details={**evaluation.details, "approximate": True})
 
     def _fitting(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
         """Which calls may be paired at all."""
@@ -140,7 +144,7 @@ class CannotRepeat(ProctorError):
     """Tools could not be called again, so that nothing is known about them."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolConsistency:
     """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
 

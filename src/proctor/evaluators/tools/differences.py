@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from proctor.agents.agent import ToolCall
-from proctor.base.records import record
+from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches, wrong_arguments
 from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs
@@ -19,7 +19,7 @@ _PHRASES = 8
 Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Differences:
     """What differs between two lists of calls, apart from the pairs that fit."""
 

@@ -1,13 +1,16 @@
 """Pairs the items of two lists, each at most once, so that the pairs are worth the most on the whole.
 
 `best_pairs` is for lists whose order does not matter, `best_pairs_in_order` for those where it does. Taking the best
-pair first, as a simpler rule would, is not optimal and depends on the order of the lists.
+pair first, as a simpler rule would, is not optimal and depends on the order of the lists: one expected call that fits
+two actual ones may take the only one that another expected call fits. So the best assignment is computed (the Hungarian
+algorithm). It is cubic, so a very large matrix, which only an agent that calls tools in a loop makes, is paired row by
+row instead; `is_exact` says which of the two happens, and evaluators report it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import add
 
@@ -16,129 +19,36 @@ Pairs = list[tuple[int, int]]
 Weights = Sequence[Sequence[float]]
 """Per row and column, what pairing the two is worth: from 0 (they do not go together) to 1."""
 
-MOST_ASSIGNED = 90_000
-"""Entries of a matrix of different weights for which the best assignment is found: one of 300 by 300 takes a moment,
-one of 1,000 by 1,000 would take 20 seconds, in which an agent that calls a tool too often would stop everything."""
+MOST_ASSIGNED = 300 * 300
+"""Entries of a matrix for which the best assignment is computed: one of 300 by 300 takes a moment, one of 1,000 by
+1,000 would take 20 seconds, in which an agent that calls a tool too often would stop everything."""
 
 
 def best_pairs(weights: Weights) -> Pairs:
     """The pairs of greatest total weight in any order; rows and columns that go with nothing stay alone.
 
-    Exact where all pairs are worth the same, whatever the size, and else up to `MOST_ASSIGNED` entries. In a larger
-    matrix as many pairs of the greatest weight as possible are made first, and then the best assignment of the rest;
-    if that is still too large, the best pair first.
+    In a matrix of more than `MOST_ASSIGNED` entries each row takes the best column that is left, in order.
     """
-    found = sorted({weight for row in _different(weights) for weight in row if weight > 0.0}, reverse=True)
-    if not found:
-        return []
-    if len(found) == 1:
-        return most_pairs(_columns_worth(weights, found[0]))
-    if is_exact(weights):
-        return _positive(weights, list(range(len(weights))), list(range(len(weights[0]))))
-    first = most_pairs(_columns_worth(weights, found[0]))
-    rows, columns = _left(len(weights), (r for r, _ in first)), _left(len(weights[0]), (c for _, c in first))
-    if len(rows) * len(columns) <= MOST_ASSIGNED:
-        return sorted(first + _positive(weights, rows, columns))
-    return sorted(first + _best_first(weights, rows, columns))
+    if not is_exact(weights):
+        return _row_by_row(weights)
+    return [(row, column) for row, column in best_assignment(weights) if weights[row][column] > 0.0]
 
 
 def is_exact(weights: Weights) -> bool:
-    """Whether a matrix is small enough for the best assignment of different weights."""
+    """Whether `best_pairs` finds the best assignment, because the matrix is small enough."""
     return len(weights) * len(weights[0] if weights else ()) <= MOST_ASSIGNED
 
 
-def _columns_worth(weights: Weights, worth: float) -> list[list[int]]:
-    """Per row, the columns with this weight; rows that are one object are gone through once."""
-    columns = {id(row): [column for column, weight in enumerate(row) if weight == worth] for row in _different(weights)}
-    return [columns[id(row)] for row in weights]
-
-
-def _different(weights: Weights) -> Iterable[Sequence[float]]:
-    return {id(row): row for row in weights}.values()
-
-
-def _left(count: int, taken: Iterable[int]) -> list[int]:
-    used = set(taken)
-    return [index for index in range(count) if index not in used]
-
-
-def _positive(weights: Weights, rows: list[int], columns: list[int]) -> Pairs:
-    part = [[weights[row][column] for column in columns] for row in rows]
-    return [(rows[r], columns[c]) for r, c in best_assignment(part) if part[r][c] > 0.0]
-
-
-def _best_first(weights: Weights, rows: list[int], columns: list[int]) -> Pairs:
-    worth = [(-weights[row][column], row, column) for row in rows for column in columns if weights[row][column] > 0.0]
-    used_rows: set[int] = set()
-    used_columns: set[int] = set()
+def _row_by_row(weights: Weights) -> Pairs:
+    """Each row with the best column that no earlier row has, the first of equals."""
     pairs: Pairs = []
-    for _, row, column in sorted(worth):
-        if row not in used_rows and column not in used_columns:
-            used_rows.add(row)
-            used_columns.add(column)
+    free = list(range(len(weights[0])))
+    for row, worths in enumerate(weights):
+        column = max(free, key=worths.__getitem__, default=None)
+        if column is not None and worths[column] > 0.0:
             pairs.append((row, column))
+            free.remove(column)
     return pairs
-
-
-def most_pairs(fits: Sequence[Sequence[int]]) -> Pairs:
-    """As many pairs as there can be, where `fits` has the columns that go with each row (Hopcroft and Karp)."""
-    row_of: dict[int, int] = {}
-    column_of: dict[int, int] = {}
-    for row, columns in enumerate(fits):
-        free = next((column for column in columns if column not in row_of), None)
-        if free is not None:
-            row_of[free], column_of[row] = row, free
-    while levels := _levels(fits, row_of, column_of):
-        for row in [row for row in range(len(fits)) if row not in column_of and fits[row]]:
-            _augment(fits, row, levels, row_of, column_of)
-    return sorted(column_of.items())
-
-
-def _levels(fits: Sequence[Sequence[int]], row_of: dict[int, int], column_of: dict[int, int]) -> dict[int, int]:
-    """Per row that a chain of exchanges reaches, how many it takes; nothing where no chain ends at a free column."""
-    reached = [row for row in range(len(fits)) if row not in column_of and fits[row]]
-    levels = dict.fromkeys(reached, 0)
-    seen: set[int] = set()
-    ends = False
-    while reached and not ends:
-        further: list[int] = []
-        for row in reached:
-            for column in fits[row]:
-                if column in seen:
-                    continue
-                seen.add(column)
-                if column not in row_of:
-                    ends = True
-                elif row_of[column] not in levels:
-                    levels[row_of[column]] = levels[row] + 1
-                    further.append(row_of[column])
-        reached = further
-    return levels if ends else {}
-
-
-def _augment(
-    fits: Sequence[Sequence[int]], first: int, levels: dict[int, int], row_of: dict[int, int], column_of: dict[int, int]
-) -> None:
-    """Follow the levels to a free column and exchange along the way; rows that lead nowhere lose their level."""
-    path = [(first, iter(fits[first]))]
-    chosen: list[int] = []
-    while path:
-        row, columns = path[-1]
-        for column in columns:
-            holder = row_of.get(column)
-            if holder is None:
-                for (own, _), taken in zip(path, [*chosen, column], strict=True):
-                    row_of[taken], column_of[own] = own, taken
-                return
-            if levels.get(holder) == levels[row] + 1:
-                chosen.append(column)
-                path.append((holder, iter(fits[holder])))
-                break
-        else:
-            levels[row] = -1
-            path.pop()
-            if chosen:
-                chosen.pop()
 
 
 def best_pairs_in_order(weights: Weights) -> Pairs:

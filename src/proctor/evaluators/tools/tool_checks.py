@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.cases.matchers import (
     Difference,
     Matcher,
@@ -33,12 +33,12 @@ from proctor.evaluators.tools.call_comparison import (
     require_failed_calls,
 )
 from proctor.evaluators.tools.differences import differences, fault
-from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order
+from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order, is_exact
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolTrajectory:
     """The expected calls were made: exactly these, these in this order, or these in any order."""
 
@@ -73,7 +73,8 @@ class ToolTrajectory:
         fit = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
         units = repeated(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
-        found = pair([fit[index] for index in units])
+        weights = [fit[index] for index in units]
+        found = pair(weights)
         pairs = [(units[unit], column) for unit, column in found]
         wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
         share = matched / (wanted if self.extra else max(wanted, made))
@@ -86,6 +87,7 @@ class ToolTrajectory:
                 **_agreement(matched, wanted, made),
                 **left.details(extra_allowed=extra, places=places),
                 **_left_out(evaluable.tool_calls, places),
+                **({"approximate": True} if self.match == "ANY_ORDER" and not is_exact(weights) else {}),
             },
         )
 
@@ -120,7 +122,7 @@ def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ExpectedTools:
     """Each expected tool was called, at least as often as expected; further calls are allowed."""
 
@@ -219,7 +221,7 @@ def _none_called(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluatio
     return Evaluation(0.0, f"no tool was to be called: {left.explain()}", details)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolCount:
     """A tool, or any tool, was called as often as it should be."""
 
@@ -266,7 +268,7 @@ def _named(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ForbiddenTools:
     """None of these tools was called."""
 
@@ -293,7 +295,7 @@ class ForbiddenTools:
         return Evaluation(0.0, reason, {"forbidden": forbidden, "faults": faults})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FinalState:
     """The state of the session ends as expected; keys that are not expected do not matter."""
 

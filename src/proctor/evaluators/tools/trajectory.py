@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.agents.agent import ToolCall
-from proctor.base.records import record
+from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.tools.call_comparison import (
@@ -25,7 +25,7 @@ from proctor.evaluators.tools.differences import Fault, at_place, fault, one_lin
 from proctor.evaluators.tools.trajectory_steps import Step, StepWeights, align, read_calls, read_steps
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Trajectory:
     """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden."""
 
@@ -72,7 +72,7 @@ class Trajectory:
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _LevelResult:
     """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
 
@@ -105,7 +105,7 @@ class _LevelResult:
         return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **found}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Level:
     """The steps and the calls of one level, and which call makes which step."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import ToolCall
-from proctor.base.fields import nearest
-from proctor.base.records import record
+from proctor.agents.reply import ToolCall
+from proctor.base.documents import nearest
 from proctor.base.source import pointer_text
 from proctor.cases.matchers import BadForm, parse_arguments
 from proctor.cases.suite import ExpectedCall
@@ -23,7 +22,7 @@ _KEYS = ("name", "args", "substring", "extra_args", "id", "after", "optional", "
 _CALL_KEYS = ("name", "args", "substring", "extra_args")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """A call to be made, or one of several: how often, after which others, and with what calls inside it."""
 
@@ -183,7 +182,7 @@ MANY_CALLS = 100
 """With more calls than this an optional one is worth less, so that all of them never outweigh a required argument."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StepWeights:
     """A step as the search needs it: what each call is worth as this step, and the bounds."""
 
@@ -195,7 +194,7 @@ class StepWeights:
     most: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Alignment:
     """Which call makes which step."""
 
@@ -204,7 +203,7 @@ class Alignment:
     exact: bool = True
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Slot:
     """The required calls of a step, or its optional ones."""
 

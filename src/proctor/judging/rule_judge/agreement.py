@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from proctor.base.records import record
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.passage_reading import Reading, read
@@ -32,7 +31,7 @@ _DENIED, _REPLACED = 0.3, 0.5
 EMPTY = read("")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """Whether an answer agrees with a reference, and what of the reference it lacks or denies."""
 

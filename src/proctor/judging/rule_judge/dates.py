@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-
-from proctor.base.records import record
 
 MONTHS = "january february march april may june july august september october november december".split()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Day:
     """A date, or the part of one that a text gives."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
-
-from proctor.base.records import record
 
 _PHRASES: tuple[tuple[float, str], ...] = (
     (0.9, r"\b(?:ignore|disregard|forget|override|bypass)\b"
@@ -35,7 +34,7 @@ _PHRASES: tuple[tuple[float, str], ...] = (
 """How sure a phrase makes it, and its shape; ` … ` stands for a few words of one sentence."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Injection:
     """How likely a text tries to instruct its reader, and the phrases that say so."""
 

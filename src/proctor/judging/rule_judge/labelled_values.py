@@ -6,9 +6,9 @@ JSON, tables, lines such as `price: 12` and prose are read alike: the label of a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from proctor.base.records import record
 from proctor.judging.rule_judge.dates import Day, within
 from proctor.judging.rule_judge.passage_reading import Reading, Term
 from proctor.judging.rule_judge.quantities import MONEY, Quantity, same
@@ -31,7 +31,7 @@ _CLEARLY = 0.4
 """How much better another value's label must fit than that of the same value."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Value:
     """A value with the words that say what it is the value of, each with how much it counts."""
 
@@ -41,7 +41,7 @@ class Value:
     """Whether it is a number of things, `36 payments`, which only another whole number can speak against."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What the evidence says of one value: the same, another one for the same thing, nothing, or hard to tell."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
-from proctor.base.records import record
 from proctor.judging.rule_judge import words as lexicon
 from proctor.judging.rule_judge.dates import Day, dates
 from proctor.judging.rule_judge.quantities import Quantity, quantities
@@ -13,7 +13,7 @@ from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fold, key, ordinary, weight
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Term:
     """A word of a statement, or a number or date standing in its place."""
 
@@ -25,7 +25,7 @@ class Term:
     fact: Quantity | Day | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A statement as the judge sees it."""
 

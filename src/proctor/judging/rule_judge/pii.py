@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from proctor.base import secrets
-from proctor.base.records import record
+from proctor.base import masking
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that should not be in a text: its kind, where it is, and a form fit to be shown."""
 
@@ -34,7 +34,7 @@ def find_secrets(text: str) -> list[Finding]:
             secret.start,
             secret.end,
         )
-        for secret in secrets.find_secrets(text)
+        for secret in masking.find_secrets(text)
     ]
 
 

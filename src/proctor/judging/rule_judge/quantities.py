@@ -6,9 +6,8 @@ Units of one dimension are compared in its base unit.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
-
-from proctor.base.records import record
 
 _UNITS = """
 time: second secs sec s=1; ms millisecond=0.001; minute mins min=60; hour hrs hr h=3600; day=86400; night=86400;
@@ -74,7 +73,7 @@ _ABOVE = frozenset("over above exceeding least from".split()) | {"more than", "a
 _BELOW = frozenset("under below".split()) | {"less than", "fewer than", "up to", "at most", "no more than"}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A number in a text, with what it counts."""
 

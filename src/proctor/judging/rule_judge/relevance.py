@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
@@ -15,7 +15,7 @@ _SHORT = 4
 """Telling words of an answer that is no more than the answer."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """Whether a statement addresses a question; a courtesy belongs to an answer without being one."""
 

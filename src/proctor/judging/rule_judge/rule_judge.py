@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from proctor.agents.agent import Usage
+from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
-from proctor.judging.context import EMBEDDED, log_call
-from proctor.judging.judge import CannotTell, JudgeCall, Question, ReplyT, Texts, abstention, as_list
+from proctor.judging.call_log import log_call
+from proctor.judging.judge import EMBEDDED, CannotTell, JudgeCall, Question, ReplyT, Texts, abstention, as_list
 from proctor.judging.rule_judge.agreement import agreement
 from proctor.judging.rule_judge.passage_reading import entities
 from proctor.judging.rule_judge.relevance import Relevance, makes_claim, relevances

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from proctor.base.records import record
+from rapidfuzz.distance import Levenshtein
+
 from proctor.judging.rule_judge.contradictions import contradictions
 from proctor.judging.rule_judge.dates import Day, within
 from proctor.judging.rule_judge.evidence import Evidence, library
@@ -25,7 +27,7 @@ OWN = (1, 20)
 """So many words, or one in so many, may be the statement's own: more of them may change what it says."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Support:
     """What passages say of a statement, and why."""
 
@@ -35,7 +37,7 @@ class Support:
     """How much of it they mention."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """Which share of a statement the evidence mentions, and what it does not."""
 
@@ -183,8 +185,6 @@ def _credit(term: Term, evidence: Evidence) -> float:
     if 2 <= len(low) <= 5 and low in evidence.initials and (term.text.isupper() or term.name):
         return 1.0
     if term.name:
-        from rapidfuzz.distance import Levenshtein
-
         alike = evidence.beginnings.get(term.key[:5], ()) if len(term.key) >= 7 else ()
         misspelt = any(Levenshtein.distance(term.key, other, score_cutoff=1) <= 1 for other in alike)
         return 0.9 if misspelt or (len(term.key) >= 4 and root(term.key) in evidence.roots) else 0.0

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 from proctor.base.json_data import Json, plain
 from proctor.reporting.terminal.screen import visible
@@ -100,8 +101,6 @@ def marked_pair(expected: str, actual: str) -> tuple[str, str] | None:
     sides = [re.findall(_PARTS, text[: 20 * MOST_PARTS]) for text in (expected, actual)]
     if any(len(parts) > MOST_PARTS for parts in sides) or "".join(sides[0]) != expected or "".join(sides[1]) != actual:
         return None
-    from difflib import SequenceMatcher
-
     matcher = SequenceMatcher(None, sides[0], sides[1], autojunk=False)
     shared = sum(_words(sides[0][block.a : block.a + block.size]) for block in matcher.get_matching_blocks())
     if shared < LEAST_ALIKE * max(map(_words, sides)):

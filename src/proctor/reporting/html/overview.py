@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.base.records import record
+from proctor.reporting.build_findings import VERDICTS, gate_lines
 from proctor.reporting.failing_cases import WORST_FIRST, DistinctReason, failing_cases
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
@@ -19,7 +20,7 @@ ROWS_SHOWN = 5_000
 """Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Shown:
     """Which trials the page tells in full: links lead to these alone."""
 
@@ -124,8 +125,6 @@ def write_gate(run: Run, out: TextIO) -> None:
     """What the gate found, where the run was gated."""
     if run.gate is None:
         return
-    from proctor.reporting.build_findings import VERDICTS, gate_lines
-
     out.write(f'<section id="gate">\n<h2>Gate: {VERDICTS[run.gate.verdict].lower()}</h2>\n')
     out.write(f'<p class="reason">{inline(run.gate.reason, 2_000)}</p>\n')
     out.write(facts((inline(line.label), inline(line.text, 2_000)) for line in gate_lines(run)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from proctor.reporting.comparison_report import write_agents_html
 from proctor.reporting.failing_cases import WORST_FIRST
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import (
@@ -18,77 +18,17 @@ from proctor.reporting.html.overview import (
     write_grids,
     write_suites,
 )
+from proctor.reporting.html.page_frame import page_end, page_head, write_filter
 from proctor.reporting.html.trial_section import write_trial
 from proctor.reporting.judge_report import doubt_lines, judge_lines
+from proctor.reporting.mutation_report import write_kept
 from proctor.reporting.plots import write_distributions
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Run, Trials
 from proctor.results.verdict import RunVerdict
-
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
-"""The page makes no request, whatever text of an agent it shows."""
-
-ICON = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-    "%3Ccircle cx='8' cy='8' r='7' fill='%23{colour}'/%3E%3C/svg%3E"
-)
-ICON_COLOURS = {
-    Outcome.PASSED: "1a7f37",
-    Outcome.FAILED: "cf222e",
-    Outcome.ERROR: "bf8700",
-    Outcome.SKIPPED: "6e7781",
-    Outcome.PENDING: "8250df",
-}
-
 
 TRIALS_IN_FULL = 2_000
 """Trials that a page tells in full, the worst first: it is about 1.5 KB each, and a browser has to hold them all."""
-
-
-def page_head(title: str, outcome: Outcome) -> str:
-    """Everything up to the body; the outcome gives the icon its colour."""
-    icon = ICON.format(colour=ICON_COLOURS[outcome])
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>{inline(title, 200)}</title>\n<link rel="icon" href="{icon}">\n'
-        f"<style>\n{_asset('report.css')}</style>\n</head>\n<body>\n"
-    )
-
-
-def write_filter(counts: Mapping[Outcome, int], out: TextIO) -> None:
-    """Hidden until the script that makes it work has run."""
-    out.write(
-        '<div class="filter" role="search" hidden>\n<label>Find <input type="search" id="find" '
-        'placeholder="a case, a word, a tool…" autocomplete="off" spellcheck="false"></label>\n'
-        '<div class="toggles" role="group" aria-label="Outcomes shown">\n'
-    )
-    for outcome in Outcome:
-        if count := counts.get(outcome, 0):
-            out.write(
-                f'<button type="button" class="{outcome.value}" data-toggle="{outcome.value}" aria-pressed="true">'
-                f'<span aria-hidden="true">{GLYPHS[outcome]}</span> {outcome.value} {count:,}</button>\n'
-            )
-    out.write(
-        '</div>\n<button type="button" id="open-all">Open all</button>\n'
-        '<p id="shown" role="status" aria-live="polite"></p>\n</div>\n'
-    )
-
-
-def page_end() -> str:
-    """The script, on which nothing but convenience depends, and the end."""
-    return f"<script>\n{_asset('report.js')}</script>\n</body>\n</html>\n"
-
-
-def _asset(name: str) -> str:
-    from importlib import resources
-
-    return resources.files("proctor").joinpath("reporting", "assets", name).read_text(encoding="utf-8")
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -101,14 +41,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_suites(run, verdict, out)
     write_failures(run, verdict, out, shown)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import write_agents_html
-
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
     write_distributions(run, out)
     if run.store is not None and Path(run.store, "mutants").is_dir():
-        from proctor.reporting.mutation_report import write_kept
-
         write_kept(run, out)
     rows = write_grids(run, verdict, out, shown)
     _write_trials(run, verdict, rows, out, shown)
@@ -148,9 +84,9 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
         pairs.append(("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
         pairs.append(("Cost", escape(money(verdict.cost_usd, estimated=verdict.estimated))))
-    for model, text in judge_lines(run):
-        title = "Not counted" if model == "not counted" else "Judge"
-        pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
+    pairs.extend(("Judge", inline(f"{model}: {text}", 500)) for model, text in judge_lines(run))
+    if run.uncounted:
+        pairs.append(("Not counted", inline(run.uncounted, 500)))
     pairs.extend((title, inline(text, 1000)) for title, text in doubt_lines(run))
     pairs.append(("Started", when(run.started_at)))
     pairs.append(("Run", code(run.id)))
@@ -164,23 +100,13 @@ def _shown(run: Run) -> Shown:
     return Shown(frozenset(summary.position for summary in worst[:TRIALS_IN_FULL]))
 
 
-class _ShownTrials:
-    """The trials that the page tells in full, read anew each time; from a store, without reading the others."""
-
-    def __init__(self, run: Run, shown: Shown) -> None:
-        self._trials, self._shown = run.trials, shown
-        self._cases = {(item.suite, item.case_id) for item in run.summaries if item.position in shown}
-
-    def __iter__(self) -> Iterator[TrialResult]:
-        of_cases = getattr(self._trials, "of_cases", None)
-        trials = self._trials if of_cases is None else of_cases(self._cases)
-        return (trial for trial in trials if trial.position in self._shown)
-
-
 def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int], out: TextIO, shown: Shown) -> None:
     out.write('<section id="trials">\n<h2>Trials</h2>\n')
     if shown is not EVERYTHING:
-        run = replace(run, trials=_ShownTrials(run, shown))
+        shown_cases = {(item.suite, item.case_id) for item in run.summaries if item.position in shown}
+        whole = run
+        in_full = Trials(lambda _: (trial for trial in whole.trials_of(shown_cases) if trial.position in shown))
+        run = replace(run, trials=in_full)
         out.write(
             f'<p class="cut">{TRIALS_IN_FULL:,} of {len(run.summaries):,} trials are told here, the worst first. '
             f"{code('proctor view')} shows all of them, {code(f'proctor show {run.id} --json FILE')} writes them.</p>\n"

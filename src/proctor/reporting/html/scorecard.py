@@ -7,15 +7,13 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
-from proctor.base.errors import StoreError
+from proctor.base.errors import StoreError, one_line
 from proctor.base.json_data import UNSET, Json, plain
-from proctor.base.records import record
-from proctor.base.references import describe
 from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import Case, Criteria, NamedData, passes
 from proctor.evaluators.evaluation import (
@@ -30,7 +28,7 @@ from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.reporting.explain import answer, asked, one_line_reason, why_open
 from proctor.reporting.html.escaping import GLYPHS, badge, block, facts, inline, pretty
 from proctor.reporting.html.overview import anchor, write_evaluators, write_grids
-from proctor.reporting.html.report_page import page_end, page_head, write_filter
+from proctor.reporting.html.page_frame import page_end, page_head, write_filter
 from proctor.reporting.html.trial_section import FAILING_TEXT, PASSING_TEXT, write_scores
 from proctor.reporting.wording import counts_text, share, trial_name, when
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
@@ -41,7 +39,7 @@ Evaluated: TypeAlias = "Evaluation | Score | BaseException | bool | int | float 
 """What an evaluator made of an entry: its evaluation, `None` for nothing to compare, or what it raised."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DatasetEntryResult:
     """One entry of a dataset, and what its own evaluators made of it."""
 
@@ -66,7 +64,7 @@ class DatasetEntryResult:
         return tuple(map(_score, self.evaluator_names, self.evaluations))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DatasetScorecard:
     """A dataset with the results of all its entries."""
 
@@ -137,7 +135,7 @@ def _score(name: str, evaluation: Evaluated) -> Score:
     if isinstance(evaluation, NothingToCompare):
         return Score(name, Outcome.SKIPPED, None, needs, str(evaluation))
     if isinstance(evaluation, BaseException):
-        return Score(name, Outcome.ERROR, None, needs, f"raised {describe(evaluation)}")
+        return Score(name, Outcome.ERROR, None, needs, f"raised {one_line(evaluation)}")
     try:
         verdict = read_verdict(evaluation)
     except BadVerdict as problem:

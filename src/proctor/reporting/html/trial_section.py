@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from proctor.agents.agent import NOT_BACK, Reply, ToolCall, Usage
+from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn

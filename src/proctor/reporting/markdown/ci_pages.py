@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.base.records import record
 from proctor.reporting.build_findings import VERDICTS, gate_lines
 from proctor.reporting.comparison_report import (
     RESOURCE_NAMES,
@@ -48,7 +48,7 @@ _TELLING = re.compile(r"([@#!%])(?=\w)|(:)(?=//)|\b(www)(?=\.)", re.IGNORECASE)
 """What would notify a person or a team, or lead to an issue, a merge request, a milestone or an address."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Comment:
     """What a comment is about."""
 

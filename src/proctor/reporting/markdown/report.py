@@ -8,8 +8,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TextIO
 
-from proctor.agents.agent import Reply
+from proctor.agents.reply import Reply
 from proctor.cases.suite import Attachment, Case, Turn
+from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.comparison_report import write_agents_markdown
 from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
 from proctor.reporting.failing_cases import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.judge_report import doubt_lines, judge_lines
@@ -202,8 +204,6 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_gate(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import write_agents_markdown
-
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
@@ -262,8 +262,9 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if verdict.cost_usd is not None:
         out.write(row("Cost", money(verdict.cost_usd, estimated=verdict.estimated).replace("<", "&lt;")))
     for model, text in judge_lines(run):
-        title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
-        out.write(row(title, inline(text)))
+        out.write(row(f"Judge {inline(model)}", inline(text)))
+    if run.uncounted:
+        out.write(row("Not counted", inline(run.uncounted)))
     for title, text in doubt_lines(run):
         out.write(row(title, inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
@@ -279,8 +280,6 @@ def case_title(case: FailingCase, limit: int) -> str:
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """What the gate found, and the cases that are flaky or in quarantine."""
     if run.gate is not None:
-        from proctor.reporting.build_findings import VERDICTS, gate_lines
-
         out.write(f"### Gate: {VERDICTS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
         for line in gate_lines(run):
             out.write(f"- **{inline(line.label)}:** {inline(line.text, REASON_TEXT)}\n")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from proctor.reporting.explain import BRIEF, Fact, explain, why_open
 from proctor.reporting.failing_cases import BAD, WORST_FIRST, ReasonTally, share_text
-from proctor.reporting.terminal.narration import INDENT, NameColumn, Warnings, head_spans, tell_facts
+from proctor.reporting.terminal.facts import INDENT, tell_facts
+from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, counted, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary

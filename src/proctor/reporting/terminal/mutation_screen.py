@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from proctor.base.secrets import mask
+from proctor.base.masking import mask
 from proctor.reporting.mutation_report import (
     explanation,
     grouped_proposals,

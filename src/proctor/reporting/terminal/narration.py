@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from proctor.reporting.terminal.screen import Screen, Span, cells, folded, middle_cut, one_line, visible
+from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.explain import BRIEF, FULL, Fact, explain, why_open
+from proctor.reporting.terminal.facts import INDENT, tell_facts
+from proctor.reporting.terminal.screen import Screen, Span, cells, middle_cut, one_line
 from proctor.reporting.wording import (
     SHORT,
     STYLES,
@@ -25,10 +27,6 @@ from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-if TYPE_CHECKING:  # a run in which everything passes explains nothing, and starts sooner without
-    from proctor.reporting.explain import Detail, Fact
-
-INDENT = 7
 NAME_WIDTH = 32
 WIDEST_NAME = 60
 NARROWEST_NAME = 24
@@ -36,7 +34,6 @@ BESIDE_NAME = 45
 """Columns that are left for what stands before and behind a name."""
 BESIDE_SHARE = 30
 """The same, where only the number of trials follows."""
-WIDEST_LABEL = 26
 WARNINGS_SHOWN = 20
 
 
@@ -93,51 +90,12 @@ def tell_trial(
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
     if not explained and not warnings:
         return
-    from proctor.reporting.explain import BRIEF, FULL, Fact, explain
-
     detail = FULL if verbose else BRIEF
     facts = explain(trial, detail) if explained else []
     facts += [Fact("warning", warning, Outcome.ERROR) for warning in warnings]
     if facts:
         tell_facts(screen, facts, detail)
         screen.line()
-
-
-def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
-    """Facts in two columns: the word that introduces each, and its text."""
-    column = min(WIDEST_LABEL, max((len(fact.label) for fact in facts), default=0)) + 2
-    room = None if screen.width is None else max(30, screen.width - INDENT - column)
-    if room is not None and any(fact.pair is not None and cells(fact.text) > room for fact in facts):
-        facts = _stacked(facts, room)
-    for fact in facts:
-        style = "dim" if fact.outcome is None else STYLES[fact.outcome]
-        label: Span = (f"{' ' * INDENT}{visible(fact.label):<{column}}", style)
-        if len(fact.label) > column - 2:
-            screen.line(label)
-            label = " " * (INDENT + column)
-        for line in _text_lines(fact.text, room, detail.lines):
-            screen.line(label, line, hang=INDENT + column)
-            label = " " * (INDENT + column)
-
-
-def _stacked(facts: Sequence[Fact], room: int) -> list[Fact]:
-    """Facts of two columns with one below the other, for a screen that is too narrow for both."""
-    from proctor.reporting.explain import CALL_TITLES, Fact
-
-    column = max(map(len, CALL_TITLES)) + 2
-    told: list[Fact] = []
-    label = ""
-    for fact in facts:
-        if fact.pair is None:
-            told.append(fact)
-        elif fact.pair == CALL_TITLES:
-            label = fact.label
-        else:
-            for title, text in zip(CALL_TITLES, fact.pair, strict=True):
-                lines = folded(visible(text), room - column)
-                told.append(Fact(label, f"{title:<{column}}" + f"\n{' ' * column}".join(lines)))
-                label = ""
-    return told
 
 
 class Warnings:
@@ -181,27 +139,13 @@ def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
         separator = ", "
-    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
-        from proctor.reporting.explain import why_open
-
-        if reason := why_open(trial):
-            spans.append((f"  {reason}", "dim"))
+    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := why_open(trial)):
+        spans.append((f"  {reason}", "dim"))
     if trial.attempts > 1:
         spans.append((f"  ({trial.attempts} attempts)", "dim"))
     if trial.reused:
         spans.append(("  (from an earlier run)", "dim"))
     return spans
-
-
-def _text_lines(text: str, room: int | None, most: int) -> list[str]:
-    lines = visible(text).expandtabs(4).split("\n")
-    if room is not None:
-        lines = [piece for line in lines for piece in folded(line, room)]
-    if len(lines) > most:
-        from proctor.reporting.explain import length_told
-
-        lines = [*lines[:most], length_told(text) or f"... ({counted(len(lines) - most, 'more line')})"]
-    return lines
 
 
 RULE_WIDTH = 72
@@ -217,11 +161,11 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool
     for suite in verdict.suites:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import show_agents
+        from proctor.reporting.comparison_report import show_agents  # heavy (statistics of comparing), and rare
 
         show_agents(run, screen)
     if verbose:
-        from proctor.reporting.plots import distribution_lines
+        from proctor.reporting.plots import distribution_lines  # only with -v
 
         for name, picture in distribution_lines(run, unicode=screen.unicode):
             screen.line(f"{name}  {picture}")
@@ -255,8 +199,6 @@ def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 def _tell_gate(screen: Screen, run: Run) -> None:
     if run.gate is None:
         return
-    from proctor.reporting.build_findings import VERDICTS, gate_lines
-
     screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
     for line in gate_lines(run):
         style = "dim" if line.outcome is None else STYLES[line.outcome]
@@ -369,10 +311,12 @@ def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
 def _tell_judges(screen: Screen, run: Run) -> None:
     if not run.judges and not run.uncounted:
         return
-    from proctor.reporting.judge_report import doubt_lines, judge_lines
+    from proctor.reporting.judge_report import doubt_lines, judge_lines  # heavy (calibration), and not for every run
 
     for model, text in judge_lines(run):
-        screen.line(text if model == "not counted" else f"judge {model}: {text}")
+        screen.line(f"judge {model}: {text}")
+    if run.uncounted:
+        screen.line(run.uncounted)
     for title, text in doubt_lines(run):
         screen.line(text if title == "Corrected pass rate" else f"{title.lower()}: {text}")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
+from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
 from proctor.reporting.terminal.narration import (
     NameColumn,
     Warnings,
@@ -34,13 +35,11 @@ from proctor.reporting.terminal.screen import (
 from proctor.reporting.wording import STYLES, count_parts, duration, money
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import Listener, WorkerState
+from proctor.running.settings import Listener, WorkerState
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
-
-    from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
 
 
 def choose_terminal(
@@ -69,8 +68,6 @@ class TrialTeller:
 
     def start(self, run: Run) -> None:
         if run.repeats and not self.verbose:
-            from proctor.reporting.terminal.case_blocks import CaseBlocks
-
             self._blocks = CaseBlocks(run)
 
     def tell(self, trial: TrialResult) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TextIO
+from unicodedata import combining, east_asian_width
 
 Span = str | tuple[str, str]
 """A piece of a line, plain or with a style: `("FAIL", "bold red")`."""
@@ -71,8 +73,6 @@ def cells(text: str) -> int:
     """How many columns a text takes on a terminal, where some scripts take two for a character."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
-
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
@@ -189,8 +189,6 @@ def width_of(stream: Any, environ: Mapping[str, str]) -> int | None:
     """How wide to wrap; a file or a pipe keeps its lines whole."""
     if not is_terminal(stream):
         return None
-    import shutil
-
     told = environ.get("COLUMNS", "")
     return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
 

@@ -7,32 +7,32 @@ is told to anyone: the dashboard, profiling and Dask's own messages are switched
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import platform
-import re
+import zipfile
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from proctor.base.errors import UsageError
-from proctor.base.references import describe
-from proctor.base.secrets import is_secret_name, mask
+from proctor.base.errors import UsageError, one_line
+from proctor.base.masking import is_secret_name, mask
 from proctor.cases.suite import Suite
-from proctor.running.cluster.messages import order_of, zipped
-from proctor.running.cluster.worker_pool import WorkerPool
-from proctor.running.engine.plan import Plan, make_plan
-from proctor.running.options import ClusterOptions, Listener, RunOptions, WorkerListener
+from proctor.running.cluster.agent_host import HostOrder, SuiteOrder
+from proctor.running.cluster.workers import ClusterAgent, Workers, pack_with_code
+from proctor.running.plan import Plan, PlannedSuite, make_plan
+from proctor.running.settings import ClusterOptions, Listener, RunOptions, WorkerListener
 from proctor.version import __version__
 
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
-MISSING = "--workers and --cluster need Dask's distributed: pip install 'proctor[cluster]'"
 LEAST_ENGAGED = 8
-"""The engine keeps as many trials ready as so many workers would take, so that workers may join a run."""
+"""The engine keeps as many trials ready as this many workers take, so that workers may join a run."""
+MAX_UPLOAD_BYTES = 50_000_000
+_NOT_UPLOADED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".proctor", ".tox"})
 
 _QUIET = {
     "distributed.worker.profile.enabled": False,
@@ -50,60 +50,82 @@ _QUIET = {
 }
 
 
-def checked(options: ClusterOptions) -> ClusterOptions:
-    """The options, if they can be used here; raises `UsageError`."""
-    if find_spec("distributed") is None:
-        raise UsageError(MISSING)
-    if options.workers:
-        if options.upload or options.tls_ca or options.tls_cert or options.tls_key:
-            raise UsageError("--upload and --tls-... are for --cluster: --workers are processes of this machine")
-        return options
-    if not re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}", options.address):
-        raise UsageError(
-            f"--cluster {options.address!r} is no address of a scheduler; write tcp://host:8786 or tls://..."
-        )
-    files = {"--tls-ca": options.tls_ca, "--tls-cert": options.tls_cert, "--tls-key": options.tls_key}
-    if any(files.values()) and not options.address.startswith("tls://"):
-        raise UsageError("--tls-... are for a scheduler at tls://..., and this one is at tcp://...")
-    for name, path in files.items():
-        if path and not Path(path).is_file():
-            raise UsageError(f"{name} {path}: there is no such file")
-    return options
-
-
 @contextlib.asynccontextmanager
-async def workers_for(plan: Plan, options: ClusterOptions, listener: Listener | None) -> AsyncIterator[WorkerPool]:
-    """The workers of a run, ready to be asked; local ones end with it."""
-    told = listener if isinstance(listener, WorkerListener) else None
+async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | None) -> AsyncIterator[Plan]:
+    """The same plan with agents that are on workers; workers that were started for it end with it."""
+    display = listener if isinstance(listener, WorkerListener) else None
     order = order_of(plan, options)
-    upload = zipped(Path.cwd()) if options.upload else b""
+    upload = zip_folder(Path.cwd()) if options.upload else b""
     async with connected(options) as client:
-        pool = WorkerPool(
-            client,
-            plan,
-            order,
-            lambda text: None if told is None else told.notice(mask(text)),
-            upload=upload,
-            scores=options.score,
+        workers = Workers(
+            client, plan, order, lambda text: None if display is None else display.notice(mask(text)), upload
         )
-        if told is not None:
-            told.workers(pool.states)
+        if display is not None:
+            display.workers(workers.states)
         try:
-            await pool.open(options.workers)
-            engaged = 3 * max(len(pool.lanes), options.workers or LEAST_ENGAGED)
-            for item in plan.suites:
-                item.limits = replace(item.limits, parallel=item.limits.parallel * engaged)
-            yield pool
+            await workers.open(options.workers)
+            count = max(len(workers.ready), options.workers or LEAST_ENGAGED)
+            numbers = {item: number for number, item in enumerate(plan.suites)}
+            yield plan.with_agents(
+                lambda item: ClusterAgent(item.agent, workers, numbers[item], item.limits.timeout),
+                lambda item: item.limits.parallel * count,
+            )
         finally:
-            await pool.close()
+            await workers.close()
+
+
+def order_of(plan: Plan, options: ClusterOptions) -> bytes:
+    """What a worker needs to know of a run, packed; raises `UsageError` if an agent cannot leave this process."""
+    order = HostOrder(
+        tuple(_suite_order(item) for item in plan.suites), Path.cwd(), __version__, is_local=bool(options.workers)
+    )
+    try:
+        return pack_with_code(order)
+    except Exception as error:
+        raise UsageError(
+            f"the agent cannot be sent to workers ({error}); name it as file.py:name or package.module:name"
+        ) from error
+
+
+def _suite_order(item: PlannedSuite) -> SuiteOrder:
+    suite = replace(item.suite, cases=(), evaluators=(), warnings=())
+    return SuiteOrder(suite, item.agent_override, item.limits.timeout)
+
+
+def zip_folder(folder: Path) -> bytes:
+    """The files of a folder, without what is installed or stored in it.
+
+    Dask's own `UploadDirectory` is not used: it reaches only workers with a nanny, leaves the files there after the
+    run, keeps files that were deleted since, and sends `.env` files.
+    """
+    buffer, total = io.BytesIO(), 0
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for top, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if not _is_left_out(Path(top, name)))
+            for name in sorted(names):
+                path = Path(top, name)
+                if not path.is_file() or path.is_symlink() or name.startswith(".env"):
+                    continue  # keys belong into the environment of the workers
+                total += path.stat().st_size
+                if total > MAX_UPLOAD_BYTES:
+                    raise UsageError(
+                        f"--upload: {folder} holds more than {MAX_UPLOAD_BYTES // 1_000_000} MB; start in a smaller "
+                        "folder, or install the agent on the workers"
+                    )
+                archive.write(path, path.relative_to(folder))
+    return buffer.getvalue()
+
+
+def _is_left_out(folder: Path) -> bool:
+    return folder.name in _NOT_UPLOADED or folder.is_symlink() or (folder / "pyvenv.cfg").is_file()
 
 
 @contextlib.asynccontextmanager
 async def connected(options: ClusterOptions) -> AsyncIterator[Any]:
     """A client of the scheduler that the options name, or of one that is started for as long as this lasts."""
     import dask.config
+    import distributed  # before the settings below, which would replace its own
 
-    distributed: Any = import_module("distributed")  # before the settings below, which would take its own with them
     with dask.config.set(_QUIET), _silenced():
         async with contextlib.AsyncExitStack() as stack:
             target = await stack.enter_async_context(_local(options.workers)) if options.workers else options.address
@@ -118,12 +140,13 @@ async def connected(options: ClusterOptions) -> AsyncIterator[Any]:
                 )
                 await stack.enter_async_context(client)
             except (OSError, TimeoutError) as error:
-                raise UsageError(f"no scheduler answers at {options.address}: {describe(error)}") from error
+                raise UsageError(f"no scheduler answers at {options.address}: {one_line(error)}") from error
             yield client
 
 
 def _local(workers: int) -> Any:
-    distributed: Any = import_module("distributed")
+    import distributed
+
     return distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -141,7 +164,8 @@ def _security(options: ClusterOptions) -> Any:
     """What the command line says of TLS; without that, Dask's own configuration counts."""
     if not (options.tls_ca or options.tls_cert or options.tls_key):
         return None
-    distributed: Any = import_module("distributed")
+    import distributed
+
     return distributed.Security(
         tls_ca_file=options.tls_ca or None,
         tls_client_cert=options.tls_cert or None,
@@ -180,7 +204,7 @@ async def check_workers(
 
 def _checked(name: str, address: str, found: Any, problem: str) -> dict[str, Any]:
     if not isinstance(found, dict):
-        said = f"cannot be asked: {describe(found)}" if isinstance(found, BaseException) else "did not answer"
+        said = f"cannot be asked: {one_line(found)}" if isinstance(found, BaseException) else "did not answer"
         return {"name": name, "address": address, "ok": False, "says": mask(said)}
     if not problem and found["proctor"] != __version__:
         problem = f"has Proctor {found['proctor']}, and this is {__version__}; install the same"
@@ -190,16 +214,16 @@ def _checked(name: str, address: str, found: Any, problem: str) -> dict[str, Any
 async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence[Suite]) -> dict[str, str]:
     """By address: why a worker cannot ask the agents of the suites."""
     plan = make_plan(suites, RunOptions())
-    upload = zipped(Path.cwd()) if options.upload else b""
-    pool = WorkerPool(client, plan, order_of(plan, options), lambda text: None, upload=upload)
+    upload = zip_folder(Path.cwd()) if options.upload else b""
+    workers = Workers(client, plan, order_of(plan, options), lambda text: None, upload)
     try:
-        await pool.open(0)
+        await workers.open(0)
     except UsageError:
-        if not pool.refused:
+        if not workers.refused:
             raise
     finally:
-        await pool.close()
-    return {address: reason for address, (_, reason) in pool.refused.items()}
+        await workers.close()
+    return {address: reason for address, (_, reason) in workers.refused.items()}
 
 
 def describe_this(packages: list[str]) -> dict[str, Any]:

@@ -6,11 +6,10 @@ import functools
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 from proctor.cases.matchers import Matcher, may_be_absent
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
 from proctor.running.mutation import text_changes
@@ -19,7 +18,7 @@ from proctor.running.mutation.text_changes import Change, Choices
 Calls = tuple[ToolCall, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ChangedCalls:
     """The calls of a reply with one thing wrong."""
 

@@ -5,30 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.agents.agent import Reply
-from proctor.agents.oracle_and_nop import OracleSession
+from proctor.agents.control_agents import OracleSession
+from proctor.agents.reply import Reply
 from proctor.base.errors import UnreadableReply
+from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
-from proctor.base.records import record
-from proctor.base.secrets import is_masked, texts_in
-from proctor.base.threads import run_sync
+from proctor.base.masking import is_masked, texts_in
 from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, passes
 from proctor.evaluators.registry import Bound
 from proctor.results.run import Outcome
-from proctor.running.engine.deadline import Watchdog
-from proctor.running.engine.earlier_answers import answer_of, still_asked
-from proctor.running.engine.judges import RunJudges, needs_model
-from proctor.running.engine.plan import PlannedSuite, PlannedTrial
 from proctor.running.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
 from proctor.running.mutation.mutants import Made, Material, Mutant, answer_in, mutants_of
 from proctor.running.mutation.proposals import Subject, propose
 from proctor.running.mutation.scoring import Scorer, Verdict, asks_models, failed_by, judges_within, said_of, sight
-from proctor.running.options import RunOptions
-from proctor.running.run_suites import PlannedAgain, planned_again
+from proctor.running.plan import PlannedSuite, PlannedTrial
+from proctor.running.rescore import RescorePlan, plan_rescore
+from proctor.running.reuse import answer_of
+from proctor.running.settings import RunOptions
+from proctor.running.suite_judges import RunJudges, needs_model
+from proctor.running.timeouts import Watchdog
 
 AT_ONCE = 64
 """Mutants that are scored beside each other; most evaluators take no time in which others could run."""
@@ -37,7 +36,7 @@ ONLY_MODELS = "is scored by language models alone, which only --budget lets be a
 SAME_ANSWER = "gave the same answer as an earlier repeat"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MutationRequest:
     """Which run, which mutants, and what they may cost."""
 
@@ -59,7 +58,7 @@ def mutate(request: MutationRequest) -> MutationReport:
     options = request.options
     if options.budget_usd is None:
         options = replace(options, fast=True)
-    with planned_again(request.store, request.run, options, suites=request.suites) as again:
+    with plan_rescore(request.store, request.run, options, suites=request.suites) as again:
         kept = request.store / "results.db"
         with judges_within(options.budget_usd, kept if kept.is_file() else None, again.plan.suites) as judges:
             suites = run_sync(_examine_all(again, request, options, judges))
@@ -67,7 +66,7 @@ def mutate(request: MutationRequest) -> MutationReport:
 
 
 async def _examine_all(
-    again: PlannedAgain, request: MutationRequest, options: RunOptions, judges: RunJudges | None
+    again: RescorePlan, request: MutationRequest, options: RunOptions, judges: RunJudges | None
 ) -> list[SuiteFindings]:
     parallel = max((item.limits.parallel for item in again.plan.suites), default=1)
     found = []
@@ -89,7 +88,7 @@ class _Examination:
         self,
         suite: PlannedSuite,
         trials: Sequence[PlannedTrial],
-        again: PlannedAgain,
+        again: RescorePlan,
         request: MutationRequest,
         options: RunOptions,
         scorer: Scorer,
@@ -102,7 +101,7 @@ class _Examination:
         self._options = options
         self._scorer = scorer
         self._judges = judges
-        self._sights = {bound.title: sight(bound) for bound in suite.bound.values()}
+        self._sights = {bound.title: sight(bound) for bound in suite.evaluators}
         self._left_out: Counter[str] = Counter()
         self._notes: list[str] = []
 
@@ -113,9 +112,7 @@ class _Examination:
         if controls.broken and not self._request.anyway:
             return SuiteFindings(name, controls, left_out=dict(self._left_out), notes=tuple(self._notes))
         made = self._expressible(await self._mutants(subjects))
-        owners = {id(mutant): subject for subject, item in made for mutant in item.mutants}
-        mutants = [mutant for _, item in made for mutant in item.mutants]
-        tried = await self._tried(mutants, owners)
+        tried = await self._tried([(subject, mutant) for subject, item in made for mutant in item.mutants])
         tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
         gating = {bound.title: bound.spec.gates for bound in self._in_force(subjects)}
         found = sum_up(name, tried, self._suite.suite.waivers, gating, controls)
@@ -131,7 +128,7 @@ class _Examination:
 
     def _without_allowed(self, tried: list[Tried], allowed: list[str]) -> tuple[list[Tried], list[str]]:
         """Without calls in another order that the steps of a `Trajectory`, which are a partial order, let pass."""
-        partial = {bound.title for bound in self._suite.bound.values() if bound.spec.name == "Trajectory"}
+        partial = {bound.title for bound in self._suite.evaluators if bound.spec.name == "Trajectory"}
         kept = []
         for item in tried:
             if item.mutant.kind == "calls-reordered" and item.fate is Fate.SURVIVED and partial & item.said.keys():
@@ -142,31 +139,25 @@ class _Examination:
 
     def _in_force(self, subjects: Sequence[Subject]) -> list[Bound]:
         """The evaluators that scored something, in the order in which files list them."""
-        lists = [
-            specs
-            for subject in subjects
-            for specs in (subject.case.evaluators or (), *(turn.evaluators or () for turn in subject.case.turns))
-        ]
-        specs = {id(spec): spec for items in lists for spec in items}
-        bounds = self._suite.evaluators(specs.values())
+        bounds = list(dict.fromkeys(bound for subject in subjects for bound in subject.planned.evaluators))
         return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._left_to_models(b)]
 
     def _left_to_models(self, bound: Bound) -> bool:
-        return needs_model(bound, self._suite.judge)
+        return needs_model(bound)
 
     async def _subjects(self) -> list[Subject]:
         """The passing trials, each answer of a case once, as far as they pass by the suite as it is now."""
         found: list[Subject] = []
         seen: dict[str, list[object]] = {}
         for planned in self._trials:
-            past = still_asked(planned, self._again.answers[planned.address])
+            past = self._again.answer_to(planned)
             if past.outcome is not Outcome.PASSED or planned.case.skip is not None:
                 self._left_out[_why_left_out(planned.case, past.outcome)] += 1
                 continue
             await asyncio.sleep(0)
             answer = answer_of(past)
             case = planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-            subject = Subject(self._suite, case, planned.number, answer)
+            subject = Subject(planned, case, planned.number, answer)
             core = [_core(reply) for reply in answer.replies]
             if core in seen.setdefault(case.id, []):
                 self._left_out[SAME_ANSWER] += 1
@@ -186,7 +177,7 @@ class _Examination:
         verdict = await self._score(subject, subject.answer.replies)
         if verdict.outcome is Outcome.PASSED:
             return True
-        if not verdict.scores and asks_models(self._suite, subject.case):
+        if not verdict.scores and asks_models(subject.planned):
             if self._options.budget_usd is not None:
                 return True
             self._left_out[ONLY_MODELS] += 1
@@ -195,7 +186,7 @@ class _Examination:
         return False
 
     async def _score(self, subject: Subject, replies: tuple[Reply, ...], *, models: bool = False) -> Verdict:
-        return await self._scorer.score(self._suite, subject.case, subject.answer, replies, models=models)
+        return await self._scorer.score(subject.planned, subject.answer, replies, models=models)
 
     async def _controls(self, subjects: Sequence[Subject]) -> Controls:
         cases = {subject.case.id: subject for subject in subjects}
@@ -268,22 +259,26 @@ class _Examination:
             )
         return kept
 
-    async def _tried(self, mutants: Sequence[Mutant], owners: dict[int, Subject]) -> list[Tried]:
+    async def _tried(self, mutants: Sequence[tuple[Subject, Mutant]]) -> list[Tried]:
+        """What the suite says of each mutant, in their order."""
         found: list[Tried] = []
         for first in range(0, len(mutants), AT_ONCE):
             some = mutants[first : first + AT_ONCE]
-            verdicts = await asyncio.gather(*(self._score(owners[id(m)], m.replies) for m in some))
-            found += [self._settle(mutant, verdict) for mutant, verdict in zip(some, verdicts, strict=True)]
-        return await self._asked_of_models(found, owners)
+            verdicts = await asyncio.gather(*(self._score(subject, mutant.replies) for subject, mutant in some))
+            found += [self._settle(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
+        return await self._asked_of_models(found, [subject for subject, _ in mutants])
 
     def _settle(self, mutant: Mutant, verdict: Verdict) -> Tried:
         said = said_of(mutant.parts, verdict.scores, self._sights)
         fate = {Outcome.FAILED: Fate.KILLED, Outcome.PASSED: Fate.SURVIVED}.get(verdict.outcome, Fate.UNSETTLED)
         return Tried(mutant, fate, said, verdict.why if fate is Fate.UNSETTLED else "")
 
-    async def _asked_of_models(self, tried: list[Tried], owners: dict[int, Subject]) -> list[Tried]:
-        """Judges look at what nothing else killed, the shortest first, for as long as the budget lasts."""
-        asking = {subject.case.id for subject in owners.values() if asks_models(self._suite, subject.case)}
+    async def _asked_of_models(self, tried: list[Tried], subjects: Sequence[Subject]) -> list[Tried]:
+        """Judges look at what nothing else killed, the shortest first, for as long as the budget lasts.
+
+        `subjects` has the trial of which each mutant was made.
+        """
+        asking = {subject.case.id for subject in subjects if asks_models(subject.planned)}
         open_ = [at for at, item in enumerate(tried) if item.fate is not Fate.KILLED and item.mutant.case in asking]
         if not open_ or self._judges is None or self._judges.budget is None or self._options.budget_usd is None:
             if asking and open_:
@@ -293,13 +288,14 @@ class _Examination:
         cheapest = sorted(open_, key=lambda at: sum(len(reply.text) for reply in tried[at].mutant.replies))
         width = self._suite.limits.parallel
         for some in (cheapest[first : first + width] for first in range(0, len(cheapest), width)):
-            shown = [tried[at].mutant for at in some]
-            verdicts = await asyncio.gather(*(self._score(owners[id(m)], m.replies, models=True) for m in shown))
-            for at, mutant, verdict in zip(some, shown, verdicts, strict=True):
+            verdicts = await asyncio.gather(
+                *(self._score(subjects[at], tried[at].mutant.replies, models=True) for at in some)
+            )
+            for at, verdict in zip(some, verdicts, strict=True):
                 unasked += verdict.was_not_asked
                 if not verdict.was_not_asked:
                     asked += 1
-                    tried[at] = self._settle(mutant, verdict)
+                    tried[at] = self._settle(tried[at].mutant, verdict)
         note = f"judges were asked about {asked} of {len(open_)} mutants, for ${budget.spent:.4f}"
         self._notes.append(note + (f"; the budget of ${budget.limit_usd:g} is spent" if unasked else ""))
         return tried

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING, Waiver
+from proctor.cases.suite import Waiver
 from proctor.results.statistics import wilson
 from proctor.running.mutation.mutants import Mutant
 
@@ -27,7 +27,7 @@ class Fate(StrEnum):
     WAIVED = "waived"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Tried:
     """A mutant and what the suite said of it."""
 
@@ -39,7 +39,7 @@ class Tried:
     """Why it is unsettled or waived."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Rate:
     """How many of some mutants were killed, with Wilson's interval."""
 
@@ -55,7 +55,7 @@ class Rate:
         return wilson(self.share, self.total)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvaluatorFinding:
     """What one evaluator killed of what it could see."""
 
@@ -71,7 +71,7 @@ class EvaluatorFinding:
         return self.rate.total > 0 and not self.rate.killed
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """What to add to a case so that survivors are killed; it has been tried on them."""
 
@@ -85,7 +85,7 @@ class Proposal:
     of: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Controls:
     """What the suite says of an agent that gives what is expected, and of one that says nothing."""
 
@@ -97,7 +97,7 @@ class Controls:
     """Why the suite cannot be believed; empty if it can."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SuiteFindings:
     """Everything that is known of one suite."""
 
@@ -114,9 +114,9 @@ class SuiteFindings:
     """Pairs of evaluators that said the same of all mutants both could see, and how many these were."""
     unused_waivers: tuple[Waiver, ...] = ()
     proposals: tuple[Proposal, ...] = ()
-    allowed: Mapping[str, int] = NOTHING
+    allowed: Mapping[str, int] = field(default_factory=dict)
     """Kinds that were not made, since expectations allow them in so many words."""
-    left_out: Mapping[str, int] = NOTHING
+    left_out: Mapping[str, int] = field(default_factory=dict)
     """Trials of which no mutants were made, by the reason why."""
     notes: tuple[str, ...] = ()
 
@@ -124,7 +124,7 @@ class SuiteFindings:
         return [item for item in self.tried if item.fate is fate]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MutationReport:
     """What the mutants of a run say."""
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.reply import Reply, Usage
 from proctor.base.json_data import Json, show
-from proctor.base.records import record
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Turn
 from proctor.running.mutation import call_mutants, text_changes
 from proctor.running.mutation.text_changes import Change, Choices
@@ -30,7 +29,7 @@ AROUND = 30
 """Characters beside a change that a person is shown."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Mutant:
     """A conversation as it was, but for one thing."""
 
@@ -52,7 +51,7 @@ class Mutant:
         return f"{self.case}/{self.trial}/{self.turn + 1}/{self.kind}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A reply with one thing wrong."""
 
@@ -63,7 +62,7 @@ class Changed:
     reply: Reply
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Material:
     """What mutants of one suite are made from, beside the trial itself."""
 
@@ -73,7 +72,7 @@ class Material:
     """All tools that the run has used."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Made:
     """The mutants of a trial, and how many more the expectations would allow."""
 
@@ -267,10 +266,8 @@ def _values(data: Json) -> Iterator[str]:
 
 
 def answer_in(reply: Reply, slot: int = 0) -> Json:
-    """What evaluators see: a named output, else the data, else the words."""
-    if reply.outputs:
-        return reply.outputs[slot].value
-    return reply.text if reply.structured is None else reply.structured
+    """One of the values that evaluators see as the answer."""
+    return reply.named_outputs[slot].value
 
 
 def _with(reply: Reply, slot: int, answer: Json) -> Reply:

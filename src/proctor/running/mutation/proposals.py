@@ -6,27 +6,26 @@ import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import UNSET, Json, show
-from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied, write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn
 from proctor.evaluators.text.keywords import find
 from proctor.results.run import Outcome
-from proctor.running.engine.ask import Answer
-from proctor.running.engine.plan import PlannedSuite, make_plan
+from proctor.running.conversation import Answer
 from proctor.running.mutation.call_mutants import accepts_value
 from proctor.running.mutation.findings import Proposal
-from proctor.running.mutation.mutants import Mutant, answer_in
+from proctor.running.mutation.mutants import Mutant
 from proctor.running.mutation.scoring import Scorer
 from proctor.running.mutation.text_changes import DATE, NUMBER, UNIT, number_value
-from proctor.running.options import RunOptions
+from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
+from proctor.running.settings import RunOptions
 
 MOST_CASES = 50
 """Cases for which something is proposed, those with the most survivors first."""
@@ -43,17 +42,17 @@ _MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
 _FIGURE = rf"[$€£]?{NUMBER}(?:\s?%)?"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Subject:
     """A passing trial of which mutants are made."""
 
-    suite: PlannedSuite
+    planned: PlannedTrial
     case: Case
     number: int
     answer: Answer
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Draft:
     """A case as it would be with what is proposed."""
 
@@ -103,7 +102,7 @@ def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) 
     An agent that gives the expected answer to the letter can be held to it. Keywords are found in a denial as well.
     """
     reference = subjects[0].case.turns[at].expected.output
-    answers = [answer_in(item.answer.replies[at]) for item in subjects]
+    answers = [item.answer.replies[at].answer for item in subjects]
     if not all(isinstance(answer, str) for answer in answers):
         return ("reference",)
     if isinstance(reference, str) and all(answer == reference for answer in answers):
@@ -142,12 +141,12 @@ def _held_to_answer(
     """The expectation, and evaluators, that hold an answer to what good ones say; `None` where they do not agree."""
     if manner == "exact":
         return expected, [EvaluatorSpec("ExactMatch")]
-    reference = answer_in(replies[0])
+    reference = replies[0].answer
     if isinstance(reference, str) and (facts := _facts(turn, survivors, replies)):
         expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
     if manner == "facts":
         return expected, []
-    if any(answer_in(reply) != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+    if any(reply.answer != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
         return None
     expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
     return expected, [_like_reference(reference, ALIKE[manner])]
@@ -206,14 +205,14 @@ def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
 
 def _facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
     """What the mutants lack and every good answer says."""
-    texts = [show(answer_in(reply)) for reply in replies]
+    texts = [show(reply.answer) for reply in replies]
     if max(map(len, texts)) > LONGEST_ANSWER:
         return []
     wanted: list[str] = []
     for mutant in survivors:
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
-        wrong = show(answer_in(mutant.replies[mutant.turn]))
+        wrong = show(mutant.replies[mutant.turn].answer)
         candidates = list(islice(_candidates(texts[0], show(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
         lacking = (fact for fact in candidates if fact not in wanted and _is_lacking(fact, wrong, texts))
         if any(_is_lacking(fact, wrong, texts) for fact in wanted):
@@ -277,14 +276,14 @@ async def _tried(
         plan = make_plan([alone], replace(options, fast=True))
     except (InvalidSuite, UsageError):
         return None
-    planned = next(iter(plan.trials))
+    planned = plan.trials[0]
     for subject in subjects:
-        verdict = await scorer.score(planned.suite, planned.case, subject.answer, subject.answer.replies)
+        verdict = await scorer.score(planned, subject.answer, subject.answer.replies)
         if verdict.outcome is not Outcome.PASSED:
             return None
     kills = 0
     for mutant in draft.survivors:
-        verdict = await scorer.score(planned.suite, planned.case, subjects[0].answer, mutant.replies)
+        verdict = await scorer.score(planned, subjects[0].answer, mutant.replies)
         kills += verdict.outcome is Outcome.FAILED
     return _proposal(suite, draft, kills) if kills else None
 

@@ -6,21 +6,25 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Reply
-from proctor.base.records import record
-from proctor.cases.suite import Case
+from proctor.agents.reply import Reply
+from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import SHIPPED, Bound
+from proctor.judging.judge_cache import JudgeCache
+from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.limits import Budget
+from proctor.results.judge_calls import DETAIL as JUDGED
+from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome, Score
-from proctor.running.engine.ask import Answer
-from proctor.running.engine.deadline import Watchdog
-from proctor.running.engine.judges import RunJudges, needs_model
-from proctor.running.engine.plan import PlannedSuite
-from proctor.running.engine.score import ScoringContext, score, settled
-from proctor.running.engine.tool_reruns import answering_for_tools
+from proctor.running.conversation import Answer
+from proctor.running.plan import PlannedSuite, PlannedTrial
+from proctor.running.scoring import ScoringContext, score, settled
+from proctor.running.suite_judges import RunJudges, needs_model
+from proctor.running.timeouts import Watchdog
+from proctor.running.tool_reexecution import answering_for_tools
 
 EVERYTHING = frozenset({"answer", "calls", "tokens", "time"})
 _ANSWER = frozenset({"answer"})
@@ -44,8 +48,6 @@ _OWN_SIGHT: Mapping[str, frozenset[str]] = {
     "Measured": frozenset(),
     "FinalState": frozenset(),
 }
-NOT_ASKED = "is spent; "
-"""How a judge says that the budget did not reach for a question."""
 
 
 def sight(bound: Bound) -> frozenset[str]:
@@ -57,7 +59,7 @@ def sight(bound: Bound) -> frozenset[str]:
     return _SIGHT.get(family, EVERYTHING)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the suite says of one conversation."""
 
@@ -67,8 +69,8 @@ class Verdict:
 
     @property
     def was_not_asked(self) -> bool:
-        """Whether a judge was not asked for want of money."""
-        return any(item.value is None and NOT_ASKED in item.reasoning for item in self.scores)
+        """Whether a judge was not asked because the budget is spent."""
+        return any(item.value is None and BUDGET_SPENT in item.details.get(JUDGED, {}) for item in self.scores)
 
 
 class Scorer:
@@ -80,14 +82,15 @@ class Scorer:
         self._with_models = ScoringContext(gate, watchdog, False, run_judges)
 
     async def score(
-        self, suite: PlannedSuite, case: Case, answer: Answer, replies: tuple[Reply, ...], *, models: bool = False
+        self, planned: PlannedTrial, answer: Answer, replies: tuple[Reply, ...], *, models: bool = False
     ) -> Verdict:
         """What the suite says of these replies; without `models`, of what needs none."""
         given = replace(answer, replies=replies)
         context = self._with_models if models else self._without_models
+        case, suite = planned.case, planned.suite.suite
         with answering_for_tools(case) if case.doubles else contextlib.nullcontext():
-            scores, _ = await score(suite, case, given, context)
-        done = settled(suite.suite, given, scores)
+            scores, _ = await score(planned, given, context)
+        done = settled(suite, given, scores)
         return Verdict(done.outcome or Outcome.ERROR, scores, done.reason or _why(scores))
 
 
@@ -115,10 +118,9 @@ def said_of(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str,
     return said
 
 
-def asks_models(suite: PlannedSuite, case: Case) -> bool:
+def asks_models(planned: PlannedTrial) -> bool:
     """Whether an evaluator of the case needs a language model."""
-    lists = [case.evaluators or (), *(turn.evaluators or () for turn in case.turns)]
-    return any(needs_model(bound, suite.judge) for specs in lists for bound in suite.evaluators(specs))
+    return any(needs_model(bound) for bound in planned.evaluators)
 
 
 @contextmanager
@@ -129,11 +131,6 @@ def judges_within(
     if not any(item.asks_models for item in suites):
         yield None
         return
-    from proctor.judging.judge_cache import JudgeCache
-    from proctor.judging.judge_factory import SharedJudges
-    from proctor.judging.limits import Budget
-    from proctor.results.judge_calls import JudgeCalls
-
     calls: Any = None if store is None else JudgeCalls(store)
     budget = Budget(budget_usd or 0.0)
     try:

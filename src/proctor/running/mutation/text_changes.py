@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping
-
-from proctor.base.records import record
+from dataclasses import dataclass
 
 NUMBER = r"\d+(?:[.,]\d+)*"
 MONTHS = "January February March April May June July August September October November December".split()
@@ -62,7 +61,7 @@ _OPPOSITES: Mapping[str, str] = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Edit:
     """What stands between two places of a text becomes something else."""
 

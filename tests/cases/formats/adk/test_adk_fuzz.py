@@ -12,8 +12,8 @@ import adk_documents as docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import adk
 
 KEYS = [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.base.json_data import UNSET
 from proctor.cases.formats import holodeck
 from proctor.cases.matchers import Equals, Fuzzy, Regex

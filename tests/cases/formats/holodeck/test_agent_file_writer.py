@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated import SCALARS, VALUES, mutations
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.base.fields import Document
 from proctor.cases.formats import holodeck
 from proctor.cases.matchers import Approx
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, ExpectedCall, Keywords, Settings, Suite, Turn

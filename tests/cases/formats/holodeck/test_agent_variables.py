@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from proctor.base.environment import substitute
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import holodeck
+from proctor.cases.formats.holodeck.variables import substitute
 from proctor.cases.suite import Suite
 
 REST = """

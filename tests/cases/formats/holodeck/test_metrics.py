@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proctor.base.fields import Document
+from proctor.base.documents import Document
 from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.suite import EvaluatorSpec
 

@@ -1,10 +1,8 @@
-"""A large JSON Lines file means the same as a small one; its cases are read when they are needed."""
+"""JSON Lines: one case a line, what holds for all of them on a line of its own, every problem with its line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,8 @@ import pytest
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
 from proctor.cases.formats.loading import load
-from proctor.cases.formats.native import json_lines
-from proctor.cases.formats.native.json_lines import LargeCases
-from proctor.cases.suite import Case, Suite
-from proctor.running.options import RunOptions, Settings
-from proctor.running.run_suites import Request, run_suites
+from proctor.cases.suite import Suite
+from proctor.running.run import Request, run_suites
 
 HEAD = {"suite": {"name": "many", "evaluators": [{"Contains": {"threshold": 0.5}}]}}
 ROWS: list[Json] = [
@@ -26,12 +21,6 @@ ROWS: list[Json] = [
     {"turns": [{"input": "three", "evaluators": ["ExactMatch"], "expected": "three"}], "repeat": 2},
     {"id": "a \\u escape", "input": 'not a "suite"', "expected": {"contains": "not"}},
 ]
-
-
-@pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(json_lines, "LARGE_BYTES", 1)
-    yield
 
 
 def written(folder: Path, *rows: Json) -> Path:
@@ -51,26 +40,16 @@ def outcomes(suite: Suite, store: Path | None = None, **asked: Any) -> dict[tupl
 
 
 @pytest.mark.parametrize("at", [0, 2, 4])
-def test_a_large_file_has_the_cases_of_a_small_one_wherever_its_head_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    path = written(tmp_path, *ROWS[:at], HEAD, *ROWS[at:])
-    small = the_suite(path)
-    monkeypatch.setattr(json_lines, "LARGE_BYTES", 1)
-
-    large = the_suite(path)
-
-    assert isinstance(large.cases, LargeCases)
-    assert tuple(large.cases) == small.cases
-    assert (large.name, large.evaluators, large.cases[-1]) == (small.name, small.evaluators, small.cases[-1])
-    assert large.cases[1:3] == small.cases[1:3]
+def test_a_file_has_the_same_cases_wherever_its_head_stands(tmp_path: Path, at: int) -> None:
+    suite = the_suite(written(tmp_path, *ROWS[:at], HEAD, *ROWS[at:]))
+    first = the_suite(written(tmp_path, HEAD, *ROWS))
+    assert (suite.name, suite.evaluators, suite.cases) == (first.name, first.evaluators, first.cases)
 
 
-@pytest.mark.usefixtures("large")
-def test_every_problem_of_a_large_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
     twice = {"id": "plain", "input": "x", "expected": "x"}
     path = written(tmp_path, HEAD, *ROWS, {"id": "bad", "inputt": "x"}, twice)
-    path.write_bytes(path.read_bytes() + b'{"id": "broken", \n{"id": "\xff", "input": "x"}\n')
+    path.write_text(path.read_text() + '{"id": "broken", \n')
 
     with pytest.raises(InvalidSuite) as caught:
         load([path])
@@ -79,11 +58,16 @@ def test_every_problem_of_a_large_file_is_told_with_its_line(tmp_path: Path) -> 
     assert (11, "needs 'input', 'turns' or a 'scenario'") in told
     assert (13, "'plain' is also the id of cases[0]") in told
     assert [line for line, message in told if "not valid JSON" in message] == [14]
-    assert [line for line, message in told if "not UTF-8" in message] == [15]
 
 
-@pytest.mark.usefixtures("large")
-def test_large_files_without_cases_are_what_they_are_in_small(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_told_with_their_line(tmp_path: Path) -> None:
+    path = written(tmp_path, HEAD, *ROWS)
+    path.write_bytes(path.read_bytes() + b'{"id": "\xff", "input": "x"}\n')
+    with pytest.raises(InvalidSuite, match=r"many\.jsonl:10: is not UTF-8"):
+        load([path])
+
+
+def test_a_file_without_cases_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSuite, match=r"many\.jsonl.*empty"):
         load([written(tmp_path, HEAD)])
     with pytest.raises(InvalidSuite, match="in no known format"):
@@ -91,8 +75,7 @@ def test_large_files_without_cases_are_what_they_are_in_small(tmp_path: Path) ->
     assert [suite.name for suite in load([written(tmp_path, HEAD, *ROWS).parent])] == ["many"]
 
 
-@pytest.mark.usefixtures("large")
-def test_the_cases_of_a_large_file_run_with_their_own_evaluators_and_repeats(tmp_path: Path) -> None:
+def test_the_cases_run_with_their_own_evaluators_and_repeats(tmp_path: Path) -> None:
     suite = the_suite(written(tmp_path, HEAD, *ROWS))
 
     assert outcomes(suite) == dict.fromkeys(
@@ -101,38 +84,9 @@ def test_the_cases_of_a_large_file_run_with_their_own_evaluators_and_repeats(tmp
     assert outcomes(suite, select=lambda _, case: "picked" in case.tags) == {("own", 1): "passed"}
 
 
-@pytest.mark.usefixtures("large")
-def test_a_quarantine_beside_a_large_file_counts(tmp_path: Path) -> None:
+def test_a_quarantine_beside_the_file_counts(tmp_path: Path) -> None:
     path = written(tmp_path, HEAD, *ROWS)
     line = {"suite": "many", "case": "own", "reason": "flaky", "until": "2999-01-01"}
     path.with_name("many.quarantine.jsonl").write_text(json.dumps(line) + "\n")
 
     assert [case.quarantine is not None for case in the_suite(path).cases] == [False, True, False, False]
-
-
-def spoils_its_file(text: str, case: Case) -> str:
-    with Path("asked.txt").open("a") as asked:
-        asked.write(f"{case.id}\n")
-    if not Path("changed").exists():
-        Path("changed").touch()
-        with Path("many.jsonl").open("a") as file:
-            file.write("\n")
-    return text
-
-
-@pytest.mark.usefixtures("large")
-def test_a_run_whose_large_file_is_changed_stops_and_can_be_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path, options = written(tmp_path, HEAD, *ROWS), RunOptions(given=Settings(parallel=1))
-    request = Request([the_suite(path)], options, spoils_its_file, store=tmp_path / "kept")
-
-    run, verdict = run_suites(request)
-
-    assert verdict.exit_code == 4
-    assert "many.jsonl: was changed while it was read" in run.note
-
-    again, verdict = run_suites(replace(request, suites=[the_suite(path)], resume=True))
-    assert (again.id, verdict.exit_code) == (run.id, 0)
-    assert Path("asked.txt").read_text().split("\n") == ["plain", "own", "case-3", "case-3", "a \\u escape", ""]

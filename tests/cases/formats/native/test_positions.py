@@ -68,8 +68,8 @@ cases:
     assert places(tmp_path / "s.yaml", text) == [
         (3, "cases[0].expected.outptu"),
         (6, "cases[0]"),
-        (8, "cases[1].expected.outptu"),
-        (8, "cases[1].repeat"),
+        (3, "cases[1].expected.outptu"),
+        (4, "cases[1].repeat"),
         (10, "cases[1].tgas"),
         (8, "cases[1]"),
     ]

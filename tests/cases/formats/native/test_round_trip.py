@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from native_documents import SUITES
 
-from proctor.base.fields import Document
+from proctor.base.documents import Document
 from proctor.cases.formats import native
-from proctor.cases.formats.native.parts import parse_lines
+from proctor.cases.formats.native.json_lines import parse_lines
 from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 

@@ -15,8 +15,8 @@ from mutated import mutations
 from native_documents import DOCUMENTS
 from native_documents import JSON as ANY_JSON
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document
 from proctor.cases.formats import native
 from proctor.cases.formats.native.schema import schema_text
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.base.fields import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.base.source import Pointer
 from proctor.cases.formats.adk.criteria import read_model_settings
 from proctor.cases.formats.native.parts import read_instructions
@@ -35,7 +36,7 @@ CALL_NOTES = ("id", "partial_args", "will_continue")
 EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ContentText:
     """A content as Proctor uses it: its words, and the whole of it where it holds more than words."""
 
@@ -46,7 +47,7 @@ class ContentText:
     calls: tuple[ExpectedCall, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolUse:
     """The expected tool calls, and the whole intermediate data where it holds more than those."""
 
@@ -54,7 +55,7 @@ class ToolUse:
     kept: Json = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Part:
     text: str | None = None
     others: tuple[str, ...] = ()
@@ -265,8 +266,6 @@ def _most_turns(fields: Fields) -> int | None:
 
 
 def _instructions(fields: Fields) -> str:
-    import re
-
     text = read_instructions(fields, "custom_instructions")
     missing = [name for name in REQUIRED if not re.search(rf"\{{\{{\s*{name}\s*\}}\}}", text)]
     if text and missing:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from proctor.base.fields import Document, Fields
+from proctor.base.documents import Document, Fields
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.base.references import is_reference
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec
@@ -41,7 +40,7 @@ INFORMING: Final[Mapping[str, str]] = {
 """Measures that ADK reports and never judges, and what each counts."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One ADK metric: the evaluator it stands for, its range, and what its criterion may say."""
 
@@ -240,7 +239,7 @@ _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
 EVALUATOR = "AdkMetric"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CustomMetric:
     """A metric of one's own: `pkg.module.function` with ADK's four parameters, or an evaluator as `file.py:name`."""
 

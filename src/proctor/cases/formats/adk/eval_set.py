@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from proctor.base.fields import Document, Fields
+from proctor.base.documents import Document, Fields
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer
-from proctor.cases.formats.adk import ID_KEYS, SET_KEYS, is_row
 from proctor.cases.formats.adk.conversations import (
     ContentText,
     ToolUse,
@@ -21,9 +20,11 @@ from proctor.cases.formats.adk.conversations import (
     literal_state,
     read_call,
     read_content,
+    read_scenario,
     read_tool_use,
 )
 from proctor.cases.formats.adk.criteria import read_rubrics
+from proctor.cases.formats.adk.keys import ID_KEYS, SET_KEYS, is_row
 from proctor.cases.formats.adk.test_config import (
     ADK,
     Draft,
@@ -37,7 +38,7 @@ from proctor.cases.formats.adk.test_config import (
     session_of,
 )
 from proctor.cases.scenario import Scenario
-from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
 
 
 def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
@@ -105,8 +106,6 @@ def _read_scenario(fields: Fields) -> Scenario | None:
     """What a simulated user is told, where the conversation is not written down."""
     if fields.take("conversation_scenario") is None:
         return None
-    from proctor.cases.formats.adk.conversations import read_scenario
-
     if fields.take("conversation"):
         fields.problem("conversation", "is given beside a scenario, whose user makes up the turns; keep one of them")
     return read_scenario(fields)
@@ -144,7 +143,7 @@ def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
 def _rubrics(fields: Fields) -> Mapping[str, Json]:
     """Rubrics of a case or turn as its metadata, which is where the rubric evaluators look for them."""
     rubrics = read_rubrics(fields)
-    return {"rubrics": rubrics} if rubrics else NOTHING
+    return {"rubrics": rubrics} if rubrics else {}
 
 
 def _turn_notes(

@@ -11,13 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.base.documents import Document
 from proctor.base.errors import UsageError
-from proctor.base.fields import Document
 from proctor.base.json_data import UNSET, Json, json_text, plain, show
 from proctor.base.source import Pointer
-from proctor.cases.formats.adk import CONFIG_NAME
-from proctor.cases.formats.adk.conversations import is_literal, literal_call, read_content, read_tool_use, written_state
+from proctor.cases.formats.adk.conversations import (
+    is_literal,
+    literal_call,
+    read_content,
+    read_tool_use,
+    write_scenario,
+    write_simulator,
+    written_state,
+)
 from proctor.cases.formats.adk.criteria import INFORMING, METRICS, described, metric_of, write_rubrics
+from proctor.cases.formats.adk.keys import CONFIG_NAME
 from proctor.cases.formats.adk.test_config import DEFAULTS, KEPT, evaluators_for
 from proctor.cases.formats.format_spec import UniqueIds, Written, unwritten_fields
 from proctor.cases.matchers import Equals
@@ -102,8 +110,6 @@ def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json]:
             for number, turn in enumerate(case.turns, start=1)
         ]
     else:
-        from proctor.cases.formats.adk.conversations import write_scenario
-
         data["conversationScenario"] = write_scenario(case, case.scenario, owner, losses)
     session = {name: notes[name] for name in ("appName", "userId", "sessionId") if name in notes}
     if session or case.state:
@@ -250,8 +256,6 @@ def write_config(suites: Sequence[Suite], notes: Mapping[str, Json]) -> tuple[tu
     if draft.custom:
         config["custom_metrics"] = draft.custom
     if simulated:
-        from proctor.cases.formats.adk.conversations import write_simulator
-
         simulator = write_simulator(simulated, notes.get("userSimulatorConfig"), draft.losses)
         config |= {"user_simulator_config": simulator} if simulator else {}
     if not draft.criteria:

@@ -6,30 +6,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import Final
 
+from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.errors import InvalidSuite
-from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json
-from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text, read_text
-from proctor.cases.formats.adk import CONFIG_NAME, NAME
+from proctor.cases.formats.adk.conversations import read_simulator
 from proctor.cases.formats.adk.criteria import (
     IN_FINAL,
     INFORMING,
     METRICS,
     UNMEASURED,
+    CustomMetric,
     Metric,
     informing_spec,
+    read_custom_metrics,
     read_options,
 )
-from proctor.cases.suite import NOTHING, Case, Criteria, EvaluatorSpec, Suite
-
-if TYPE_CHECKING:
-    from proctor.cases.formats.adk.criteria import CustomMetric
-
+from proctor.cases.formats.adk.keys import CONFIG_NAME, NAME
+from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite
 
 LEGACY_ROWS = "legacy_rows"
 """The key of ours in a config: what the rows of a legacy array are, where the two ADKs read them differently."""
@@ -38,15 +37,15 @@ UNSUPPORTED = {"live_model_config": "needs a live session, which is not availabl
 DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Gates:
     """The evaluators of a file, and whether a config chose them or they are ADK's defaults."""
 
     specs: tuple[EvaluatorSpec, ...]
     chosen: bool
-    simulator: Mapping[str, Json] = NOTHING
+    simulator: Mapping[str, Json] = field(default_factory=dict)
     """How the users of scenarios are played, as the fields of a `Scenario`."""
-    notes: Mapping[str, Json] = NOTHING
+    notes: Mapping[str, Json] = field(default_factory=dict)
     """What the config says of custom metrics and simulated users, as it stands there, for the way back."""
 
 
@@ -109,7 +108,7 @@ def read_criteria(
     document: Document,
     criteria: Mapping[str, Json],
     pointer: Pointer,
-    custom: Mapping[str, CustomMetric] = NOTHING,
+    custom: Mapping[str, CustomMetric] = MappingProxyType({}),
 ) -> tuple[EvaluatorSpec, ...]:
     """One evaluator per metric, in the order given."""
     if not criteria:
@@ -120,17 +119,13 @@ def read_criteria(
 
 def _simulator(fields: Fields) -> Mapping[str, Json]:
     if fields.take("user_simulator_config") is None:
-        return NOTHING
-    from proctor.cases.formats.adk.conversations import read_simulator
-
+        return {}
     return read_simulator(fields.inside("user_simulator_config"))
 
 
 def _custom_metrics(fields: Fields) -> Mapping[str, CustomMetric]:
     if fields.take("custom_metrics") is None:
-        return NOTHING
-    from proctor.cases.formats.adk.criteria import read_custom_metrics
-
+        return {}
     return read_custom_metrics(fields)
 
 
@@ -184,7 +179,7 @@ KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A case and its place in the file, where problems with it are reported."""
 
@@ -192,14 +187,14 @@ class Placed:
     pointer: Pointer
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A suite without its criteria yet."""
 
     name: str
     cases: tuple[Placed, ...]
     description: str = ""
-    extra: Mapping[str, Json] = NOTHING
+    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> list[Suite]:
@@ -237,13 +232,13 @@ def name_of(path: Path) -> str:
 def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Json]]:
     """The state that a session starts with, and the names ADK gives to the session."""
     if fields is None:
-        return NOTHING, {}
+        return {}, {}
     names = {
         "appName": fields.text("app_name"),
         "userId": fields.text("user_id"),
         "sessionId": fields.text("session_id"),
     }
-    state = initial_state(fields) or fields.mapping("state", NOTHING)
+    state = initial_state(fields) or fields.mapping("state", {})
     fields.done(ignored_by=ADK)
     return state, {key: value for key, value in names.items() if value is not None}
 
@@ -259,7 +254,7 @@ def initial_state(fields: Fields) -> Mapping[str, Json] | None:
 def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:
     """`extra` for whatever says something; ADK writes zero for a time that means nothing."""
     given = {name: value for name, value in notes.items() if value not in (None, 0, [], {})}
-    return {KEPT: given} if given else NOTHING
+    return {KEPT: given} if given else {}
 
 
 def _judged(document: Document, placed: Placed, gates: Gates) -> Case:

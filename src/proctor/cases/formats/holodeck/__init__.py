@@ -1,78 +1,10 @@
-"""HoloDeck's `agent.yaml`: an agent, the metrics it is measured by, and its tests."""
+"""HoloDeck's `agent.yaml`: an agent, the metrics it is measured by, and its tests.
 
-from __future__ import annotations
+A parsed document comes in and one suite goes out (`read`), or suites come in and `agent.yaml` files go out (`write`).
+The loader of suites, `proctor.declared` and `proctor.compat.holodeck` are the callers.
+"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from proctor.cases.formats.holodeck.declaration import DECLARED, read, recognises, write
+from proctor.cases.formats.holodeck.keys import EXTENSION, NAME
 
-from proctor.base.fields import Document
-from proctor.base.json_data import Json
-from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written, mentions_key
-from proctor.cases.suite import Suite
-
-NAME = "holodeck"
-EXTENSION = "x-holodeck"
-"""The key of `Suite.extra` that keeps what describes the agent."""
-
-_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
-_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
-
-
-def recognises(path: Path, data: Json) -> bool:
-    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
-    if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
-        return False
-    if "test_cases" not in data and "test_cases_file" not in data:
-        return False
-    if not _ROOT_MARKS.isdisjoint(data):
-        return True
-    tests = data.get("test_cases")
-    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
-
-
-def read(document: Document) -> list[Suite]:
-    """The one suite that an agent's file is."""
-    from proctor.cases.formats.holodeck.agent_file import read_document
-
-    return read_document(document)
-
-
-def write(suites: Sequence[Suite], ending: str = "") -> Written:
-    from proctor.cases.formats.holodeck.agent_file_writer import write_agent_files
-
-    written = write_agent_files(suites)
-    if ending != ".json":
-        return written
-    from proctor.base.json_data import json_text
-    from proctor.base.source import parse
-
-    return replace(written, text=json_text(parse(Path("written.yaml"), written.text)))
-
-
-def _resembles(path: Path, text: str) -> bool:
-    return path.suffix in JSON_AND_YAML and mentions_key(text, "test_cases")
-
-
-def _refusal(data: Mapping[str, Json]) -> str | None:
-    if {"model", "instructions"} <= data.keys():
-        return "describes an agent and no tests of it; add 'test_cases' or 'test_cases_file'"
-    return None
-
-
-def _evaluator_names() -> dict[str, str]:
-    from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
-
-    return {"geval": "GEval", **STANDARD, **RAG}
-
-
-DECLARED = Declaration(
-    endings=(".yaml", ".yml", ".json"),
-    own_keys=frozenset({"instructions", "test_cases_file"}),
-    file_names=("agent.*",),
-    written_to=("agent.yaml", "agent.yml"),
-    resembles=_resembles,
-    refusal=_refusal,
-    evaluator_names=_evaluator_names,
-    agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
-)
+__all__ = ["DECLARED", "EXTENSION", "NAME", "read", "recognises", "write"]

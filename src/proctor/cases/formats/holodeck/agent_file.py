@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.base.environment import environment_from, substitute
+from proctor.base.documents import Document, Fields
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, read_text
-from proctor.cases.formats.holodeck import EXTENSION, NAME
 from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
     ConfigFile,
@@ -20,9 +19,11 @@ from proctor.cases.formats.holodeck.configuration import (
     read_execution,
     resolve_execution,
 )
+from proctor.cases.formats.holodeck.keys import EXTENSION, NAME
 from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.formats.holodeck.test_cases import AgentTests
-from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
+from proctor.cases.formats.holodeck.variables import substitute
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 
 HOOKS = "proctor.compat.holodeck.suite_hooks:HoloDeckHooks"
 KEPT = (
@@ -110,7 +111,7 @@ def _read_document(document: Document, to_be_completed: bool) -> list[Suite]:
             path=document.path,
             format=NAME,
             warnings=tuple(document.warnings),
-            extra=extra or NOTHING,
+            extra=extra,
         )
     ]
 

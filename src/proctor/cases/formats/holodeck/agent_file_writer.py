@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import yaml
 
 from proctor.base.environment import VARIABLE
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text
 from proctor.cases.formats.format_spec import (
     UniqueIds,
@@ -18,8 +20,8 @@ from proctor.cases.formats.format_spec import (
     unwritten_case_parts,
     written_extensions,
 )
-from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.agent_file import KEPT, describes_a_model
+from proctor.cases.formats.holodeck.keys import EXTENSION
 from proctor.cases.formats.holodeck.metrics import EXACT, FLAGS, JUDGED, LEXICAL, MOST_RETRIES, RAG, STANDARD
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, FILE_TYPES, MATCHER_KEYS, MOST_FILES
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
@@ -38,7 +40,7 @@ def write_agent_files(suites: Sequence[Suite]) -> Written:
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _SuiteWriter:
     suite: Suite
     losses: list[str]
@@ -188,8 +190,6 @@ def _is_whole_test(turn: Turn) -> bool:
 
 
 def _yaml(data: Json) -> str:
-    import yaml
-
     class Dumper(yaml.SafeDumper):
         """Quotes what YAML 1.2 reads as a number and 1.1 as text, and repeats values instead of aliasing them."""
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.base.environment import env_files, substitute
+from proctor.base.documents import Document, Fields
+from proctor.base.environment import env_files
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
-from proctor.base.records import record
 from proctor.base.source import Pointer, read_text
+from proctor.cases.formats.holodeck.variables import substitute
 from proctor.cases.suite import Suite
 
 NAMES = ("config.yml", "config.yaml")
@@ -37,7 +38,7 @@ MODEL_KEYS = (
 """What may be said of a provider's models."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConfigFile:
     """One configuration file, with a document that collects what is wrong in it."""
 
@@ -153,7 +154,7 @@ DEFAULTS: Mapping[str, Json] = {
 """As HoloDeck has them, but for `llm_timeout`: there it is 60 for each turn, here it is for all turns of a test."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A value and where it comes from."""
 

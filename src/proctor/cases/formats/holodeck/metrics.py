@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from proctor.base.fields import Document, Fields
+from proctor.base.documents import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.references import is_reference
 from proctor.base.source import Pointer
-from proctor.cases.suite import NOTHING, EvaluatorSpec
+from proctor.cases.suite import EvaluatorSpec
 
 LEXICAL = {"bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR"}
 EXACT = {"equality": "Equality", "numeric": "Numeric"}
@@ -102,7 +102,7 @@ def _standard(fields: Fields) -> EvaluatorSpec:
     milliseconds = fields.integer("timeout_ms", least=1)
     return EvaluatorSpec(
         STANDARD.get(metric or "", ""),
-        arguments or NOTHING,
+        arguments,
         threshold,
         label=metric,
         gates=threshold is not None or metric not in LEXICAL,
@@ -168,7 +168,7 @@ def _rag(fields: Fields) -> EvaluatorSpec:
         _warn(fields, "include_reason", "has no effect: the reason is always kept")
     arguments = _model(fields, judged=True)
     name = RAG.get(metric or "", "")
-    return EvaluatorSpec(name, arguments or NOTHING, _threshold(fields), label=metric, scope="turn")
+    return EvaluatorSpec(name, arguments, _threshold(fields), label=metric, scope="turn")
 
 
 def _code(fields: Fields) -> EvaluatorSpec:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.base.fields import Document, Fields, kind
+from proctor.base.documents import Document, Fields, kind
 from proctor.base.json_data import UNSET, Json
-from proctor.base.patterns import check_pattern
-from proctor.base.records import record
+from proctor.base.regexes import check_pattern
 from proctor.base.source import Pointer
 from proctor.cases.formats.format_spec import UniqueIds
 from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
-from proctor.cases.suite import NO_EXPECTATION, NOTHING, Attachment, Case, EvaluatorSpec, Expected, ExpectedCall, Turn
+from proctor.cases.suite import NO_EXPECTATION, Attachment, Case, EvaluatorSpec, Expected, ExpectedCall, Turn
 
 FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
 MOST_FILES = 10
@@ -34,7 +33,7 @@ def is_conversation(case: Case) -> bool:
     return len(case.turns) > 1 or case.turns[0].evaluators is not None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AgentTests:
     """The tests of one file. Attachments start from the agent's folder, wherever the tests stand."""
 
@@ -75,7 +74,7 @@ class AgentTests:
             turns, evaluators = self._conversation(fields, metrics), metrics
         extra = fields.extensions()
         fields.done()
-        return Case(case_id, turns, description=name, evaluators=evaluators, extra=extra or NOTHING)
+        return Case(case_id, turns, description=name, evaluators=evaluators, extra=extra)
 
     def _conversation(self, fields: Fields, metrics: tuple[EvaluatorSpec, ...] | None) -> tuple[Turn, ...]:
         for name in _OF_ONE_TURN:
@@ -96,7 +95,7 @@ class AgentTests:
         metadata = fields.mapping("turn_config")
         extra = fields.extensions()
         fields.done()
-        return replace(turn, evaluators=evaluators, metadata=metadata or NOTHING, extra=extra or NOTHING)
+        return replace(turn, evaluators=evaluators, metadata=metadata or {}, extra=extra)
 
     def _metrics(self, fields: Fields) -> tuple[EvaluatorSpec, ...] | None:
         """A list replaces what would be inherited; an empty one does not."""
@@ -210,7 +209,7 @@ def _attachment(parent: Fields, item: Json, index: int, folder: Path | None) -> 
         url,
         kind=fields.choice("type", FILE_TYPES),
         description=fields.text("description"),
-        options={key: value for key, value in options.items() if value is not None} or NOTHING,
+        options={key: value for key, value in options.items() if value is not None},
     )
     fields.done()
     return attachment

@@ -9,17 +9,18 @@ import copy
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, ProctorError
-from proctor.base.fields import Document
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
 from proctor.base.source import YAML_ENDINGS, Pointer, parse, pointer_text
 from proctor.base.yaml_source import compose_yaml
-from proctor.cases.formats.native import LINES
-from proctor.cases.formats.native.parts import parse_lines
+from proctor.cases.formats.native.json_lines import LINES, is_head, parse_lines
 from proctor.cases.formats.native.reader import read_case
 from proctor.cases.formats.native.writer import write_case, yaml_dumper
 from proctor.cases.suite import Case, Suite
@@ -29,7 +30,7 @@ class CannotEdit(ProctorError):
     """The text cannot be edited where it stands; the message says why."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Node:
     """A value in a text."""
 
@@ -52,7 +53,7 @@ class Node:
         return None if found is None else found.node
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Member:
     """A key of an object, where the key begins, and its value."""
 
@@ -153,16 +154,14 @@ def yaml_node(text: str) -> Node:
     return _node(text, compose_yaml(text), 0, set())
 
 
-def _node(text: str, node: Any, after: int, seen: set[int]) -> Node:
+def _node(text: str, node: Any, after: int, seen: set[yaml.Node]) -> Node:
     """A node that stands somewhere after a position; one that was met before is an alias of it."""
-    import yaml
-
-    if id(node) in seen:
+    if node in seen:
         found = _ALIAS.search(text, after)
         if found is None:
             raise CannotEdit("an alias cannot be found in the text")
         return Node("alias", found.start(), found.end())
-    seen.add(id(node))
+    seen.add(node)
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return Node("plain", start, _end_of_scalar(text, node))
@@ -240,7 +239,6 @@ def _column(text: str, at: int) -> int:
 
 def _dumped(data: Json, *, flow: bool = False, width: int | None = None) -> str:
     """Lists stand one level inside their key, as people write them."""
-    import yaml
 
     class Dumper(yaml_dumper()):  # type: ignore[misc]
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
@@ -288,7 +286,7 @@ def _parsed(path: Path, text: str) -> Json:
 def _cases_of(path: Path, data: Json) -> list[Pointer]:
     """Where each case stands in the data of the file."""
     if path.suffix in LINES:
-        return [(n,) for n, row in enumerate(data) if not (set(row) == {"suite"} and isinstance(row["suite"], dict))]
+        return [(number,) for number, row in enumerate(data) if not is_head(row)]
     if isinstance(data, list):
         return [(index,) for index in range(len(data))]
     return [("cases", index) for index in range(len(data["cases"]))]

@@ -1,205 +1,90 @@
-"""JSON Lines: one case a line. The cases of a large file are read whenever they are asked for, and never held."""
+"""JSON Lines: one case a line, and perhaps a line `{"suite": {...}}` that says what holds for all of them.
+
+The lines become one document with `cases`, which is read like any other. A line that is not JSON must not hide the
+problems of the other lines, so `parse_lines` puts None in its place and `join_lines` says what is wrong with it.
+"""
 
 from __future__ import annotations
 
-import itertools
-import os
-import weakref
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import overload
 
+from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document
 from proctor.base.json_data import Json
-from proctor.base.source import LARGEST_FILE, Pointer, parse_json
-from proctor.cases.formats.native import recognises
-from proctor.cases.formats.native.parts import Head
-from proctor.cases.formats.native.reader import read_case, read_suite
-from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.base.source import Pointer, parse_json
 
-LARGE_BYTES = 8_000_000
-"""From this size on the cases of a file are not held: some fifty thousand short ones."""
-UTF8_MARK = b"\xef\xbb\xbf"
+LINES = (".jsonl", ".ndjson")
 
 
-def read_lines(path: Path) -> list[Suite] | None:
-    """The suite of a file; `None` where it is none."""
-    descriptor = os.open(path, os.O_RDONLY)
-    lines = _Lines(path, descriptor)
-    weakref.finalize(lines, os.close, descriptor)
-    if not any(recognises(path, [row]) for row in lines.rows()):
-        return None
-    head = lines.look_through()
-    document = Document(path, "", head.data, lambda pointer: _line(pointer, lines, head))
-    document.problems.extend(head.problems)
-    suite = read_suite(document, lambda fields, defaults: _checked(document, LargeCases(lines, defaults)))
-    document.finish(suite)
-    return [suite]
-
-
-def _line(pointer: Pointer, lines: _Lines, head: Head) -> int | None:
-    first, second = (*pointer, None, None)[:2]
-    if first == "cases":
-        return lines.numbers[second] if isinstance(second, int) else None
-    return head.lines.get(str(first))
-
-
-def _checked(document: Document, cases: LargeCases) -> Sequence[Case]:
-    """The cases, after all that is wrong with any of them is said; ids are compared by their hashes first."""
-    hashes, held = array("q"), list[Case]()
-    is_large = document.path.stat().st_size >= LARGE_BYTES
-    for at in range(len(cases)):
-        case = cases.read(at, document)
-        hashes.append(hash(case.id))
-        if not is_large:
-            held.append(case)
-    if not len(cases):
-        document.problem(("cases",), "is empty; give at least one")
-    ordered = sorted(hashes)
-    twice = {one for one, next_one in itertools.pairwise(ordered) if one == next_one}
-    seen: dict[str, int] = {}
-    for at in (at for at, known in enumerate(hashes) if known in twice):
-        case_id = cases.read(at, Document(document.path, "", {}, lambda pointer: None)).id
-        if case_id in seen:
-            document.problem(("cases", at, "id"), f"{case_id!r} is also the id of cases[{seen[case_id]}]")
-        seen.setdefault(case_id, at)
-    return cases if is_large else tuple(held)
-
-
-class _Lines:
-    """The lines of an open file that hold cases, by their places in it."""
-
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self.path = path
-        self.starts = array("Q")
-        self.numbers = array("Q")
-        self._descriptor = descriptor
-        self._stamp = self._state()
-
-    def _state(self) -> tuple[int, int]:
-        about = os.fstat(self._descriptor)
-        return about.st_size, about.st_mtime_ns
-
-    def rows(self) -> Iterator[Json]:
-        """What the lines hold; nothing where one is not JSON."""
-        for _, number, line in self._filled():
-            try:
-                yield self._parsed(line, number)
-            except InvalidSuite:
-                yield None
-
-    def look_through(self) -> Head:
-        """Find the lines of cases, and bring together what the others say of all of them."""
-        head = Head(self.path)
-        for start, number, line in self._filled():
-            if b'"suite"' in line or b"\\u" in line:
-                try:
-                    row = self._parsed(line, number)
-                except InvalidSuite:
-                    row = None  # told when it is read as a case
-                if head.takes(row, number):
-                    continue
-            self.starts.append(start)
-            self.numbers.append(number)
-        return head
-
-    def _filled(self) -> Iterator[tuple[int, int, bytes]]:
-        start, number = 0, 0
-        with open(self._descriptor, "rb", closefd=False) as file:
-            file.seek(0)
-            while line := file.readline(LARGEST_FILE):
-                number += 1
-                if len(line) == LARGEST_FILE:
-                    raise InvalidSuite([Problem("is too long to be read", self.path, number)])
-                if line.strip():
-                    yield start, number, line
-                start += len(line)
-
-    def row(self, at: int) -> Json:
-        """What a line holds; raises `InvalidSuite` where it is not JSON."""
-        start = self.starts[at]
-        end = self.starts[at + 1] if at + 1 < len(self.starts) else self._stamp[0]
-        return self._parsed(_bytes_at(self._descriptor, start, end - start).partition(b"\n")[0], self.numbers[at])
-
-    def check(self) -> None:
-        """Raise `InvalidSuite` where the file has been changed since."""
-        if self._state() != self._stamp:
-            raise InvalidSuite([Problem("was changed while it was read; run it again", self.path)])
-
-    def _parsed(self, line: bytes, number: int) -> Json:
+def parse_lines(path: Path, text: str) -> list[Json]:
+    """The value of each line that is not blank, None for one that is not JSON; raises if no line is JSON."""
+    rows: list[Json] = []
+    problems: list[Problem] = []
+    for number, line in _filled(text):
         try:
-            return parse_json(self.path, line.removeprefix(UTF8_MARK).decode())
-        except UnicodeDecodeError as error:
-            raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason})", self.path, number)]) from None
+            rows.append(parse_json(path, line))
         except InvalidSuite as error:
-            raise InvalidSuite([Problem(p.message, self.path, number) for p in error.problems]) from None
+            rows.append(None)
+            problems += _on_line(error, path, number)
+    if problems and not any(row is not None for row in rows):
+        raise InvalidSuite(problems)
+    return rows
 
 
-def _bytes_at(descriptor: int, start: int, count: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(descriptor, count, start)
-    os.lseek(descriptor, start, os.SEEK_SET)
-    return os.read(descriptor, count)
+def join_lines(document: Document) -> Document:
+    """One document with `cases` out of many lines; problems keep the line where they stand in the file."""
+    data: dict[str, Json] = {}
+    key_lines: dict[str, int] = {}
+    cases: list[Json] = []
+    case_lines: list[int] = []
+    problems: list[Problem] = []
+    for (number, line), row in zip(_filled(document.text), document.data, strict=True):
+        if is_head(row):
+            problems += _repeated(row["suite"], data, document.path, number)
+            data |= {key: value for key, value in row["suite"].items() if key != "cases"}
+            key_lines |= dict.fromkeys(row["suite"], number)
+        elif row is None and (unreadable := _problems_of(document.path, line, number)):
+            problems += unreadable
+        else:
+            cases.append(row)
+            case_lines.append(number)
+
+    def line_of(pointer: Pointer) -> int | None:
+        first, second = (*pointer, None, None)[:2]
+        if first == "cases":
+            return case_lines[second] if isinstance(second, int) and second < len(case_lines) else None
+        return key_lines.get(str(first))
+
+    joined = Document(document.path, document.text, data | {"cases": cases}, line_of)
+    joined.problems.extend(problems)
+    return joined
 
 
-class LargeCases(Sequence[Case]):
-    """The cases of a large file, each read when it is asked for."""
+def is_head(row: Json) -> bool:
+    """Whether a line is about the whole suite and not a case; it need not be the first."""
+    return isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)
 
-    def __init__(
-        self, lines: _Lines, defaults: tuple[EvaluatorSpec, ...], changes: tuple[Callable[[Case], Case], ...] = ()
-    ) -> None:
-        self._lines = lines
-        self._defaults = defaults
-        self._changes = changes
-        self._specs: dict[str, EvaluatorSpec] = {}
-        self._shared_specs = {id(spec): spec for spec in defaults}
 
-    def __len__(self) -> int:
-        return len(self._lines.starts)
+def _repeated(head: Mapping[str, Json], earlier: Mapping[str, Json], path: Path, number: int) -> list[Problem]:
+    """The keys of a head that stand on an earlier line already, and `cases`, which have lines of their own."""
+    reasons = {key: "is given on an earlier line already" for key in head if key in earlier}
+    if "cases" in head:
+        reasons["cases"] = "stand on lines of their own"
+    return [Problem(reason, path, number, f"suite.{key}") for key, reason in reasons.items()]
 
-    @overload
-    def __getitem__(self, at: int) -> Case: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Case, ...]: ...
-    def __getitem__(self, at: int | slice) -> Case | tuple[Case, ...]:
-        if isinstance(at, slice):
-            return tuple(self[place] for place in range(len(self))[at])
-        # What is wrong with a line was said when the file was first read; it is the same line still.
-        case = self.read(range(len(self))[at], Document(self._lines.path, "", {}, lambda pointer: None))
-        self._lines.check()
-        for change in self._changes:
-            case = change(case)
-        return case
 
-    def changed(self, change: Callable[[Case], Case]) -> LargeCases:
-        """The cases as `change` makes them."""
-        return LargeCases(self._lines, self._defaults, (*self._changes, change))
+def _problems_of(path: Path, line: str, number: int) -> list[Problem]:
+    try:
+        parse_json(path, line)
+    except InvalidSuite as error:
+        return _on_line(error, path, number)
+    return []
 
-    def read(self, at: int, document: Document) -> Case:
-        """One case as it stands in the file; problems go to `document`."""
-        try:
-            row = self._lines.row(at)
-        except InvalidSuite as error:
-            document.problems.extend(error.problems)
-            return Case(f"case-{at + 1}", ())
-        return self._with_shared_specs(read_case(document, row, ("cases", at), self._defaults))
 
-    def _with_shared_specs(self, case: Case) -> Case:
-        """Equal evaluators are one object, however often their case is read: the plan knows them by identity."""
-        if not self._are_shared(case.evaluators):
-            case = replace(case, evaluators=self._shared(case.evaluators))
-        if not all(self._are_shared(turn.evaluators) for turn in case.turns):
-            turns = [replace(turn, evaluators=self._shared(turn.evaluators)) for turn in case.turns]
-            case = replace(case, turns=tuple(turns))
-        return case
+def _on_line(error: InvalidSuite, path: Path, number: int) -> list[Problem]:
+    return [Problem(problem.message, path, number) for problem in error.problems]
 
-    def _are_shared(self, specs: tuple[EvaluatorSpec, ...] | None) -> bool:
-        return specs is None or all(id(spec) in self._shared_specs for spec in specs)
 
-    def _shared(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
-        own = None if specs is None else tuple([self._specs.setdefault(repr(spec), spec) for spec in specs])
-        self._shared_specs |= {id(spec): spec for spec in own or ()}
-        return own
+def _filled(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]

@@ -1,102 +1,27 @@
-"""Parts of the native format that most files do not use: bare lists and JSON Lines, tool doubles, scenarios, waivers.
-
-Bare lists and lines are brought to the one shape with `cases`; problems keep the line where they stand in the file.
-"""
+"""Parts of the native format that most files do not use: tool doubles, scenarios, quarantines, waivers."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
-from pathlib import Path
 from typing import Final
 
-from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
-from proctor.base.source import Pointer, lines_of, parse_json
-from proctor.cases.formats.native import LINES
+from proctor.base.source import Pointer
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
+from proctor.cases.quarantine_file import is_date
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
-from proctor.cases.suite import NOTHING, Case, Double, Quarantine, Waiver
-
-
-def parse_lines(path: Path, text: str) -> list[Json]:
-    """The objects of a JSON Lines file; every bad line is a problem of its own."""
-    rows: list[Json] = []
-    problems: list[Problem] = []
-    for number, line in _filled(text):
-        try:
-            rows.append(parse_json(path, line))
-        except InvalidSuite as error:
-            problems.extend(Problem(p.message, path, number) for p in error.problems)
-    if problems:
-        raise InvalidSuite(problems)
-    return rows
-
-
-def whole(document: Document) -> Document:
-    """The document as one object with `cases`, whichever shape it has."""
-    if document.path.suffix in LINES:
-        return _join(document)
-    if isinstance(document.data, list):
-        places = lines_of(document.path, document.text)
-        return Document(document.path, document.text, {"cases": document.data}, lambda pointer: places(pointer[1:]))
-    return document
-
-
-def _join(document: Document) -> Document:
-    """One object out of many lines: a line that holds nothing but `suite` says what is true of all cases."""
-    head = Head(document.path)
-    cases: list[Json] = []
-    case_lines: list[int] = []
-    for (number, _), row in zip(_filled(document.text), document.data, strict=True):
-        if not head.takes(row, number):
-            cases.append(row)
-            case_lines.append(number)
-
-    def line(pointer: Pointer) -> int | None:
-        first, second = (*pointer, None, None)[:2]
-        if first == "cases":
-            return case_lines[second] if isinstance(second, int) and second < len(case_lines) else None
-        return head.lines.get(str(first))
-
-    joined = Document(document.path, document.text, head.data | {"cases": cases}, line)
-    joined.problems.extend(head.problems)
-    return joined
-
-
-class Head:
-    """What the lines of a file say of all its cases, which need not stand first."""
-
-    def __init__(self, path: Path) -> None:
-        self.data: dict[str, Json] = {}
-        self.lines: dict[str, int] = {}
-        self.problems: list[Problem] = []
-        self._path = path
-
-    def takes(self, row: Json, number: int) -> bool:
-        """Whether a line is about the suite and not a case; its keys are then part of the head."""
-        if not (isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)):
-            return False
-        for key, value in row["suite"].items():
-            if key == "cases" or key in self.data:
-                reason = "stand on lines of their own" if key == "cases" else "is given on an earlier line already"
-                self.problems.append(Problem(reason, self._path, number, f"suite.{key}"))
-            if key != "cases":
-                self.data[key], self.lines[key] = value, number
-        return True
-
-
-def _filled(text: str) -> list[tuple[int, str]]:
-    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+from proctor.cases.suite import Case, Double, Quarantine, Waiver
 
 
 def read_doubles(fields: Fields) -> Mapping[str, tuple[Double, ...]]:
     """By tool, one double or a list of them, of which the first that fits answers."""
     given = fields.mapping("doubles")
     if not given:
-        return NOTHING
+        return {}
     doubles: dict[str, tuple[Double, ...]] = {}
     for tool, value in given.items():
         pointer = (*fields.at("doubles"), tool)
@@ -244,8 +169,6 @@ def read_instructions(fields: Fields, name: str) -> str:
 
 
 def check_places(document: Document, text: str, pointer: Pointer) -> None:
-    import re
-
     if "{%" in text or "{#" in text:
         document.problem(pointer, "has {% or {#; only places such as {{ stop_signal }} are understood")
     for place in re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL):
@@ -271,8 +194,6 @@ def _turns(fields: Fields) -> int:
 
 def read_quarantine(fields: Fields) -> Quarantine | None:
     """Why a case decides nothing for the time being, and until which day."""
-    from proctor.cases.quarantine_file import is_date
-
     own = fields.inside("quarantine")
     if own is None or not own.valid:
         return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from proctor.base.fields import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
-from proctor.cases.formats.native import LINES, NAME
+from proctor.cases.formats.native.json_lines import LINES, join_lines
 from proctor.cases.formats.native.parts import (
     read_arguments,
     read_doubles,
@@ -19,12 +19,10 @@ from proctor.cases.formats.native.parts import (
     read_scenario,
     read_waivers,
     refuse_turns,
-    whole,
 )
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    NOTHING,
     Attachment,
     Case,
     Criteria,
@@ -38,26 +36,35 @@ from proctor.cases.suite import (
     Turn,
 )
 
+NAME = "native"
 SCORING_KEYS = ("expected", "evaluators", "final_state")
 """Where one of these is misspelt, that is the mistake, and not that nothing scores the case."""
 UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
 def read_document(document: Document) -> list[Suite]:
-    if document.path.suffix in LINES or isinstance(document.data, list):
-        document = whole(document)
-    suite = read_suite(document, _read_cases)
+    document = _with_cases(document)
+    suite = _read_suite(document)
     document.finish(suite)
     return [suite]
 
 
-def read_suite(document: Document, read_cases: Callable[[Fields, tuple[EvaluatorSpec, ...]], Sequence[Case]]) -> Suite:
-    """The suite of a document; `read_cases` is given the evaluators that cases inherit."""
+def _with_cases(document: Document) -> Document:
+    """The document as one object with `cases`: a bare list and JSON Lines are brought to that shape."""
+    if document.path.suffix in LINES:
+        return join_lines(document)
+    if isinstance(document.data, list):
+        places = document.line
+        return Document(document.path, document.text, {"cases": document.data}, lambda pointer: places(pointer[1:]))
+    return document
+
+
+def _read_suite(document: Document) -> Suite:
     fields = Fields(document, document.data)
     fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
-    cases = read_cases(fields, defaults)
+    cases = _read_cases(fields, defaults)
     suite = Suite(
         name=fields.text("name", document.path.stem, blank=False),
         description=fields.text("description", ""),
@@ -72,7 +79,7 @@ def read_suite(document: Document, read_cases: Callable[[Fields, tuple[Evaluator
         cases=cases,
         path=document.path,
         format=NAME,
-        extra=fields.extensions() or NOTHING,
+        extra=fields.extensions(),
         warnings=tuple(document.warnings),
     )
     fields.done()
@@ -112,16 +119,16 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         tags=fields.texts("tags", ()),
         evaluators=None if scored == defaults else scored,
         inputs=_inputs(fields),
-        metadata=fields.mapping("metadata", NOTHING),
-        state=fields.mapping("state", NOTHING),
+        metadata=fields.mapping("metadata", {}),
+        state=fields.mapping("state", {}),
         final_state=final_state,
         repeat=fields.integer("repeat", least=1),
         timeout=_positive(fields, "timeout"),
         skip=fields.text("skip", blank=False),
-        doubles=read_doubles(fields) if fields.has("doubles") else NOTHING,
+        doubles=read_doubles(fields) if fields.has("doubles") else {},
         scenario=scenario,
         quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
-        extra=fields.extensions() or NOTHING,
+        extra=fields.extensions(),
     )
     misspelt = any(nearest(key, SCORING_KEYS) for key in fields.done())
     unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
@@ -198,8 +205,8 @@ def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_cas
         return Turn(asked, expected, retrieval_context=context, attachments=attachments)
     named = fields.take("evaluators")
     specs = None if named is None else read_specs(document, named, fields.at("evaluators"), defaults=defaults)
-    metadata = fields.mapping("metadata", NOTHING)
-    return Turn(asked, expected, specs, context, attachments, metadata, fields.extensions() or NOTHING)
+    metadata = fields.mapping("metadata", {})
+    return Turn(asked, expected, specs, context, attachments, metadata, fields.extensions())
 
 
 def _expected(fields: Fields) -> Expected:
@@ -279,7 +286,7 @@ def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
         url=fields.text("url"),
         kind=fields.text("type"),
         description=fields.text("description"),
-        options={name: value for name, value in options.items() if value is not None} or NOTHING,
+        options={name: value for name, value in options.items() if value is not None},
     )
     if fields.valid and (attachment.path is None) == (attachment.url is None):
         document.problem(pointer, "needs either 'path' or 'url'")
@@ -317,18 +324,18 @@ def _agents(fields: Fields) -> Mapping[str, Json]:
     """Several agents by name; a list of references names each by itself."""
     given = fields.take("agents")
     if given is None:
-        return NOTHING
+        return {}
     if isinstance(given, list) and all(isinstance(item, str) for item in given):
         if len(set(given)) < len(given):
             fields.problem("agents", "names an agent twice; give each a name of its own: {careful: app.py:agent}")
         given = {item: item for item in given}
     if not isinstance(given, Mapping) or not given:
         fields.problem("agents", f"must be an object of names and agents, or a list of references, not {kind(given)}")
-        return NOTHING
+        return {}
     for name, agent in given.items():
         if not isinstance(agent, (str, Mapping)) or not str(name).strip():
             fields.problem("agents", f"has under {name!r} no reference such as app.py:agent, and no object")
-            return NOTHING
+            return {}
     if fields.take("agent") is not None:
         fields.problem("agents", "stands beside agent; use one of them")
     return given

@@ -10,10 +10,12 @@ from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import yaml
+
 from proctor.base.json_data import UNSET, Json, json_text, plain
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
 from proctor.cases.formats.format_spec import UniqueIds, Written, expressible
-from proctor.cases.formats.native import LINES
+from proctor.cases.formats.native.json_lines import LINES
 from proctor.cases.formats.native.parts import write_doubles, write_scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
@@ -63,10 +65,10 @@ def _unwritable(suite: Suite) -> Iterable[str]:
     lists = [suite.evaluators]
     for case in suite.cases:
         lists += [case.evaluators or (), *(turn.evaluators or () for turn in case.turns)]
-    specs = {id(spec): spec for specs in lists for spec in specs}
     sentences = (
         f"suite {suite.name!r}: argument {name!r} of evaluator {spec.title!r} cannot be expressed"
-        for spec in specs.values()
+        for specs in lists
+        for spec in specs
         for name in unwritable_arguments(spec)
     )
     return dict.fromkeys(sentences)
@@ -83,8 +85,6 @@ def _json_lines(data: Json, losses: list[str]) -> str:
 
 def yaml_lines(data: Mapping[str, Json]) -> str:
     """Keys of a native file as they are written by hand: short lists and objects on one line."""
-    import yaml
-
     lines = []
     for key, value in plain(data).items():
         if key == "expected" and isinstance(value, dict):
@@ -97,8 +97,6 @@ def yaml_lines(data: Mapping[str, Json]) -> str:
 
 
 def _yaml(data: Json, losses: list[str]) -> str:
-    import yaml
-
     text = yaml.dump(_clean(data, losses), Dumper=yaml_dumper(), sort_keys=False, allow_unicode=True, width=120)
     return str(text)
 
@@ -113,7 +111,6 @@ def _clean(data: Json, losses: list[str]) -> Json:
 
 def yaml_dumper() -> Any:
     """The safe dumper, which also quotes text that YAML 1.2 takes for a number and YAML 1.1 does not: `1e5`."""
-    import yaml
 
     class Dumper(yaml.SafeDumper):
         """Has a resolver more than the one it is made from."""

@@ -1,0 +1,148 @@
+"""Tests in environments other than `.venv`, and the quick check of what you changed.
+
+    .venv/bin/nox --list
+    .venv/bin/nox -s check                     # linters, types, and the tests of the packages you touched
+    .venv/bin/nox -s tests-3.12                # all tests on another Python
+    .venv/bin/nox -s "framework(agno)"         # one adapter with the real package
+    .venv/bin/nox -t usual                     # the frameworks that `make test` has time for
+
+An environment is made by uv, which takes a tenth of pip's time, and kept for the next call; pip is the fallback.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+from proctor.agents.frameworks import shipped_adapters
+
+HERE = Path(__file__).resolve().parent
+BIN = Path(sys.executable).parent
+"""Where the tools of `.venv` are: nox is one of them."""
+
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+VARYING = ["agents", "api", "base", "results", "running", "tracing"]
+"""Packages whose behaviour depends on the Python: threads, event loops, SQLite, files."""
+
+FRAMEWORKS = {adapter.name: list(adapter.packages) for adapter in shipped_adapters()}
+"""What each adapter is tested with. Some of these packages cannot be installed together."""
+FRAMEWORKS["agno"].append("openai")  # its tests use a model of OpenAI's client
+del FRAMEWORKS["pydantic_ai"]  # part of `.venv`, so its tests are among the others
+USUAL = ("google_adk", "openai_agents", "langchain")
+
+# pyenv hides the Pythons that are not activated behind a shim that fails; look into its folder as well.
+_pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, sorted(_pyenv.glob("versions/3.*/bin")))])
+
+nox.needs_version = ">=2024.4"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["check"]
+os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
+
+
+def install(session: nox.Session, *packages: str) -> None:
+    try:
+        session.install("--quiet", *packages)
+    except CommandFailed:  # uv does not read pip's settings, such as the address of another index
+        session.run_install("python", "-m", "ensurepip", silent=True)
+        session.run_install("python", "-m", "pip", "install", "--quiet", "--no-compile", *packages)
+
+
+def newest_python() -> str:
+    """The newest supported Python that this machine has."""
+    return next((version for version in reversed(PYTHONS) if shutil.which(f"python{version}")), PYTHONS[0])
+
+
+@nox.session(venv_backend="none")
+def check(session: nox.Session) -> None:
+    """Linters, types, and the quick tests of what changed since main: `nox -s check -- results` names a package."""
+    session.run(BIN / "ruff", "check", ".", external=True)
+    session.run(BIN / "ruff", "format", "--check", ".", external=True)
+    session.run(BIN / "lint-imports", external=True)
+    session.run(BIN / "mypy", external=True)
+    folders = [f"tests/{name}" for name in session.posargs] or list(touched_tests())
+    if folders:
+        nothing_to_run = 5  # a folder may have tests of other tiers only
+        command = (BIN / "python", "-m", "pytest", "-n", "2", "-m", "unit", *folders)
+        session.run(*command, external=True, success_codes=[0, nothing_to_run])
+
+
+def touched_tests() -> Iterator[str]:
+    """The folders of tests/ that mirror the packages in which a file differs from the main branch."""
+    base = _git("merge-base", "HEAD", "main") or ["HEAD"]
+    changed = {*_git("diff", "--name-only", base[0]), *_git("ls-files", "--others", "--exclude-standard")}
+    names = {parts[2 if parts[0] == "src" else 1] for name in changed if len(parts := Path(name).parts) > 2}
+    for name in sorted(names - {"support"}):
+        if (HERE / "tests" / name).is_dir() and any((HERE / "tests" / name).rglob("test_*.py")):
+            yield f"tests/{name}"
+
+
+def _git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=False)
+    return done.stdout.split("\n")[:-1] if done.returncode == 0 else []
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """All tests on one Python."""
+    install(session, "--editable", ".[dev]")
+    session.run("python", "-m", "pytest", "-n", "3", *session.posargs)
+
+
+@nox.session(python=newest_python())
+def newest(session: nox.Session) -> None:
+    """The newest Python on this machine, on what depends on it."""
+    if session.python == f"{sys.version_info.major}.{sys.version_info.minor}":
+        session.skip("this machine has no newer Python than the one of .venv")
+    install(session, "--editable", ".[dev]")
+    # The collector may complain during any later test; the tests on the default Python are strict about it.
+    lenient = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+    apart = "--ignore=tests/running/cluster"  # Dask has its own threads and loops, and the tests of it take long
+    session.run("python", "-m", "pytest", "-n", "2", *lenient, apart, *(f"tests/{name}" for name in VARYING))
+
+
+@nox.session
+@nox.parametrize(
+    "name", [nox.param(name, id=name, tags=["usual"] if name in USUAL else ["large"]) for name in FRAMEWORKS]
+)
+def framework(session: nox.Session, name: str) -> None:
+    """The adapter of a framework with the real package, and the project that `proctor init` writes for it."""
+    install(session, "--editable", ".", "pytest", "hypothesis", *FRAMEWORKS[name])
+    adapter = sorted(map(str, (HERE / "tests" / "agents" / "frameworks").glob(f"test_framework_{name}*.py")))
+    session.run("python", "-m", "pytest", *adapter)
+    session.run(
+        "python", "-m", "pytest", "tests/cli/test_cli_init.py", "-k", f"passes and {name} or template_of_{name}"
+    )
+    if name == "langchain":
+        session.run("python", "-m", "pytest", "tests/docs/test_docs.py", "-k", "langgraph")
+
+
+@nox.session(venv_backend="none")
+def browser(session: nox.Session) -> None:
+    """Chromium and axe-core for the tests of the viewer; without them those tests are skipped, or fail if CI=true."""
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        if shutil.which("apt-get") and os.geteuid() == 0:
+            session.run("apt-get", "update", "-qq", external=True, silent=True, success_codes=range(256))
+            packages = ("chromium", "fonts-dejavu-core")
+            session.run(
+                *("apt-get", "install", "-y", "-qq", "--no-install-recommends"), *packages,
+                external=True, silent=True, success_codes=range(256),
+            )  # fmt: skip
+        else:
+            session.warn("the tests in a browser need Chromium: apt-get install chromium")
+    if not (HERE / ".browser" / "node_modules" / "axe-core").is_dir():
+        if shutil.which("npm"):
+            (HERE / ".browser").mkdir(exist_ok=True)
+            quiet = ("--silent", "--no-audit", "--no-fund", "--prefix", ".browser")
+            session.run("npm", "install", *quiet, "axe-core@4", external=True, silent=True, success_codes=range(256))
+        else:
+            session.warn("the accessibility tests need axe-core: npm install --prefix .browser axe-core")

@@ -1,0 +1,408 @@
+"""A chat model behind an OpenAI-compatible interface, with instructions and Python functions as tools, as an agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import Field, TypeAdapter, field_validator, validate_call
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.http_agent import HttpAgent, HttpSession
+from proctor.agents.http_config import AgentConfig, HttpOptions, Seconds, read_config, read_http_options, wrong
+from proctor.agents.messages import field, is_list, text_of_parts, to_usage
+from proctor.agents.reply import Reply, Usage
+from proctor.agents.reply_reader import as_text, read_data
+from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
+from proctor.agents.user_code import call_user_function_as
+from proctor.base.environment import expand, variables_in
+from proctor.base.errors import AgentFailed, UnreadableReply, UsageError, one_line
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.references import resolve
+from proctor.base.threads import is_async
+from proctor.cases.suite import Case, Turn
+
+_NAME = r"[A-Za-z0-9_-]{1,64}"
+"""What chat interfaces allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTool:
+    """A tool that a model may call: a Python function, or a tool of a server."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+    """A JSON Schema of an object."""
+    call: Callable[[Mapping[str, Json]], Awaitable[Any]]
+    fingerprint: str = ""
+    function: Callable[..., Any] | None = None
+    """The code behind it, where there is some here: evaluators call it again."""
+
+    def to_openai(self) -> Json:
+        """The tool as chat interfaces take it."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+def read_tools(references: Sequence[str], base: Path | None) -> tuple[ChatTool, ...]:
+    """The tools that references name: a function each, or a list of functions."""
+    tools: list[ChatTool] = []
+    for reference in references:
+        target = resolve(reference, base)
+        functions = target if isinstance(target, (list, tuple)) else [target]
+        tools += [tool_of(function, reference) for function in functions]
+    names = [tool.name for tool in tools]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"two tools are called {', '.join(twice)}; a model tells tools apart by their names")
+    return tuple(tools)
+
+
+def tool_of(function: Any, where: str = "") -> ChatTool:
+    """Raises `UsageError` where a model could not call it."""
+    name = getattr(function, "__name__", type(function).__name__)
+    place = where or name
+    if not callable(function) or isinstance(function, type):
+        raise UsageError(f"{place} is not a function that could be a tool")
+    if not re.fullmatch(_NAME, name):
+        raise UsageError(f"{place}: {name!r} is no name for a tool; define it with letters, digits and _")
+    called: Any = function if inspect.isroutine(function) else function.__call__
+    try:
+        schema, checked = TypeAdapter(called).json_schema(), validate_call(called)
+    except Exception as error:
+        raise UsageError(f"{place} cannot be a tool: {one_line(error)}") from None
+    if schema.get("type") != "object":
+        raise UsageError(
+            f"{place} cannot be a tool: a model gives arguments by name, and it takes some by position only"
+        )
+    call = functools.partial(call_user_function_as, is_async(function), checked, ())
+    return ChatTool(name, inspect.getdoc(function) or "", schema, call, source_fingerprint(function), function)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """A tool call that the model requests."""
+
+    id: str
+    name: str
+    arguments: Json
+    """As the model wrote them: text that should be JSON, or an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered to the messages so far."""
+
+    text: str
+    requests: tuple[ToolRequest, ...] = ()
+    usage: Usage | None = None
+
+    @property
+    def message(self) -> Json:
+        """What is added to the conversation."""
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": show(call.arguments)}}
+            for call in self.requests
+        ]
+        message: dict[str, Json] = {"role": "assistant", "content": self.text}
+        return message | {"tool_calls": calls} if calls else message
+
+
+class ChatModel:
+    """One model of one service; many conversations share its connections."""
+
+    def __init__(self, model: str, service: HttpOptions, settings: Mapping[str, Json] = MappingProxyType({})) -> None:
+        self.model = model
+        self.settings = settings
+        self.name = service.name or model
+        self.endpoint = service.host
+        self._http = HttpAgent(service)
+        self.fingerprint = fingerprint(service.url, model, plain(settings))
+
+    async def start(self) -> None:
+        await self._http.start()
+
+    async def stop(self) -> None:
+        await self._http.stop()
+
+    def connection(self, case: Case) -> ChatConnection:
+        return ChatConnection(self, self._http, case)
+
+
+class ChatConnection(HttpSession):
+    """Sends requests like an agent behind HTTP: with the same failures, and the same secrets masked."""
+
+    def __init__(self, model: ChatModel, http: HttpAgent, case: Case) -> None:
+        super().__init__(http, case)
+        self._model = model
+
+    async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Completion:
+        body = {"model": self._model.model, "messages": list(messages), **self._model.settings}
+        if tools:
+            body["tools"] = [tool.to_openai() for tool in tools]
+        try:
+            response = await self._exchange(plain(body))
+            return read_completion(response.text)
+        except UnreadableReply as error:
+            raise UnreadableReply(self._mask_secrets(f"{self._agent.name}: {error}")) from None
+
+
+def read_completion(text: str) -> Completion:
+    """A chat completion as the many services write it; raises `UnreadableReply` when it is none."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnreadableReply(f"the answer is not JSON: {show(text.strip(), 200)}") from None
+    choices = field(body, "choices") if isinstance(body, Mapping) else None
+    message = field(choices[0], "message") if is_list(choices) and choices else None
+    if not isinstance(message, Mapping):
+        raise UnreadableReply(f"the answer is not a chat completion: {show(plain(body), 200)}")
+    return Completion(_text(message), _requests(message), _usage(body))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if content is None or content == "":
+        content = message.get("refusal")
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = text_of_parts(content)
+    if parts is None:
+        raise UnreadableReply(f"the content of the message is {type(content).__name__}")
+    return parts
+
+
+def _requests(message: Mapping[str, Any]) -> tuple[ToolRequest, ...]:
+    calls = message.get("tool_calls") or []
+    if not is_list(calls):
+        raise UnreadableReply("the tool calls of the message are no list")
+    requests = []
+    for number, call in enumerate(calls, 1):
+        function = field(call, "function")
+        name = field(function, "name")
+        if not isinstance(name, str) or not name:
+            raise UnreadableReply(f"tool call {number} has no name")
+        # Services that send no ids get some here: the model connects results with calls by them.
+        requests.append(
+            ToolRequest(str(field(call, "id") or f"call_{number}"), name, field(function, "arguments") or "{}")
+        )
+    return tuple(requests)
+
+
+def _usage(body: Mapping[str, Any]) -> Usage:
+    """One call, and the tokens where the service counts them."""
+    usage = to_usage(body.get("usage"))
+    model = body.get("model") if isinstance(body.get("model"), str) else None
+    return Usage(model_calls=1) if usage is None else dataclasses.replace(usage, model_calls=1, model=model)
+
+
+MAX_TURNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSetup:
+    """What is the same in every conversation with a model."""
+
+    instructions: str = ""
+    tools: tuple[ChatTool, ...] = ()
+    max_turns: int = MAX_TURNS
+    """How often the model may be asked before it has answered one turn."""
+    answers_data: bool = False
+    """Whether the model was asked to answer in JSON."""
+
+
+class ChatAgent(BaseAgent):
+    """A chat model with instructions and tools."""
+
+    takes_files = False
+
+    def __init__(self, model: ChatModel, setup: ChatSetup, name: str = "") -> None:
+        self.model = model
+        self.setup = setup
+        self.tools = setup.tools
+        self.name = name or model.name
+        self.endpoint = model.endpoint
+        tools = [[tool.name, tool.description, tool.parameters, tool.fingerprint] for tool in setup.tools]
+        self.fingerprint = fingerprint(model.fingerprint, setup.instructions, tools, setup.max_turns)
+
+    def __repr__(self) -> str:
+        return f"ChatAgent({self.name})"
+
+    async def start(self) -> None:
+        await self.model.start()
+
+    async def stop(self) -> None:
+        await self.model.stop()
+
+    def session(self, case: Case) -> ChatSession:
+        return ChatSession(self, case)
+
+
+class ChatSession:
+    """One conversation; the model gets all of it in every request."""
+
+    def __init__(self, agent: ChatAgent, case: Case) -> None:
+        self._setup = agent.setup
+        self._connection = agent.model.connection(case)
+        self._tools = {tool.name: tool for tool in agent.setup.tools}
+        instructions = agent.setup.instructions
+        self._messages: list[Json] = [{"role": "system", "content": instructions}] if instructions else []
+
+    async def __aenter__(self) -> ChatSession:
+        await self._connection.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self._connection.__aexit__(*problem)
+
+    async def send(self, turn: Turn) -> Reply:
+        with recorded_turn() as recorder:
+            return await self._answer(turn, recorder)
+
+    async def _answer(self, turn: Turn, recorder: TurnRecorder) -> Reply:
+        # Messages are kept once the turn is answered: a turn that fails and is sent again must not be seen twice.
+        messages = [*self._messages, {"role": "user", "content": as_text(turn)}]
+        for _ in range(self._setup.max_turns):
+            completion = await self._connection.complete(messages, self._setup.tools)
+            recorder.add_usage(completion.usage)
+            recorder.partial(completion.text)
+            messages.append(completion.message)
+            if not completion.requests:
+                self._messages = messages
+                data = read_data(completion.text) if self._setup.answers_data else None
+                return Reply(completion.text, recorder.tool_calls, recorder.usage, structured=data)
+            messages += [await self._run_tool(request, recorder) for request in completion.requests]
+        names = ", ".join(sorted({call.name for call in recorder.tool_calls}))
+        limit = self._setup.max_turns
+        raise AgentFailed(
+            f"gave no answer after {limit} model calls (max_turns), all of which asked for tools: {names}"
+        )
+
+    async def _run_tool(self, request: ToolRequest, recorder: TurnRecorder) -> Json:
+        """Run a tool; the model is told what goes wrong and may do better in its next request."""
+        try:
+            arguments = _object(request.arguments)
+        except ValueError as error:
+            recorder.not_called(request.name, request.arguments, one_line(error), id=request.id)
+            return _tool_message(request, {"error": one_line(error)})
+        try:
+            call = functools.partial(self._call, request.name, arguments)
+            result = plain(await recorder.call_tool(request.name, arguments, call, id=request.id))
+        except Exception as error:
+            result = {"error": one_line(error)}
+        return _tool_message(request, result)
+
+    async def _call(self, name: str, arguments: Mapping[str, Json]) -> Any:
+        tool = self._tools.get(name)
+        if tool is None:
+            names = ", ".join(self._tools) or "none at all"
+            raise LookupError(f"there is no tool {name}; there is {names}")
+        return await tool.call(arguments)
+
+
+def _tool_message(request: ToolRequest, result: Json) -> Json:
+    return {"role": "tool", "tool_call_id": request.id, "content": show(result)}
+
+
+def _object(arguments: Json) -> Mapping[str, Json]:
+    """The arguments of a call; raises `ValueError` if the model wrote something else than a JSON object."""
+    try:
+        data = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the arguments are not JSON: {error}") from None
+    if not isinstance(data, Mapping):
+        raise ValueError("the arguments are not a JSON object")
+    return data
+
+
+EXAMPLE = (
+    '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3", "instructions": "You advise on loans.", '
+    '"tools": ["tools.py:get_rate"]}}'
+)
+OPENAI = "https://api.openai.com/v1"
+
+
+class ChatConfig(AgentConfig):
+    """The keys of an agent that is a chat model."""
+
+    model: str = Field(min_length=1)
+    base_url: str = ""
+    api_key_env: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    timeout: Seconds | None = None
+    name: str = ""
+    request: dict[str, Any] = Field(default_factory=dict)
+    temperature: float | None = None
+    instructions: str = ""
+    max_turns: Annotated[int, Field(ge=1)] = MAX_TURNS
+    tools: list[str] = Field(default_factory=list)
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_base_url(cls, base_url: str) -> str:
+        for variable in variables_in(base_url):
+            if not os.environ.get(variable):
+                raise wrong(f"names the environment variable {variable}, which is not set")
+        try:
+            parts = urlsplit(expand(base_url or OPENAI, "base_url"))
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise wrong("is not an http:// or https:// address")
+        return base_url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _check_api_key_env(cls, variable: str | None) -> str | None:
+        if variable and not os.environ.get(variable):
+            raise wrong(f"names the environment variable {variable}, which is not set")
+        return variable
+
+    @field_validator("request")
+    @classmethod
+    def _check_request(cls, request: dict[str, Any]) -> dict[str, Any]:
+        if request.get("stream"):
+            raise wrong("asks for a stream; answers are taken whole here")
+        return request
+
+
+def read_chat(data: Json, base: Path | None) -> ChatAgent:
+    """The agent that a mapping describes; raises `UsageError` that says what to write."""
+    config = read_config(ChatConfig, data, "chat", EXAMPLE)
+    settings = dict(config.request)
+    if config.temperature is not None:
+        settings["temperature"] = config.temperature
+    tools = read_tools(config.tools, base)
+    setup = ChatSetup(config.instructions, tools, config.max_turns, "response_format" in settings)
+    return ChatAgent(ChatModel(config.model, _service(config), settings), setup)
+
+
+def _service(config: ChatConfig) -> HttpOptions:
+    """Where the model is, and the key; OpenAI's usual key goes to OpenAI only."""
+    variable = config.api_key_env
+    if variable is None and not config.base_url:
+        variable = "OPENAI_API_KEY"
+        if not os.environ.get(variable):
+            raise UsageError(f"chat.api_key_env names the environment variable {variable}, which is not set")
+    key = {"authorization": f"Bearer ${{{variable}}}"} if variable else {}
+    data: dict[str, Any] = {"url": _address(config.base_url or OPENAI), "headers": {**key, **config.headers}}
+    return read_http_options(data | {"timeout": config.timeout, "name": config.name})
+
+
+def _address(base_url: str) -> str:
+    """The address of the completions below a base address; the environment may hold parts of it."""
+    parts = urlsplit(expand(base_url, "base_url"))
+    path = parts.path.rstrip("/")
+    path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
+    return urlunsplit(parts._replace(path=path, fragment=""))

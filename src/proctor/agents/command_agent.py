@@ -1,0 +1,400 @@
+"""A program as an agent: a turn is JSON on its standard input, the answer is what it prints.
+
+Programs run in a process group of their own, so that what they start can be ended with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.subprocess as streams
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.conversation import Conversation
+from proctor.agents.http_config import AgentConfig, one_of, read_config, wrong
+from proctor.agents.reply import Reply
+from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
+from proctor.agents.reply_reader import to_reply
+from proctor.agents.trial_context import current_turn, max_reply_bytes, trial_number
+from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
+from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.process_tree import MARK, kill_tree, new_mark
+from proctor.cases.suite import Case, Turn
+
+_CHUNK_BYTES = 65536
+_GRACE_SECONDS = 2.0
+_OUTPUT_GRACE_SECONDS = 0.25
+"""How long the output of a program that has ended may still come in; children of it may hold it open forever."""
+_LAST_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, where, and with what environment."""
+
+    argv: tuple[str, ...]
+    cwd: Path | None
+    env: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        return shlex.join(self.argv)[:120]
+
+    def __repr__(self) -> str:
+        return f"Program({self.title})"
+
+
+async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process:
+    """The running program, in a process group of its own; no shell is involved."""
+    mark = new_mark()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *program.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            cwd=program.cwd,
+            env={**program.env, MARK: mark},
+            start_new_session=True,
+        )
+        process.mark = mark  # type: ignore[attr-defined]
+        return process
+    except (OSError, ValueError) as error:
+        raise AgentFailed(f"{program.title} could not be started: {error}") from None
+
+
+async def terminate(process: asyncio.subprocess.Process, *, graceful: bool = False) -> None:
+    """End the program and its children; graceful means that it may first notice the end of its input."""
+    try:
+        if graceful and process.returncode is None:
+            if process.stdin is not None:
+                process.stdin.close()
+            await _wait(process)
+    finally:
+        kill_group(process)
+        _close_output(process)
+    if process.returncode is None:
+        await _wait(process)
+
+
+def kill_group(process: asyncio.subprocess.Process) -> None:
+    if hasattr(os, "killpg"):
+        kill_tree(process.pid, getattr(process, "mark", ""))
+    elif process.returncode is None:
+        process.kill()
+
+
+def _close_output(process: asyncio.subprocess.Process) -> None:
+    """Stop reading: asyncio waits for the end of output, which a full pipe never comes to."""
+    for number in (1, 2):
+        pipe = process._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
+        if pipe is not None:
+            pipe.close()
+
+
+async def _wait(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_SECONDS):
+            await process.wait()
+
+
+def exit_reason(program: Program, status: int | None, stderr: bytes) -> str:
+    """How the program ended, with the last lines that it wrote to its error output."""
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()][-_LAST_LINES:]
+    last_lines = ": " + "\n".join(lines) if lines else ""
+    return f"{program.title} {_status(status)}{last_lines}"
+
+
+def _status(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"ended with exit code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = str(-status)
+    return f"was killed by signal {name}"
+
+
+EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agents", "env": {"MODE": "test"}}'
+
+
+class CommandAgent(BaseAgent):
+    """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
+
+    takes_files = False
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        session: bool = False,
+        name: str = "",
+    ) -> None:
+        if not argv or not argv[0]:
+            raise UsageError("a command needs a program; write for example cmd:python my_agent.py")
+        self.program = Program(tuple(argv), cwd, {**os.environ, **(env or {})})
+        self.is_session = session
+        self.name = name or shlex.join(argv)
+        # Not the folder: the same script in another checkout is the same agent.
+        self.fingerprint = fingerprint(list(argv), dict(env or {}), session, _contents(argv, cwd))
+        _find(self.program)
+
+    def __repr__(self) -> str:
+        return f"CommandAgent({shlex.join(self.program.argv)})"
+
+    def session(self, case: Case) -> ProcessPerTurnSession | ProcessSession:
+        return ProcessSession(self, case) if self.is_session else ProcessPerTurnSession(self, case)
+
+
+class ProcessPerTurnSession(BaseSession):
+    """A new process for every turn, which gets the whole conversation so far."""
+
+    def __init__(self, agent: CommandAgent, case: Case) -> None:
+        super().__init__(case)
+        self._program = agent.program
+        self._conversation = Conversation(case)
+
+    async def send(self, turn: Turn) -> Reply:
+        process = await launch(self._program, stderr=streams.PIPE)
+        output = _Output(process)
+        with _partial_answer_recorded(output):
+            try:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    process.stdin.write(_message(self._conversation, turn))  # type: ignore[union-attr]
+                    await process.stdin.drain()  # type: ignore[union-attr]
+                    process.stdin.close()  # type: ignore[union-attr]
+                out = await output.all()
+            finally:
+                output.close()
+                await terminate(process)
+            if process.returncode:
+                raise AgentFailed(exit_reason(self._program, process.returncode, output.errors))
+            return self._conversation.record(turn, _read(out))
+
+
+class _Output:
+    """What a program writes: its answer up to the limit of a reply, and the end of what it says on stderr."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.errors = b""
+        self.printed = bytearray()
+        """What the program printed in answer to this turn."""
+        self._process = process
+        self._rest = b""
+        self._stderr = asyncio.create_task(self._keep_errors())
+        self._next: asyncio.Task[bytes] | None = None
+
+    def close(self) -> None:
+        self._stderr.cancel()
+        if self._next is not None:
+            self._next.cancel()
+
+    async def all(self) -> bytes:
+        """Everything until the end of the output, or until the program has ended and nothing more comes."""
+        self.printed = bytearray()
+        out = await read_limited(self._chunks(), "what the program printed", self.printed)
+        if self._process.returncode is None:
+            await self._process.wait()
+        await asyncio.wait({self._stderr}, timeout=_OUTPUT_GRACE_SECONDS)
+        return out
+
+    async def line(self) -> bytes:
+        """The next line; empty at the end of the output."""
+        limit, found = max_reply_bytes(), bytearray(self._rest)
+        self.printed = found
+        chunks = self._chunks()
+        while b"\n" not in found:
+            chunk = await anext(chunks, b"")
+            if not chunk:
+                break
+            found += chunk
+            if len(found) > limit and b"\n" not in found[: limit + 1]:
+                raise ReplyTooLarge(
+                    "a line that the program printed", bytes(found[:HEAD_BYTES]).decode("utf-8", "replace")
+                )
+        line, newline, self._rest = bytes(found).partition(b"\n")
+        return line + newline
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        assert self._process.stdout is not None
+        while True:
+            self._next = self._next or asyncio.create_task(self._process.stdout.read(_CHUNK_BYTES))
+            done, _ = await asyncio.wait({self._next}, timeout=_OUTPUT_GRACE_SECONDS)
+            if done:
+                chunk, self._next = self._next.result(), None
+                if not chunk:
+                    return
+                yield chunk
+            elif self._process.returncode is not None:
+                return
+
+    async def _keep_errors(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(_CHUNK_BYTES):
+            self.errors = (self.errors + chunk)[-_CHUNK_BYTES:]
+
+
+class ProcessSession:
+    """One process for the whole conversation; a turn is one line in and one line out."""
+
+    def __init__(self, agent: CommandAgent, case: Case) -> None:
+        self._program = agent.program
+        self._conversation = Conversation(case)
+        self._process: Any = None
+        self._output: Any = None
+        self._is_in_sync = True
+
+    async def __aenter__(self) -> ProcessSession:
+        self._process = await launch(self._program, stderr=streams.PIPE)
+        self._output = _Output(self._process)
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        try:
+            await terminate(self._process, graceful=self._is_in_sync and kind is None)
+        finally:
+            self._output.close()
+
+    async def send(self, turn: Turn) -> Reply:
+        if not self._is_in_sync:
+            raise AgentFailed(f"{self._program.title} did not answer an earlier turn and cannot be asked again")
+        self._is_in_sync = False
+        with _partial_answer_recorded(self._output):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._process.stdin.write(_message(self._conversation, turn))
+                await self._process.stdin.drain()
+            line = await self._output.line()
+            if not line:
+                await self._output.all()
+                reason = exit_reason(self._program, self._process.returncode, self._output.errors)
+                raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
+            self._is_in_sync = True
+            return self._conversation.record(turn, _read(line))
+
+
+class CommandConfig(AgentConfig):
+    """The keys of an agent that is a program."""
+
+    command: Annotated[Any, one_of("a list of the program and its arguments", list, str)]
+    cwd: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    session: bool = False
+    name: str = ""
+
+    @field_validator("command")
+    @classmethod
+    def _check_command(cls, command: Json) -> Json:
+        if not command:
+            raise wrong("is empty")
+        if any(not isinstance(word, str) for word in command):
+            raise wrong("must be a list of texts")
+        return command
+
+
+def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
+    """The agent that a mapping with the key `command` describes; the other keys may stand beside it or inside it."""
+    inner = data.get("command")
+    mapping = inner if isinstance(inner, Mapping) and len(data) == 1 else data
+    config = read_config(CommandConfig, mapping, "command", EXAMPLE)
+    return CommandAgent(
+        split(config.command) if isinstance(config.command, str) else config.command,
+        cwd=_folder(config.cwd, base),
+        env=config.env,
+        session=config.session,
+        name=config.name,
+    )
+
+
+def split(text: str) -> list[str]:
+    """The words of a command line, by the quoting rules of the shell, without any of its other powers."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command {text!r} cannot be split into words: {error}") from None
+
+
+def _folder(cwd: str | None, base: Path | None) -> Path | None:
+    if cwd is None:
+        return base
+    folder = (base or Path.cwd()) / Path(cwd).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"command.cwd: there is no folder {folder}")
+    return folder
+
+
+def _find(program: Program) -> None:
+    name = program.argv[0]
+    if os.sep in name:
+        found = ((program.cwd or Path.cwd()) / name).is_file()
+    else:
+        found = shutil.which(name, path=program.env.get("PATH")) is not None
+    if not found:
+        raise UsageError(f"there is no program {name!r}; give its path, or install it where PATH looks")
+
+
+def _contents(argv: Sequence[str], cwd: Path | None) -> list[str]:
+    """The text of the scripts that the command names, so that a changed script is a changed agent."""
+    files = [(cwd or Path.cwd()) / word for word in argv[1:] if not word.startswith("-")]
+    readable = [file for file in files if len(str(file)) < 4096 and "\0" not in str(file) and file.is_file()]
+    return [hashlib.blake2b(file.read_bytes(), digest_size=12).hexdigest() for file in readable]
+
+
+def _message(conversation: Conversation, turn: Turn) -> bytes:
+    message = {
+        "input": plain(turn.input),
+        "history": conversation.messages(),
+        "case_id": conversation.case.id,
+        "state": plain(conversation.state),
+        "session_id": conversation.id,
+        "turn": len(conversation.history),
+        "trial": trial_number(),
+    }
+    return json.dumps(message).encode() + b"\n"
+
+
+@contextlib.contextmanager
+def _partial_answer_recorded(output: _Output) -> Iterator[None]:
+    """If the turn breaks off, also because it takes too long, record what the program printed by then."""
+    try:
+        yield
+    except BaseException:
+        recorder = current_turn()
+        if recorder is not None:
+            recorder.partial(_read_partial(output.printed))
+        raise
+
+
+def _read_partial(printed: bytearray) -> Reply:
+    """The answer so far: all of it if the program broke down afterwards."""
+    try:
+        return _read(bytes(printed))
+    except UnreadableReply:
+        return Reply(printed.decode("utf-8", "replace").strip())
+
+
+def _read(out: bytes) -> Reply:
+    """An answer written as a JSON object, list or string is read as such; anything else is the text it is."""
+    text = out.decode("utf-8", "replace").strip()
+    if not text.startswith(("{", "[", '"')):
+        return Reply(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise UnreadableReply("the answer is nested too deeply to be read") from None
+    except ValueError:
+        return Reply(text)
+    return to_reply(plain(data))

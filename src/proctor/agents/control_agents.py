@@ -1,0 +1,244 @@
+"""Two agents that check a suite: the oracle gives the expected answers, nop does nothing.
+
+A suite that the oracle fails asks for something impossible; a suite that nop passes asks for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+from collections.abc import Mapping
+
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.agents.tool_mocks import ignore_mocks
+from proctor.base.errors import UnreadableReply
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.cases.matchers import (
+    Approx,
+    BadForm,
+    Each,
+    Equals,
+    Fuzzy,
+    Ignore,
+    Including,
+    ListOf,
+    Matcher,
+    ObjectOf,
+    OfType,
+    OneOf,
+    OptionalValue,
+    Regex,
+    Subset,
+    may_be_absent,
+    parse,
+    parse_state,
+)
+from proctor.cases.suite import Case, Expected, ExpectedCall, Keywords, Turn
+
+_FREE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
+_AN_INSTANT_MS = 0.001
+
+
+class OracleAgent(BaseAgent):
+    """Answers every turn with what is expected of it."""
+
+    name = "oracle"
+    fingerprint = "oracle-1"
+    tells_cost = True
+
+    def session(self, case: Case) -> OracleSession:
+        return OracleSession(case)
+
+
+class OracleSession(BaseSession):
+    """One conversation; after its last turn the final state must be reached."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._left = len(case.turns)
+
+    async def open(self) -> None:
+        ignore_mocks()
+
+    async def send(self, turn: Turn) -> Reply:
+        self._left -= 1
+        expected = turn.expected
+        text, structured = _answer(expected)
+        try:
+            calls = tuple(call for wanted in expected.tool_calls or () for call in _calls(wanted))
+            state = self._state()
+        except NoExample as error:
+            raise UnreadableReply(f"the oracle cannot invent {error}") from None
+        return Reply(
+            text=text,
+            tool_calls=calls,
+            usage=_FREE,
+            structured=structured,
+            state=state,
+            retrieval_context=turn.retrieval_context or expected.context,
+            duration_ms=_AN_INSTANT_MS,
+        )
+
+    def _state(self) -> Mapping[str, Json] | None:
+        case = self.case
+        if case.final_state is None and not case.state:
+            return None
+        state = copy.deepcopy(dict(case.state))
+        if case.final_state is None or self._left > 0:
+            return state
+        return _merged(state, examples_of(parse_state(case.final_state).fields))
+
+
+class NopAgent(BaseAgent):
+    """Answers every turn with nothing at all."""
+
+    name = "nop"
+    fingerprint = "nop-1"
+    tells_cost = True
+
+    def session(self, case: Case) -> NopSession:
+        return NopSession(case)
+
+
+class NopSession(BaseSession):
+    """Has nothing to remember."""
+
+    async def open(self) -> None:
+        ignore_mocks()
+
+    async def send(self, turn: Turn) -> Reply:
+        return Reply()
+
+
+def _answer(expected: Expected) -> tuple[str, Json]:
+    """The reference answer, followed by the keywords that it does not contain."""
+    output = None if expected.output is UNSET else plain(expected.output)
+    text = "" if output is None else show(output)
+    words = [text] if text else []
+    if expected.keywords is not None:
+        words += _missing(expected.keywords, text)
+    return " ".join(words), None if isinstance(output, str) else output
+
+
+def _missing(keywords: Keywords, text: str) -> list[str]:
+    missing = [word for word in keywords.all_of if not _mentions(text, word)]
+    if not any(_mentions(text, word) for word in keywords.any_of):
+        missing += [word for word in keywords.any_of if word not in missing]
+    return missing
+
+
+def _mentions(text: str, word: str) -> bool:
+    """Ignores upper and lower case; digits must not be part of a longer number."""
+    pattern = re.escape(word.casefold())
+    if word[:1].isdigit():
+        pattern = rf"(?<![\d.,]){pattern}"
+    if word[-1:].isdigit():
+        pattern = rf"{pattern}(?![\d.,]*\d)"
+    return re.search(pattern, text.casefold()) is not None
+
+
+def _calls(wanted: ExpectedCall) -> list[ToolCall]:
+    arguments = examples_of(wanted.arguments or {})
+    result = None if wanted.result is UNSET else plain(wanted.result)
+    with contextlib.suppress(BadForm):  # a key with a `$` of another format is only a key
+        result = result if isinstance(result, str) else example_of(parse(result))
+    return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
+
+
+def _merged(state: dict[str, Json], wanted: Mapping[str, Json]) -> dict[str, Json]:
+    for key, value in wanted.items():
+        old = state.get(key)
+        state[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return state
+
+
+_LONGEST_LIST = 100_000
+
+
+class NoExample(Exception):
+    """The oracle knows no value that certainly fits; says for what."""
+
+
+def example_of(matcher: Matcher) -> Json:
+    """A value that fits, checked against the matcher itself."""
+    value = _invent(matcher)
+    try:
+        fits = matcher.mismatch(value) is None
+    except Exception:
+        fits = False
+    if not fits:
+        raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+    return value
+
+
+def examples_of(matchers: Mapping[str, Matcher]) -> dict[str, Json]:
+    """An example per name; one that may be left out is left out if there is no example for it."""
+    examples: dict[str, Json] = {}
+    for name, matcher in matchers.items():
+        try:
+            examples[name] = example_of(matcher)
+        except NoExample:
+            if not may_be_absent(matcher):
+                raise
+    return examples
+
+
+def _invent(matcher: Matcher) -> Json:
+    match matcher:
+        case Equals(value=value) | Fuzzy(value=value) | Approx(value=value):
+            return value
+        case Subset(parts=inner) | OptionalValue(matcher=inner):
+            return example_of(inner)
+        case OneOf(matchers=matchers):
+            return _first_example(matcher, matchers)
+        case Ignore():
+            return None
+        case Regex(pattern=pattern):
+            hint = "give the text itself, for example as expected.output"
+            raise NoExample(f"a text for the pattern /{pattern[:100]}/; {hint}")
+        case OfType():
+            return _of_type(matcher)
+        case ObjectOf(fields=fields):
+            return examples_of(fields)
+        case ListOf(items=items) | Including(items=items):
+            return [example_of(item) for item in items]
+        case Each():
+            return _list_of(matcher)
+        case _:
+            raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+
+
+_OF_TYPES: Mapping[str, Json] = {
+    "string": "a",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+
+def _of_type(matcher: OfType) -> Json:
+    if matcher.value is None:
+        return copy.deepcopy(_OF_TYPES[matcher.types[0]])
+    value = example_of(matcher.value)
+    return int(value) if isinstance(value, float) and value.is_integer() and "number" not in matcher.types else value
+
+
+def _list_of(matcher: Each) -> list[Json]:
+    count = max(matcher.at_least, 1 if matcher.at_most is None else min(1, matcher.at_most))
+    if count > _LONGEST_LIST:
+        raise NoExample("a list that long")
+    return [example_of(matcher.item)] * count if count else []
+
+
+def _first_example(matcher: Matcher, alternatives: tuple[Matcher, ...]) -> Json:
+    for alternative in alternatives:
+        try:
+            return example_of(alternative)
+        except NoExample:
+            continue
+    raise NoExample(f"a value for {show(matcher.to_json(), 120)}")

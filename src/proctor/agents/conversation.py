@@ -1,0 +1,41 @@
+"""The memory of one session, for agents that do not remember themselves: functions, programs, HTTP services."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from typing import Any
+
+from proctor.agents.reply import Reply
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import Case, Turn
+
+_PROCESS = os.urandom(6).hex()
+_NUMBERS = itertools.count(1)
+
+
+class Conversation:
+    """What was said in one session so far, and its state, which is the agent's to change."""
+
+    __slots__ = ("case", "history", "id", "state")
+
+    def __init__(self, case: Case) -> None:
+        self.id = f"{_PROCESS}-{next(_NUMBERS)}"
+        self.case = case
+        self.state: dict[str, Any] = copy.deepcopy(dict(case.state))
+        self.history: list[tuple[Json, str]] = []
+
+    def record(self, turn: Turn, reply: Reply) -> Reply:
+        """Remember an answered turn, and the state that the agent reports after it."""
+        self.history.append((turn.input, reply.text))
+        if reply.state is not None and reply.state is not self.state:
+            self.state = copy.deepcopy(dict(reply.state))
+        return reply
+
+    def messages(self) -> list[Json]:
+        """The conversation so far in the shape that chat interfaces take."""
+        messages: list[Json] = []
+        for question, answer in self.history:
+            messages += [{"role": "user", "content": plain(question)}, {"role": "assistant", "content": answer}]
+        return messages

@@ -1,0 +1,53 @@
+"""Agents that are described by an address, a command line or a mapping, instead of being Python code.
+
+These need pydantic for their configuration and an HTTP client; `resolve` loads this module when it meets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.chat_agent import read_chat
+from proctor.agents.command_agent import CommandAgent, read_command, split
+from proctor.agents.http_agent import HttpAgent
+from proctor.agents.http_config import AgentConfig, read_config, read_http_options
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json
+
+
+class PythonConfig(AgentConfig):
+    """The keys of an agent that is a Python object."""
+
+    python: str = Field(min_length=1)
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    name: str = ""
+
+
+def http_agent(address: str) -> BaseAgent:
+    return HttpAgent(read_http_options(address))
+
+
+def command_agent(command_line: str, base: Path | None) -> BaseAgent:
+    return CommandAgent(split(command_line), cwd=base)
+
+
+def agent_from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
+    """The agent of a mapping with one of the keys `http`, `chat` and `command`."""
+    if "command" in data:
+        return read_command(data, base)
+    key = "http" if "http" in data else "chat"
+    if others := [str(other) for other in data if other != key]:
+        raise UsageError(f"{', '.join(others)} must stand inside {key!r}, not beside it")
+    return HttpAgent(read_http_options(data["http"])) if key == "http" else read_chat(data["chat"], base)
+
+
+def read_python_config(data: Mapping[str, Json]) -> PythonConfig:
+    """The keys of a mapping with the key `python`."""
+    return read_config(
+        PythonConfig, data, "the agent", '{"python": "my_agent.py:Agent", "arguments": {"model": "small"}}'
+    )

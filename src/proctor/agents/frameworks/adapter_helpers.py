@@ -1,0 +1,72 @@
+"""What several adapters need: contexts made from a case's state, and what makes two tools alike."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, is_typeddict
+
+from pydantic import PydanticUserError, TypeAdapter
+
+from proctor.base.errors import one_line
+from proctor.base.fingerprints import is_filled, source_fingerprint
+from proctor.base.json_data import Json, plain
+
+
+def describe_tool(tool: Any) -> Json:
+    """What makes two tools alike, for fingerprints: the name, and the code wherever the framework keeps it."""
+    candidates = (getattr(tool, attribute, None) for attribute in _CODE_ATTRIBUTES)
+    code = next((candidate for candidate in candidates if hasattr(candidate, "__code__")), tool)
+    name = getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__
+    return [str(name), source_fingerprint(code)]
+
+
+_CODE_ATTRIBUTES = ("func", "function", "real_fn", "entrypoint", "handler", "forward")
+
+
+def closure_values(function: Any) -> list[Any]:
+    """The values in the closure of a function, without variables that are not set yet."""
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if is_filled(cell)]
+
+
+_UNKNOWN_TYPES = (None, type(None), object, Any)
+"""Types that say nothing about fields: the state itself is the context, if there is any."""
+
+
+def fill_context(kind: Any, state: Mapping[str, Json]) -> Any:
+    """An object of `kind` filled from the case's state; `None` if the state is empty or `kind` has no fields.
+
+    Raises `ValueError` if the state does not fit the fields.
+    """
+    if kind in _UNKNOWN_TYPES:
+        return copy.deepcopy(dict(state)) or None
+    if is_typeddict(kind) or _is(kind, Mapping):
+        return copy.deepcopy(dict(state))
+    if not dataclasses.is_dataclass(kind) and not hasattr(kind, "model_fields"):
+        return None
+    try:
+        return TypeAdapter(kind).validate_python(copy.deepcopy(dict(state)))
+    except PydanticUserError:
+        return None
+    except ValueError as error:
+        if not state:
+            return None
+        raise ValueError(
+            f"the state of the case does not fit {getattr(kind, '__name__', kind)}: {one_line(error)}"
+        ) from None
+
+
+def dump_context(context: Any) -> Mapping[str, Json] | None:
+    """The fields of such an object as JSON, for the state after a turn; `None` if it has no fields."""
+    data = plain(context) if _has_fields(context) else None
+    return data if isinstance(data, Mapping) else None
+
+
+def _is(kind: Any, parent: type) -> bool:
+    origin = getattr(kind, "__origin__", kind)
+    return isinstance(origin, type) and issubclass(origin, parent)
+
+
+def _has_fields(value: Any) -> bool:
+    return isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "model_dump")

@@ -1,0 +1,341 @@
+"""Functions and other callable objects as agents: what each parameter gets, and what the result means.
+
+Three rules bind a turn to the parameters of a function.
+
+1. Reserved parameters get what their name says: `turn`, `case`, `history`, `state`, `session`, `session_id`, `trial`.
+   An annotation of `Turn` or `Case` does the same for a parameter of any name.
+2. An input that is an object whose keys are all parameters is the keyword call.
+3. Any other input goes to the first parameter that is left.
+
+A function without parameters is called for every turn like any other; applications that read their input with `wrap`
+are written that way. If it turns out to be a factory, because it returns an agent of a known framework, that agent
+answers from then on. Calling the function beforehand to find out would run the user's application while it is loaded.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import logging
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.agents.agent import BaseAgent, BaseSession, Session
+from proctor.agents.conversation import Conversation
+from proctor.agents.frameworks import find_agent
+from proctor.agents.reply import Reply
+from proctor.agents.reply_reader import to_reply
+from proctor.agents.trial_context import trial_number
+from proctor.agents.user_code import call_user_function_as
+from proctor.base.errors import AgentFailed
+from proctor.base.fingerprints import captured_values, source_fingerprint
+from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.threads import is_async
+from proctor.cases.suite import Case, Turn
+
+_WHOLE = ("turn", "case")
+"""Parameters through which the function sees the input without being passed it."""
+_RESERVED = (*_WHOLE, "history", "state", "session", "session_id", "trial")
+_CLASSES: Mapping[Any, str] = {Turn: "turn", Case: "case"}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_TEXT_ANNOTATION = re.compile(r"(?:\w+\.)*(Turn|Case)(?:\s*\|\s*None)?")
+
+
+class InputMismatch(Exception):
+    """The function cannot be called with this input; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterBinding:
+    """How to call a function with a turn."""
+
+    signature: inspect.Signature
+    roles: Mapping[str, str]
+    """The reserved parameters: what each of them gets."""
+    receiver: str | None
+    """The parameter that gets an input which is not a keyword call; `None` if one value would not do."""
+    takes_object: bool = False
+    """Whether the receiver is annotated as a mapping, so that an object is meant for it as a whole."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the function has no parameters at all."""
+        return not self.signature.parameters
+
+    def takes(self, *roles: str) -> bool:
+        return any(role in roles for role in self.roles.values())
+
+    def bind(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
+        """The arguments of one call; `values` has the input and a value for every reserved name.
+
+        Raises `InputMismatch`.
+        """
+        value = values["input"]
+        arguments = {name: values[role] for name, role in self.roles.items()}
+        if self._ignores_input:
+            return inspect.BoundArguments(self.signature, arguments)
+        if self._is_keyword_call(value):
+            return self._keyword_call(arguments, value)
+        if self.receiver is None:
+            raise InputMismatch(self._mismatch(value))
+        is_starred = self.signature.parameters[self.receiver].kind is inspect.Parameter.VAR_POSITIONAL
+        arguments[self.receiver] = (value,) if is_starred else value
+        return inspect.BoundArguments(self.signature, arguments)
+
+    def check(self, value: Json) -> None:
+        """Raises `InputMismatch` if the function cannot be called with this input."""
+        if self.receiver is None and not self._ignores_input and not self._is_keyword_call(value):
+            raise InputMismatch(self._mismatch(value))
+
+    @property
+    def _named(self) -> list[inspect.Parameter]:
+        return [p for p in self.signature.parameters.values() if not _is_variadic(p)]
+
+    @property
+    def _free(self) -> list[inspect.Parameter]:
+        return [p for p in self._named if p.name not in self.roles]
+
+    @property
+    def _required(self) -> list[str]:
+        return [p.name for p in self._free if p.default is p.empty]
+
+    @property
+    def _takes_any_keyword(self) -> bool:
+        return any(p.kind is p.VAR_KEYWORD for p in self.signature.parameters.values())
+
+    @property
+    def _ignores_input(self) -> bool:
+        """A function without parameters, or one that has the turn or the case and needs nothing else."""
+        return self.is_empty or (self.takes(*_WHOLE) and not self._required)
+
+    def _is_keyword_call(self, value: Json) -> bool:
+        if not isinstance(value, Mapping) or self.takes_object:
+            return False
+        free = {p.name for p in self._free}
+        if not value.keys() & free and (free or not self._takes_any_keyword):
+            return False
+        names = {p.name for p in self._named}
+        return value.keys() >= set(self._required) and (self._takes_any_keyword or value.keys() <= names)
+
+    def _keyword_call(self, arguments: dict[str, Any], value: Mapping[str, Json]) -> inspect.BoundArguments:
+        named = {p.name for p in self._named}
+        arguments |= {name: item for name, item in value.items() if name in named}
+        if others := {name: item for name, item in value.items() if name not in named}:
+            keywords = next(p for p in self.signature.parameters.values() if p.kind is p.VAR_KEYWORD)
+            arguments[keywords.name] = others
+        return inspect.BoundArguments(self.signature, arguments)
+
+    def _mismatch(self, value: Json) -> str:
+        free = [p.name for p in self._free]
+        if not isinstance(value, Mapping):
+            names = ", ".join(sorted(self._required or free)) or "keyword arguments"
+            return f"it takes {names}: the input must be an object with these keys"
+        if missing := sorted(set(self._required) - value.keys()):
+            return f"the input lacks {', '.join(missing)}"
+        return f"it has no parameter {', '.join(sorted(value.keys() - set(free)))}"
+
+
+_INPUT_ONLY = ParameterBinding(
+    inspect.Signature([inspect.Parameter("input", inspect.Parameter.POSITIONAL_ONLY)]), {}, "input"
+)
+
+
+def read_binding(function: Callable[..., Any]) -> ParameterBinding:
+    """How to call `function`; one that has no readable signature gets the input alone."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return _INPUT_ONLY
+    parameters = list(signature.parameters.values())
+    annotations = {p.name: _annotation(p, function) for p in parameters}
+    roles = {p.name: role for p in parameters if not _is_variadic(p) and (role := _role(p, annotations[p.name]))}
+    receiver = _receiver(parameters, roles)
+    if receiver is None:
+        return ParameterBinding(signature, roles, None)
+    roles.pop(receiver.name, None)
+    return ParameterBinding(signature, roles, receiver.name, _is_mapping_type(annotations[receiver.name]))
+
+
+def _receiver(parameters: list[inspect.Parameter], roles: Mapping[str, str]) -> inspect.Parameter | None:
+    """The first free parameter, or the first of all if every one is reserved; `None` if several are required."""
+    free = [p for p in parameters if p.name not in roles and not _is_variadic(p)]
+    required = [p for p in free if p.default is p.empty]
+    if required:
+        return required[0] if len(required) == 1 else None
+    if any(role in _WHOLE for role in roles.values()):
+        return None
+    candidates = [p for p in free if p.kind in _POSITIONAL]
+    candidates += [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+    candidates += [p for p in parameters if p.kind in _POSITIONAL]
+    return candidates[0] if candidates else None
+
+
+def _is_variadic(parameter: inspect.Parameter) -> bool:
+    return parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+
+
+def _role(parameter: inspect.Parameter, annotation: Any) -> str | None:
+    for candidate in (annotation, *typing.get_args(annotation)):
+        if isinstance(candidate, type) and candidate in _CLASSES:
+            return _CLASSES[candidate]
+    if parameter.name in _WHOLE and annotation not in (parameter.empty, Any):
+        return None  # `turn: str` is a name of the user's own for the input
+    return parameter.name if parameter.name in _RESERVED else None
+
+
+def _annotation(parameter: inspect.Parameter, function: Any) -> Any:
+    """The annotation as a type. `Turn` and `Case` count as ours also where the name is only imported for typing."""
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    target = _unwrap(function)
+    target = target if inspect.isroutine(target) or isinstance(target, type) else type(target).__call__
+    try:
+        return typing.get_type_hints(target)[parameter.name]
+    except Exception:  # a name that is not defined at run time, in this or in another annotation
+        ours = _TEXT_ANNOTATION.fullmatch(parameter.annotation.strip())
+        names = getattr(target, "__globals__", {})
+        if ours is None:
+            return names.get(parameter.annotation, parameter.annotation)
+        return names.get(ours.group(1), Turn if ours.group(1) == "Turn" else Case)
+
+
+def _is_mapping_type(annotation: Any) -> bool:
+    """Whether an annotation says dict, Mapping or a TypedDict, also where `None` is allowed instead."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return any(map(_is_mapping_type, typing.get_args(annotation)))
+    kind = typing.get_origin(annotation) or annotation
+    return typing.is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
+
+
+class CallableAgent(BaseAgent):
+    """Calls one function for each turn and reads what it returns.
+
+    Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,
+    `state` a dict that lives as long as the session, `session_id` its id, `session` all of these, `trial` the number of
+    the trial from 1; the first other parameter gets the input.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = name or _name(function)
+        settings, self.unknown_parts = captured_values(function)
+        source = source_fingerprint(function)
+        self.fingerprint = source if settings == [source, {}] else fingerprint(source, settings)
+        self.binding = read_binding(function)
+        self.asynchronous = is_async(function)
+        self.takes_files = self.binding.takes(*_WHOLE)
+        self.target: Any = None
+        """The framework's agent that the function returned, if it is a factory."""
+        self._product: BaseAgent | None = None
+
+    def __repr__(self) -> str:
+        return f"CallableAgent({self.name})"
+
+    def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
+        return CallableSession(self, case) if self._product is None else self._product.session(case)
+
+    async def stop(self) -> None:
+        if self._product is not None:
+            await self._product.stop()
+
+    def check(self, case: Case) -> str | None:
+        """Why the function cannot be called with a turn of this case, if it cannot."""
+        if self._product is not None:
+            return self._product.check(case)
+        for turn in case.turns:
+            try:
+                self.binding.check(turn.input)
+            except InputMismatch as error:
+                return f"{self.name} cannot be called with {_short(turn)}: {error}"
+        return None
+
+    def adopt(self, result: Any) -> BaseAgent | None:
+        """The agent that answers from now on, if `result` is one of a known framework.
+
+        Concurrent trials may each have called the function before the first of them returned. The first result is kept
+        and the others are dropped; no other trial runs between the check and the choice, since nothing is awaited here.
+        """
+        agent = find_agent(result, self.name) if self.binding.is_empty else None
+        if agent is None:
+            return None
+        if self._product is None:
+            self.target, self._product = result, agent
+            self.sees_calls, self.takes_files = agent.sees_calls, agent.takes_files
+            logging.getLogger("proctor.agents").info(
+                "%s made an agent, %s, which answers from now on; %s() names a factory that is called once",
+                *(self.name, type(result).__name__, self.name),
+            )
+        return self._product
+
+
+class CallableSession(BaseSession):
+    """One conversation with a function; it remembers what functions themselves do not."""
+
+    def __init__(self, agent: CallableAgent, case: Case) -> None:
+        super().__init__(case)
+        self._agent = agent
+        remembers = agent.binding.takes("history", "state", "session", "session_id")
+        self._conversation = Conversation(case) if remembers else None
+        self._product: Session | None = None
+        """A session of the agent that the function returned."""
+        self._open = AsyncExitStack()
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+    async def send(self, turn: Turn) -> Reply:
+        if self._product is not None:
+            return await self._product.send(turn)
+        agent = self._agent
+        try:
+            bound = agent.binding.bind(self._values(turn))
+        except InputMismatch as error:
+            raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
+        result = await call_user_function_as(agent.asynchronous, agent.function, bound.args, bound.kwargs)
+        product = agent.adopt(result)
+        if product is not None:
+            self._product = await self._open.enter_async_context(product.session(self.case))
+            return await self._product.send(turn)
+        return self._record(turn, to_reply(result, turn.input))
+
+    def _values(self, turn: Turn) -> Mapping[str, Any]:
+        """What parameters can be given; the input is a copy, because it is the agent's to change."""
+        values: dict[str, Any] = {"input": copy.deepcopy(turn.input), "turn": turn, "case": self.case}
+        values["trial"] = trial_number()
+        conversation = self._conversation
+        if conversation is not None:
+            values |= {"history": list(conversation.history), "state": conversation.state}
+            values |= {"session": conversation, "session_id": conversation.id}
+        return values
+
+    def _record(self, turn: Turn, reply: Reply) -> Reply:
+        conversation = self._conversation
+        if conversation is None:
+            return reply
+        if reply.state is None and self._agent.binding.takes("state", "session"):
+            conversation.history.append((turn.input, reply.text))
+            return dataclasses.replace(reply, state=plain(conversation.state))
+        return conversation.record(turn, reply)
+
+
+def _short(turn: Turn) -> str:
+    return f"the input {show(plain(turn.input), 80)}"
+
+
+def _unwrap(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _name(function: Any) -> str:
+    target = _unwrap(function)
+    name = getattr(target, "__name__", None)
+    return name if isinstance(name, str) else type(target).__name__

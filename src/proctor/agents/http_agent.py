@@ -1,0 +1,355 @@
+"""An agent behind an HTTP address: one JSON request for each turn, and the reply read from the body."""
+
+from __future__ import annotations
+
+import dataclasses
+import email.utils
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.conversation import Conversation
+from proctor.agents.http_config import HttpOptions, NotInInput
+from proctor.agents.messages import is_list, to_tool_call, to_usage
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.agents.reply_limits import ReplyTooLarge, read_limited
+from proctor.agents.reply_reader import WORDS, read_envelope, read_words, to_reply
+from proctor.agents.trial_context import current_turn, trial_number
+from proctor.base.documents import kind
+from proctor.base.errors import AgentFailed, UnreadableReply, one_line
+from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
+from proctor.base.masking import mask_values
+from proctor.base.selectors import Selector
+from proctor.base.transient import is_transient_status
+from proctor.cases.suite import Case, Turn
+
+
+def read_body(body: str, options: HttpOptions) -> Reply:
+    """The reply in `body`; raises `UnreadableReply` that says what was looked for and what is there."""
+    try:
+        data = plain(json.loads(body))
+    except RecursionError:
+        raise UnreadableReply("the answer is nested too deeply to be read") from None
+    except ValueError:
+        return _read_text(body, options)
+    reply = _read_default(data) if options.text is None else read_envelope(data) or Reply(raw=data)
+    if options.text is not None:
+        text, structured = read_words(_select(options.text, data, "text"))
+        reply = dataclasses.replace(reply, text=text, structured=structured)
+    if options.tool_calls is not None:
+        reply = dataclasses.replace(reply, tool_calls=_tool_calls(data, options.tool_calls, options.call_fields))
+    if options.usage is not None:
+        reply = dataclasses.replace(reply, usage=_usage(data, options.usage))
+    if options.state is not None:
+        reply = dataclasses.replace(reply, state=_state(data, options.state))
+    return reply
+
+
+def _read_text(body: str, options: HttpOptions) -> Reply:
+    """A body that is no JSON is the answer itself, unless the options say where in the JSON the answer is."""
+    wanted = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
+    if wanted:
+        raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {show(body.strip(), 300)}")
+    return Reply(body)
+
+
+def _read_default(data: Json) -> Reply:
+    if not isinstance(data, Mapping):
+        return to_reply(data)
+    reply = read_envelope(data)
+    if reply is None:
+        places = ", ".join((*WORDS, "choices[0].message.content"))
+        raise UnreadableReply(f"looked for {places} but there is {_shape(data)}; say where the words are with 'text'")
+    return reply
+
+
+def _select(selector: Selector, data: Json, what: str) -> Json:
+    found = selector.find(data)
+    if isinstance(found, Unset):
+        if selector.optional:
+            return None
+        hint = f"; write {selector.text}? if it may be missing"
+        raise UnreadableReply(f"looked for {what} at {selector.text} but there is {_shape(data)}{hint}")
+    return found
+
+
+def _shape(data: Json) -> str:
+    if isinstance(data, Mapping):
+        return f"only {', '.join(str(key) for key in list(data)[:20])}" if data else "an empty object"
+    return kind(data)
+
+
+def _tool_calls(data: Json, selector: Selector, fields: Mapping[str, Selector]) -> tuple[ToolCall, ...]:
+    found = _select(selector, data, "tool calls")
+    if found is None:
+        return ()
+    if not is_list(found):
+        raise UnreadableReply(f"looked for a list of tool calls at {selector.text} but there is {kind(found)}")
+    calls = []
+    for index, item in enumerate(found, 1):
+        values = {name: inner.find(item) for name, inner in fields.items()}
+        if values.get("name", "") is UNSET:
+            looked = fields["name"].text
+            raise UnreadableReply(f"looked for the name of tool call {index} at {looked} but there is {_shape(item)}")
+        known = {name: None if value is UNSET else value for name, value in values.items()}
+        calls.append(to_tool_call(item, f"tool call {index}", known))
+    return tuple(calls)
+
+
+def _usage(data: Json, usage: Selector | Mapping[str, Selector]) -> Usage | None:
+    """Token counts that are not there are not known; they never make an answer unreadable."""
+    if isinstance(usage, Selector):
+        found = usage.find(data)
+    else:
+        found = {name: selector.find(data) for name, selector in usage.items()}
+    return None if found is UNSET else to_usage(found)
+
+
+def _state(data: Json, selector: Selector) -> Mapping[str, Json] | None:
+    found = _select(selector, data, "the state")
+    if found is None or isinstance(found, Mapping):
+        return found
+    raise UnreadableReply(f"looked for the state at {selector.text} but there is {kind(found)} instead of an object")
+
+
+_MAX_REDIRECTS = 5
+_BODY_SHOWN = 300
+
+
+class HttpAgent(BaseAgent):
+    """Asks one address; all sessions share one pool of connections."""
+
+    takes_files = False
+
+    def __init__(self, options: HttpOptions) -> None:
+        self.options = options
+        self.endpoint = options.host
+        self.name = options.title
+        self.fingerprint = fingerprint(
+            options.url, options.method, sorted(options.headers), options.request.data, _selectors(options)
+        )
+        self.client: Any = None
+
+    def __repr__(self) -> str:
+        return f"HttpAgent({self.options.method} {self.options.place})"
+
+    async def start(self) -> None:
+        if self.client is None:
+            self.client = self.connect()
+
+    async def stop(self) -> None:
+        client, self.client = self.client, None
+        if client is not None:
+            await client.aclose()
+
+    def connect(self) -> Any:
+        import httpx2
+
+        seconds = self.options.timeout
+        return httpx2.AsyncClient(
+            headers=self.options.expanded_headers(),
+            timeout=httpx2.Timeout(seconds, connect=min(seconds, 10.0)),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            follow_redirects=False,
+        )
+
+    def session(self, case: Case) -> HttpSession:
+        return HttpSession(self, case)
+
+    def check(self, case: Case) -> str | None:
+        """Why a request cannot be made for a turn of this case, if it cannot."""
+        for turn in case.turns:
+            try:
+                self.options.request.fill(_values(Conversation(case), turn))
+            except NotInInput as error:
+                return str(error)
+        return None
+
+
+class HttpSession(BaseSession):
+    """One conversation; it has a connection pool of its own only where the agent was not started."""
+
+    def __init__(self, agent: HttpAgent, case: Case) -> None:
+        super().__init__(case)
+        self._agent = agent
+        self._options = agent.options
+        self._conversation = Conversation(case)
+        self._own: Any = None
+        self._received = bytearray()
+
+    async def open(self) -> None:
+        if self._agent.client is None:
+            self._own = self._agent.connect()
+
+    async def close(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            await own.aclose()
+
+    async def send(self, turn: Turn) -> Reply:
+        self._received = bytearray()
+        try:
+            reply = await self._ask(turn)
+        except BaseException:  # also when the turn is cancelled because it takes too long
+            self._report_partial_answer()
+            raise
+        return self._conversation.record(turn, reply)
+
+    async def _ask(self, turn: Turn) -> Reply:
+        try:
+            body = self._options.request.fill(_values(self._conversation, turn))
+        except NotInInput as error:
+            raise AgentFailed(str(error)) from None
+        try:
+            response = await self._exchange(plain(body))
+            return read_body(response.text, self._options)
+        except ReplyTooLarge as error:
+            error.head = self._mask_secrets(error.head)
+            raise
+        except UnreadableReply as error:
+            raise UnreadableReply(self._mask_secrets(f"{self._agent.name}: {error}")) from None
+
+    def _report_partial_answer(self) -> None:
+        """Tell the recorder how much of the body arrived, also of an answer that could not be read."""
+        recorder = current_turn()
+        if recorder is None:
+            return
+        text = self._mask_secrets(self._received.decode("utf-8", "replace"))
+        try:
+            recorder.partial(read_body(text, self._options))
+        except UnreadableReply:
+            recorder.partial(text)
+
+    async def _exchange(self, body: Json) -> HttpResponse:
+        import httpx2
+
+        try:
+            response = await self._follow(self._request(body))
+        except httpx2.TimeoutException as error:
+            raise self._failed(f"did not answer in time ({type(error).__name__})", transient=True) from None
+        except httpx2.DecodingError as error:
+            raise UnreadableReply(f"the body cannot be decoded: {one_line(error)}") from None
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
+            raise self._failed(f"cannot be asked: {one_line(error)}") from None
+        except httpx2.TransportError as error:
+            raise self._failed(f"could not be reached: {one_line(error)}", transient=True) from None
+        if response.status_code >= 400:
+            self._received = bytearray()  # the body is in the reason; it is not part of an answer
+            raise self._http_error(response)
+        return response
+
+    def _request(self, body: Json) -> Any:
+        client = self._own or self._agent.client
+        if self._options.method == "GET":
+            query = {name: show(value) for name, value in body.items() if value is not None}
+            return client.build_request("GET", self._options.url, params=query)
+        headers = {} if _has(self._options.headers, "content-type") else {"content-type": "application/json"}
+        # Escaped to ASCII, because text may hold halves of surrogate pairs, which UTF-8 cannot carry.
+        return client.build_request(
+            self._options.method, self._options.url, content=json.dumps(body).encode(), headers=headers
+        )
+
+    async def _follow(self, request: Any) -> HttpResponse:
+        """Redirects are followed on the same host only: the headers, with their keys, are not meant for another."""
+        client = self._own or self._agent.client
+        for _ in range(1 + _MAX_REDIRECTS):
+            response = await client.send(request, stream=True)
+            try:
+                following = response.next_request
+                if following is None:
+                    return HttpResponse(response, await self._body(response))
+            finally:
+                await response.aclose()
+            if not _same_place(request.url, following.url):
+                host = following.url.host
+                raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
+            request = following
+        raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
+
+    async def _body(self, response: Any) -> bytes:
+        self._received = bytearray()
+        return await read_limited(response.aiter_bytes(), "the body", self._received)
+
+    def _http_error(self, response: HttpResponse) -> AgentFailed:
+        status = response.status_code
+        body = show(response.text.strip(), _BODY_SHOWN + 1)
+        return self._failed(
+            f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
+            transient=is_transient_status(status),
+            retry_after=_seconds(response.headers.get("retry-after")),
+        )
+
+    def _failed(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> AgentFailed:
+        text = self._mask_secrets(f"{self._options.place} {message}")
+        return AgentFailed(text, transient=transient, retry_after=retry_after)
+
+    def _mask_secrets(self, text: str) -> str:
+        return mask_values(text, self._options.secrets(), shortest=4)
+
+
+def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
+    """What the placeholders of a template stand for."""
+    case, said = conversation.case, conversation.messages()
+    question = plain(turn.input)
+    return {
+        "input": question,
+        "history": said,
+        "messages": [*said, {"role": "user", "content": question}],
+        "state": plain(conversation.state),
+        "session_id": conversation.id,
+        "turn": len(conversation.history),
+        "trial": trial_number(),
+        "case": {
+            "id": case.id,
+            "description": case.description,
+            "tags": list(case.tags),
+            "metadata": plain(case.metadata),
+        },
+    }
+
+
+def _selectors(options: HttpOptions) -> Json:
+    parts = [options.text, options.tool_calls, options.call_fields, options.usage, options.state]
+    return [repr(part) for part in parts]
+
+
+def _has(headers: Mapping[str, str], name: str) -> bool:
+    return any(header.lower() == name for header in headers)
+
+
+def _same_place(here: Any, there: Any) -> bool:
+    if here.host != there.host:
+        return False
+    if here.scheme == "http" and there.scheme == "https":
+        return True
+    return bool(here.scheme == there.scheme and here.port == there.port)
+
+
+class HttpResponse:
+    """A response whose body was read, up to the limit."""
+
+    def __init__(self, response: Any, body: bytes) -> None:
+        self.status_code: int = response.status_code
+        self.reason_phrase: str = response.reason_phrase
+        self.headers: Mapping[str, str] = response.headers
+        try:
+            self.text = body.decode(response.charset_encoding or "utf-8", "replace")
+        except (LookupError, ValueError):
+            self.text = body.decode("utf-8", "replace")
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The wait that a `Retry-After` header asks for, given in seconds or as a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(int(retry_after.strip())))
+    except ValueError:
+        pass
+    try:
+        moment = email.utils.parsedate_to_datetime(retry_after)
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, moment.timestamp() - time.time())

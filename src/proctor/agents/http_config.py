@@ -1,0 +1,351 @@
+"""How an agent is described in a file: the keys of a mapping, and for HTTP its address, request and answer.
+
+The keys are pydantic models that refuse what they do not know. `read_config` turns every problem of a mapping into one
+`UsageError` that names the key, says what to write and guesses what a misspelt key was meant to be; the caller adds the
+file and the line.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from proctor.base.documents import kind, nearest
+from proctor.base.environment import expand, variables_in
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, show
+from proctor.base.masking import is_secret_name
+from proctor.base.selectors import Selector, parse_selector
+
+
+class AgentConfig(BaseModel):
+    """The keys of one mapping that describes an agent; numbers are not read from text, nor text from numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+ConfigT = TypeVar("ConfigT", bound=AgentConfig)
+
+_NOUNS = {
+    "string_type": "text",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "bool_type": "true or false",
+    "int_type": "a number",
+    "float_type": "a number",
+}
+"""By pydantic's kind of error: what the value must be."""
+
+
+def read_config(model: type[ConfigT], data: Json, where: str, example: str) -> ConfigT:
+    """The mapping as an object of the model; raises one `UsageError` with everything that is wrong about it.
+
+    `where` is the place of the mapping for a person to read, and `example` what to write instead. A key without a
+    value counts as absent.
+    """
+    if not isinstance(data, Mapping):
+        raise UsageError(f"{where} must be an object, not {kind(data)}; write for example {example}")
+    try:
+        return model.model_validate({str(key): value for key, value in data.items() if value is not None})
+    except ValidationError as error:
+        problems = [_problem(model, where, detail) for detail in error.errors(include_url=False)]
+        raise UsageError(f"{'; '.join(problems)}; write for example {example}") from None
+
+
+def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
+    place = ".".join([where, *(str(part) for part in detail["loc"])])
+    match detail["type"]:
+        case "extra_forbidden":
+            key, known = str(detail["loc"][-1]), sorted(model.model_fields)
+            return f"{where} has no key {key!r}{nearest(key, known)}; its keys are {', '.join(known)}"
+        case "missing":
+            return f"{where} needs {str(detail['loc'][-1])!r}"
+        case "string_too_short" | "too_short":
+            return f"{place} is empty"
+        case "greater_than_equal":
+            return f"{place} must be at least {detail['ctx']['ge']}"
+        case "finite_number":
+            return f"{place} must be a finite number"
+        case known if known in _NOUNS:
+            return f"{place} must be {_NOUNS[known]}, not {kind(detail['input'])}"
+        case _:
+            return f"{place} {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """A problem that a validator found; the message goes after the name of the key."""
+    return PydanticCustomError("wrong", "{message}", {"message": message})
+
+
+def one_of(noun: str, *types: type) -> AfterValidator:
+    """For a key that may have several types; pydantic would complain about each of them on its own."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, types):
+            raise wrong(f"must be {noun}, not {kind(value)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _seconds(value: float) -> float:
+    if not math.isfinite(value) or value <= 0:
+        raise wrong("must be more than 0 seconds")
+    return value
+
+
+Seconds = Annotated[float, AfterValidator(_seconds)]
+
+
+NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
+"""What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
+
+_PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_MAY_LACK = ("state", "case")
+
+
+class NotInInput(Exception):
+    """The template asks for a part of the input that this input does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """JSON with placeholders, checked: `{"question": "{{input}}", "user": "{{state.user}}"}`.
+
+    A text that is one placeholder becomes the value itself, with its type; inside a longer text the value is written
+    out. Values that were filled in are not searched for placeholders again.
+    """
+
+    data: Json
+    selectors: Mapping[str, Selector]
+
+    @classmethod
+    def parse(cls, data: Json) -> Template:
+        """Raises `UsageError` for a placeholder that means nothing."""
+        selectors: dict[str, Selector] = {}
+        for text in _texts(data):
+            for name in _PLACEHOLDER.findall(text):
+                selectors[name] = _placeholder_selector(name)
+        return cls(data, selectors)
+
+    def fill(self, values: Mapping[str, Json]) -> Json:
+        """The template with `values`, one for each of `NAMES`, put in."""
+        return self._fill(self.data, values)
+
+    def _fill(self, data: Json, values: Mapping[str, Json]) -> Json:
+        if isinstance(data, str):
+            whole = _PLACEHOLDER.fullmatch(data.strip())
+            if whole is not None and whole.group(1) in self.selectors:
+                return self._value(whole.group(1), values)
+            return _PLACEHOLDER.sub(lambda match: _written(self._value(match.group(1), values)), data)
+        if isinstance(data, Mapping):
+            return {key: self._fill(item, values) for key, item in data.items()}
+        if isinstance(data, list):
+            return [self._fill(item, values) for item in data]
+        return data
+
+    def _value(self, name: str, values: Mapping[str, Json]) -> Json:
+        found = self.selectors[name].find(values)
+        if found is UNSET:
+            if self.selectors[name].steps[0] in _MAY_LACK:
+                return None
+            raise NotInInput(f"the request template wants {name}, which the input lacks")
+        return found
+
+
+def _placeholder_selector(name: str) -> Selector:
+    try:
+        selector = parse_selector(name)
+    except UsageError:
+        selector = None
+    if selector is None or not selector.steps or selector.steps[0] not in NAMES:
+        hint = nearest(name, NAMES)
+        raise UsageError(
+            f"{{{{{name}}}}} is not a placeholder{hint}; use one of {', '.join(NAMES)}, or a path into one"
+        )
+    return selector
+
+
+def _written(value: Json) -> str:
+    return "" if value is None else show(value)
+
+
+def _texts(data: Json) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for item in data.values():
+            yield from _texts(item)
+    elif isinstance(data, list):
+        for item in data:
+            yield from _texts(item)
+
+
+EXAMPLE = '{"http": {"url": "http://localhost:8000/chat", "request": {"question": "{{input}}"}, "text": "$.answer"}}'
+DEFAULT_REQUEST: Json = {"input": "{{input}}", "session_id": "{{session_id}}", "history": "{{history}}"}
+_METHODS = ("POST", "PUT", "PATCH", "GET")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """A checked description; header values never appear in its `repr`."""
+
+    url: str
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    request: Template = field(default_factory=lambda: Template.parse(DEFAULT_REQUEST))
+    text: Selector | None = None
+    """Where the words are; `None` looks in the usual places."""
+    tool_calls: Selector | None = None
+    call_fields: Mapping[str, Selector] = field(default_factory=dict)
+    usage: Selector | Mapping[str, Selector] | None = None
+    state: Selector | None = None
+    timeout: float = 300.0
+    """Seconds."""
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name or self.place
+
+    @property
+    def place(self) -> str:
+        """The address without what may be secret in it."""
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+    @property
+    def host(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+
+    def expanded_headers(self) -> dict[str, str]:
+        headers = {name: expand(value, f"headers.{name}") for name, value in self.headers.items()}
+        for name, value in headers.items():
+            if not value.isascii() or any(ord(character) < 32 and character != "\t" for character in value):
+                raise UsageError(f"the header {name} has a value that HTTP cannot carry; check for a stray line end")
+        return headers
+
+    def secrets(self) -> list[str]:
+        """What must never be shown: values from the environment, and headers whose name says that they are secret."""
+        found = [os.environ.get(name, "") for value in self.headers.values() for name in variables_in(value)]
+        found += [
+            part
+            for name, value in self.headers.items()
+            if is_secret_name(name, wide=True)
+            for part in (value, value.rpartition(" ")[2])
+        ]
+        parts = urlsplit(self.url)
+        found += [parts.password or "", parts.query]
+        return sorted({secret for secret in found if len(secret) >= 4}, key=len, reverse=True)
+
+
+class HttpConfig(AgentConfig):
+    """The keys of an agent behind an HTTP address."""
+
+    url: str = Field(min_length=1)
+    method: str = "POST"
+    headers: dict[str, str] = Field(default_factory=dict)
+    request: Annotated[Any, one_of("a JSON template", dict, list, str)] = DEFAULT_REQUEST
+    text: str | None = None
+    tool_calls: Annotated[Any, one_of("a selector, or an object of selectors", str, dict)] = None
+    usage: Annotated[Any, one_of("a selector, or an object of selectors", str, dict)] = None
+    state: str | None = None
+    timeout: Seconds = 300.0
+    name: str = ""
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_valid = False
+        if not is_valid or any(character.isspace() for character in url):
+            raise wrong("is not an http:// or https:// address")
+        return url
+
+    @field_validator("method")
+    @classmethod
+    def _check_method(cls, method: str) -> str:
+        if method.upper() not in _METHODS:
+            raise wrong(f"must be one of {', '.join(_METHODS)}")
+        return method.upper()
+
+
+class CallConfig(AgentConfig):
+    """Where the tool calls are in an answer, and where the parts of each call are."""
+
+    select: str = Field(min_length=1)
+    name: str | None = None
+    arguments: str | None = None
+    result: str | None = None
+    error: str | None = None
+    id: str | None = None
+
+
+class UsageConfig(AgentConfig):
+    """Where the token counts and the cost are in an answer."""
+
+    input_tokens: str | None = None
+    output_tokens: str | None = None
+    cost_usd: str | None = None
+    model_calls: str | None = None
+
+
+_CALL_EXAMPLE = '{"select": "steps[*]", "name": "tool", "arguments": "params"}'
+_USAGE_EXAMPLE = '{"input_tokens": "meta.tokens.in"}'
+
+
+def read_http_options(data: Json) -> HttpOptions:
+    """The options that an address or a mapping describes; raises `UsageError` that says what to write."""
+    config = read_config(HttpConfig, {"url": data} if isinstance(data, str) else data, "http", EXAMPLE)
+    calls, call_fields = _call_selectors(config.tool_calls)
+    options = HttpOptions(
+        url=config.url,
+        method=config.method,
+        headers=config.headers,
+        request=Template.parse(config.request),
+        text=_selector(config.text),
+        tool_calls=calls,
+        call_fields=call_fields,
+        usage=_usage_selectors(config.usage),
+        state=_selector(config.state),
+        timeout=config.timeout,
+        name=config.name,
+    )
+    if options.method == "GET" and not isinstance(options.request.data, Mapping):
+        raise UsageError("http.request must be an object when the method is GET, whose query it becomes")
+    options.expanded_headers()
+    return options
+
+
+def _selector(text: str | None) -> Selector | None:
+    return None if text is None else parse_selector(text)
+
+
+def _call_selectors(data: Json) -> tuple[Selector | None, Mapping[str, Selector]]:
+    """The selector of the list of calls, and those of the parts of each call."""
+    if not isinstance(data, Mapping):
+        return _selector(data), {}
+    selectors = _selectors(read_config(CallConfig, data, "http.tool_calls", _CALL_EXAMPLE))
+    return selectors.pop("select"), selectors
+
+
+def _usage_selectors(data: Json) -> Selector | Mapping[str, Selector] | None:
+    if not isinstance(data, Mapping):
+        return _selector(data)
+    return _selectors(read_config(UsageConfig, data, "http.usage", _USAGE_EXAMPLE))
+
+
+def _selectors(config: CallConfig | UsageConfig) -> dict[str, Selector]:
+    return {name: parse_selector(text) for name, text in config.model_dump(exclude_none=True).items()}

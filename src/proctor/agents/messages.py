@@ -1,0 +1,314 @@
+"""Reads chat messages, tool calls and token counts in the shapes that vendors and frameworks use."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from proctor.agents.reply import ToolCall, Usage
+from proctor.base.errors import UnreadableReply
+from proctor.base.json_data import UNSET, Json, Unset, plain, show
+
+_NAMES = ("name", "tool_name", "toolName", "tool")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "toolInput", "tool_args")
+_RESULTS = ("result", "output", "tool_result", "response")
+_ERRORS = ("error", "tool_call_error")
+_IDS = ("id", "call_id", "tool_call_id", "toolCallId")
+_INPUT_TOKENS = ("input_tokens", "prompt_tokens", "inputTokens", "prompt_token_count", "promptTokenCount")
+_OUTPUT_TOKENS = (
+    "output_tokens",
+    "completion_tokens",
+    "outputTokens",
+    "candidates_token_count",
+    "candidatesTokenCount",
+)
+_COSTS = ("cost_usd", "total_cost_usd", "total_cost", "cost")
+_MODEL_CALLS = ("model_calls", "requests", "num_requests")
+
+
+def field(value: Any, *names: str) -> Any:
+    """The first of `names` that is there and not nothing, among a mapping's keys or an object's attributes."""
+    for name in names:
+        found = value.get(name) if isinstance(value, Mapping) else _attribute(value, name)
+        if found is not None:
+            return found
+    return None
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Data only: a method is something else, and a property that raises is as good as absent."""
+    try:
+        found = getattr(value, name, None)
+    except Exception:
+        return None
+    return None if inspect.isroutine(found) else found
+
+
+def to_tool_calls(value: Any) -> tuple[ToolCall, ...]:
+    """The calls in a list of any shape; nothing at all is no calls, and anything but a list cannot be read."""
+    if value is None:
+        return ()
+    if not is_list(value):
+        raise UnreadableReply(f"tool calls are a {type(value).__name__}; give a list of calls, or leave them out")
+    return tuple(to_tool_call(item, f"tool call {index}") for index, item in enumerate(value, 1))
+
+
+def is_list(value: Any) -> bool:
+    """Lists, tuples and the list-like containers of other libraries; never text, mappings or single objects."""
+    if isinstance(value, (list, tuple)):
+        return not hasattr(value, "_fields")
+    if isinstance(value, (str, bytes, bytearray, Mapping, type)):
+        return False
+    return isinstance(value, Sequence) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
+
+
+def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Json] = MappingProxyType({})) -> ToolCall:
+    """One call; what is already `found` (`name`, `arguments`, `result`, `error`, `id`) is not looked for."""
+    if isinstance(value, ToolCall):
+        return value
+    if isinstance(value, str):
+        value = {"name": value}
+    function = field(value, "function")
+    inner = None if function is None or isinstance(function, str) else function
+    name = found.get("name") or field(inner, *_NAMES) or field(value, *_NAMES)
+    name = function if name is None and isinstance(function, str) else name
+    if not isinstance(name, str) or not name:
+        raise UnreadableReply(f"{place} has no name; there is {_what_is_there(value)}")
+    arguments = found.get("arguments", UNSET)
+    if isinstance(arguments, Unset):
+        arguments = field(inner, "arguments", "args")
+        arguments = field(value, *_ARGUMENTS) if arguments is None else arguments
+    error = found["error"] if "error" in found else field(value, *_ERRORS)
+    identity = found["id"] if "id" in found else field(value, *_IDS)
+    return _parse(
+        name,
+        arguments,
+        result=plain(found["result"] if "result" in found else field(value, *_RESULTS)),
+        error=None if error is None or error is False else show(plain(error)),
+        id=None if identity is None or isinstance(identity, Unset) else show(plain(identity)),
+        started_at=_number(field(value, "started_at")),
+        duration_ms=_number(field(value, "duration_ms")),
+    )
+
+
+def _parse(name: str, arguments: Any, **rest: Any) -> ToolCall:
+    if not isinstance(arguments, (str, bytes, Mapping, type(None))):
+        data = plain(arguments)
+        arguments = data if isinstance(data, Mapping) else json.dumps(data)
+    elif isinstance(arguments, Mapping):
+        arguments = plain(arguments)
+    try:
+        call = ToolCall.parse(name, arguments, **rest)
+    except RecursionError:
+        return ToolCall(name, raw_arguments=arguments if isinstance(arguments, str) else repr(arguments), **rest)
+    if isinstance(arguments, (str, bytes)) and call.arguments:
+        # Python's JSON parser lets NaN through, which no later reader of the results would.
+        return ToolCall(name, plain(call.arguments), **rest)
+    return call
+
+
+def to_usage(value: Any) -> Usage | None:
+    """Token counts and cost under any of the common names; what is no count is not known rather than wrong."""
+    if value is None or isinstance(value, Usage):
+        return value
+    usage = Usage(
+        _count(field(value, *_INPUT_TOKENS)),
+        _count(field(value, *_OUTPUT_TOKENS)),
+        _number(field(value, *_COSTS)),
+        _count(field(value, *_MODEL_CALLS)),
+        named if isinstance(named := field(value, "model", "model_name"), str) else None,
+    )
+    return None if replace(usage, model=None) == Usage() else usage
+
+
+def _count(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def _what_is_there(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "nothing" if not value else ", ".join(str(key) for key in list(value)[:12])
+    return f"a {type(value).__name__}"
+
+
+_ANSWERS = ("assistant", "ai", "model")
+_PEOPLE = ("user", "human")
+_TEXT_PARTS = ("text", "output_text", "input_text")
+_CALL_PARTS = ("tool_use", "tool_call")
+_OTHER_PARTS = (
+    "refusal thinking redacted_thinking reasoning image image_url input_image audio input_audio file tool_result"
+).split()
+_PARTS = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave back, as a message of its own says."""
+
+    call: str
+    """The id of the call."""
+    content: Json
+    failed: bool
+
+
+def _result_of_part(part: Any) -> Json:
+    content = field(part, "content")
+    text = text_of_parts(content)
+    return plain(content) if text is None else text
+
+
+def _says_error(value: Any) -> bool:
+    """Whether a tool's message is marked as an error: `error: true`, `is_error: true`, `status: error`."""
+    return field(value, "error") is True or field(value, "is_error") is True or field(value, "status") == "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation, from any library's object."""
+
+    role: str
+    content: Any
+    calls: Any = None
+    answers: str | None = None
+    """The id of the tool call whose result this message is."""
+    failed: bool = False
+    """Whether that result is an error."""
+
+    @classmethod
+    def of(cls, value: Any) -> Message | None:
+        """The message that `value` is, or `None` when it is something else."""
+        role = field(value, "role", "type")
+        calls = field(value, "tool_calls")
+        if not isinstance(role, str) or not (_holds(value, "content") or _holds(value, "tool_calls")):
+            return None
+        if calls is None and (only := field(value, "function_call")) is not None:
+            calls = [only]  # how OpenAI's first tool calls were written
+        answers = field(value, "tool_call_id") if role == "tool" else None
+        return cls(role, field(value, "content"), calls, None if answers is None else str(answers), _says_error(value))
+
+    @property
+    def is_answer(self) -> bool:
+        return self.role in _ANSWERS
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person speaks; tool results that some interfaces send as the user are none."""
+        return self.role in _PEOPLE and not self.results()
+
+    def results(self) -> list[ToolResult]:
+        """The results of tool calls in this message, each with the id of its call."""
+        if self.answers is not None:
+            return [ToolResult(self.answers, plain(self.content), self.failed)]
+        if not _is_parts(self.content):
+            return []
+        parts = [part for part in self.content if field(part, "type") == "tool_result"]
+        return [
+            ToolResult(str(identity), _result_of_part(part), _says_error(part))
+            for part in parts
+            if (identity := field(part, "tool_use_id", *_IDS)) is not None
+        ]
+
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        calls = to_tool_calls(self.calls)
+        if calls or not _is_parts(self.content):
+            return calls
+        return to_tool_calls([part for part in self.content if field(part, "type") in _CALL_PARTS])
+
+
+def completion_message(value: Any) -> list[Message]:
+    """The assistant's message in a chat completion, or one that stands under `message`; in a list, as it may miss."""
+    choices = field(value, "choices")
+    inner = field(choices[0], "message") if is_list(choices) and len(choices) else field(value, "message")
+    if isinstance(inner, Mapping) and "role" not in inner:
+        inner = {"role": "assistant", **inner}
+    message = Message.of(inner)
+    return [] if message is None else [message]
+
+
+def latest_messages(value: Any, asked: Json = None) -> list[Message]:
+    """The messages since the person said what was `asked`, or else since they last spoke, of a whole conversation.
+
+    One that ends with the person is no answer to what they said last, but the record of a conversation that is over:
+    then all of it counts.
+    """
+    given = value if is_list(value) else field(value, "messages")
+    if not is_list(given):
+        return []
+    messages: list[Message] = []
+    for item in given:
+        message = Message.of(item)
+        if message is None:
+            return []
+        messages.append(message)
+    people = [index for index, message in enumerate(messages) if message.is_person]
+    if not people:
+        return messages
+    is_over = people[-1] == len(messages) - 1
+    since = next((index for index in reversed(people) if asked is not None and messages[index].content == asked), None)
+    start = (-1 if is_over else people[-1]) if since is None else since
+    return [message for message in messages[start + 1 :] if not message.is_person]
+
+
+def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls in messages, each with the result that a later message brings.
+
+    An id may come twice in a long conversation: a result belongs to the latest message with a call of that id that
+    still waits for one, and there to the first such call.
+    """
+    calls: list[ToolCall] = []
+    waiting: dict[str, list[list[int]]] = {}
+    for message in messages:
+        for result in message.results():
+            _answer(calls, waiting.get(result.call, []), result)
+        own: dict[str, list[int]] = {}
+        for call in message.tool_calls():
+            if call.id is not None and call.result is None:
+                own.setdefault(call.id, []).append(len(calls))
+            calls.append(call)
+        for identity, indices in own.items():
+            waiting.setdefault(identity, []).append(indices)
+    return tuple(calls)
+
+
+def _answer(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult) -> None:
+    while waiting and not waiting[-1]:
+        waiting.pop()
+    if not waiting:
+        return
+    index = waiting[-1].pop(0)
+    if result.failed and calls[index].error is None:
+        calls[index] = dataclasses.replace(calls[index], error=show(result.content))
+    else:
+        calls[index] = dataclasses.replace(calls[index], result=result.content)
+
+
+def text_of_parts(value: Any) -> str | None:
+    """The text in a message's content given in parts; `None` when it is no such content."""
+    if not _is_parts(value):
+        return None
+    texts = [field(part, "text") for part in value if field(part, "type") in _TEXT_PARTS]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _is_parts(value: Any) -> bool:
+    if not is_list(value) or not len(value):
+        return False
+    kinds = [field(part, "type") for part in value]
+    return all(isinstance(kind, str) and kind in _PARTS for kind in kinds)
+
+
+def _holds(value: Any, name: str) -> bool:
+    return name in value if isinstance(value, Mapping) else hasattr(value, name)

@@ -1,0 +1,159 @@
+"""What an agent returns for one turn: a Reply with its text or data, tool calls, and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from proctor.agents.pricing import price
+from proctor.base.json_data import Json, parsed, plain
+from proctor.cases.suite import NamedData
+
+NOT_BACK = "had not come back when the turn broke off"
+"""The error of a tool call that had not finished when its turn ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost: tokens and, if known, money. `None` means unknown, which differs from zero."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model_calls: int | None = None
+    model: str | None = None
+    """The model that was called; `None` if it is not known or if there were several."""
+    estimated: bool = False
+    """Whether the cost comes from a price list instead of from the provider."""
+
+    @classmethod
+    def of_counts(cls, input_tokens: int | None, output_tokens: int | None, model: str | None = None) -> Usage:
+        """The usage of one model call, from a library that reports zero and zero when it does not know the counts."""
+        if not input_tokens and not output_tokens:
+            return cls(model_calls=1)
+        return cls(input_tokens, output_tokens, model_calls=1, model=model)
+
+    @property
+    def total_tokens(self) -> int | None:
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+    def known(self) -> dict[str, Json]:
+        """The known parts as JSON: no `None`, and `estimated` only if it is true."""
+        return {name: value for name, value in plain(self).items() if value is not None and value is not False}
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum. What is unknown in one part is unknown in the sum, except that `Usage()` adds nothing.
+
+        The tokens of two models are priced before they are added, because their sum has no price.
+        """
+        if self == _NO_USAGE or other == _NO_USAGE:
+            return other if self == _NO_USAGE else self
+        left, right = self, other
+        if left.model is not None and right.model is not None and left.model != right.model:
+            left, right = priced(left), priced(right)
+        return Usage(
+            _sum(left.input_tokens, right.input_tokens),
+            _sum(left.output_tokens, right.output_tokens),
+            _sum(left.cost_usd, right.cost_usd),
+            _sum(left.model_calls, right.model_calls),
+            _common_model(left, right),
+            left.estimated or right.estimated,
+        )
+
+
+_NO_USAGE = Usage()
+_Number = TypeVar("_Number", int, float)
+
+
+def _sum(left: _Number | None, right: _Number | None) -> _Number | None:
+    return None if left is None or right is None else left + right
+
+
+def _common_model(left: Usage, right: Usage) -> str | None:
+    """The model of all tokens; a part without tokens need not name it."""
+    models = {part.model for part in (left, right) if part.input_tokens or part.output_tokens or part.model}
+    return models.pop() if len(models) == 1 else None
+
+
+def priced(usage: Usage, model: str | None = None) -> Usage:
+    """The usage with its estimated cost, or unchanged if the cost is known already or cannot be estimated.
+
+    `model` is the agent's own model, for a usage that does not name one.
+    """
+    name = usage.model or model
+    if usage.cost_usd is not None or name is None or usage.input_tokens is None or usage.output_tokens is None:
+        return usage
+    cost = price(name, usage.input_tokens, usage.output_tokens)
+    return usage if cost is None else replace(usage, cost_usd=cost, model=name, estimated=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One use of a tool by the agent."""
+
+    name: str
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+    result: Json = None
+    error: str | None = None
+    id: str | None = None
+    started_at: float | None = None
+    """Seconds since the epoch."""
+    duration_ms: float | None = None
+    raw_arguments: str | None = None
+    """The argument text as the model wrote it, if it is not a JSON object."""
+    parent: str | None = None
+    """The id of the call inside which it was made, if an agent is used as a tool."""
+
+    @classmethod
+    def parse(cls, name: str, arguments: Json, **rest: Any) -> ToolCall:
+        """A call whose arguments may be an object, JSON text, or text that was meant to be JSON."""
+        if isinstance(arguments, Mapping):
+            return cls(name, dict(arguments), **rest)
+        if arguments is None or arguments == "":
+            return cls(name, **rest)
+        if isinstance(arguments, (str, bytes)):
+            text = arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace")
+            data = parsed(text)
+            return cls(name, dict(data), **rest) if isinstance(data, Mapping) else cls(name, raw_arguments=text, **rest)
+        return cls(name, raw_arguments=repr(arguments), **rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one turn."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    outputs: tuple[NamedData, ...] = ()
+    """Values that the application named with `wrap`; if there are any, they are what evaluators see."""
+    structured: Json = None
+    """The answer as data, if the agent answers with data."""
+    state: Mapping[str, Json] | None = None
+    """The session's state after this turn, if the agent reports it."""
+    retrieval_context: tuple[str, ...] | None = None
+    duration_ms: float | None = None
+    raw: Any = None
+    """The framework's own object; never stored."""
+    error: str | None = None
+    """Why the turn failed, if it did; the other fields hold what there was of an answer by then."""
+
+    @property
+    def answer(self) -> Json:
+        """The answer that is scored and shown: the named outputs, else the data, else the text.
+
+        One named output is its value, several are an object of values by name.
+        """
+        if len(self.outputs) == 1:
+            return self.outputs[0].value
+        if self.outputs:
+            return {output.name: output.value for output in self.outputs}
+        return self.text if self.structured is None else self.structured
+
+    @property
+    def named_outputs(self) -> Sequence[NamedData]:
+        """The answer as named values: the named outputs, or one called `output` with the data or the text."""
+        return self.outputs or (NamedData("output", self.answer),)

@@ -1,0 +1,195 @@
+"""Applications written as a Runnable class: made once, set up once, run for every case, torn down at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import typing
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.reply import Reply
+from proctor.agents.reply_reader import to_reply
+from proctor.agents.user_code import call_user_function
+from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
+from proctor.base.fingerprints import source_fingerprint
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import Case, Turn
+
+ArgsT = TypeVar("ArgsT", contravariant=True)
+
+
+@runtime_checkable
+class Runnable(Protocol[ArgsT]):
+    """An application under test: subclass it, or write a class with `create` and `run` alone.
+
+    `run` is called at the same time for many cases; its argument is built from the case's input and validated.
+    """
+
+    @classmethod
+    def create(cls) -> Any:
+        """The one instance that serves all cases."""
+        return cls()
+
+    async def setup(self) -> None:
+        """Called once before the first case."""
+        return
+
+    async def run(self, args: ArgsT) -> Any:
+        """Answer one turn; what it returns is read as the reply."""
+        ...
+
+    async def teardown(self) -> None:
+        """Called once after the last case, even when `setup` failed."""
+        return
+
+
+class RunnableAgent(BaseAgent):
+    """Drives one Runnable class."""
+
+    takes_files = False
+
+    def __init__(self, kind: type[Any], name: str | None = None) -> None:
+        self.kind = kind
+        self.name = name or kind.__name__
+        self.fingerprint = source_fingerprint(kind)
+        self._parameter = _parameter(kind)
+        self._validator: Any = None
+        self.instance: Any = None
+
+    def __repr__(self) -> str:
+        return f"RunnableAgent({self.name})"
+
+    async def start(self) -> None:
+        if self.instance is None:
+            self.instance = await self.open()
+
+    async def stop(self) -> None:
+        instance, self.instance = self.instance, None
+        if instance is not None:
+            await self.close(instance)
+
+    async def open(self) -> Any:
+        """An instance that is set up; when that fails, it is torn down again."""
+        instance = await self._step("create", self.kind.create)
+        try:
+            if hasattr(instance, "setup"):
+                await self._step("setup", instance.setup)
+        except BaseException as error:
+            try:
+                await self.close(instance)
+            except AgentFailed as second:
+                error.add_note(str(second))
+            raise
+        return instance
+
+    async def close(self, instance: Any) -> None:
+        if hasattr(instance, "teardown"):
+            await self._step("teardown", instance.teardown)
+
+    async def _step(self, name: str, function: Any) -> Any:
+        try:
+            return await call_user_function(function)
+        except (ProctorError, asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise AgentFailed(f"{self.name}.{name}() raised {one_line(error)}") from error
+
+    def session(self, case: Case) -> RunnableSession:
+        return RunnableSession(self, case)
+
+    def check(self, case: Case) -> str | None:
+        """Why the arguments of a turn do not fit `run`, field by field; asked of every case before any is run."""
+        reasons = []
+        for index, turn in enumerate(case.turns, 1):
+            try:
+                self.arguments(turn.input)
+            except (ValueError, UsageError) as error:
+                reasons.append(f"turn {index}: {error}" if len(case.turns) > 1 else str(error))
+        return "; ".join(reasons) or None
+
+    def arguments(self, value: Json) -> list[Any]:
+        """What `run` is called with; raises `ValueError` with everything that is wrong about `value`."""
+        if self._parameter is None:
+            return []
+        if self._validator is None:
+            self._validator = _validator(self.kind, self._parameter)
+        return [self._validator(plain(value))]
+
+
+class RunnableSession(BaseSession):
+    """One conversation; it shares the agent's instance, or has its own where the agent was not started."""
+
+    def __init__(self, agent: RunnableAgent, case: Case) -> None:
+        super().__init__(case)
+        self._agent = agent
+        self._instance: Any = None
+        self._own = False
+
+    async def open(self) -> None:
+        self._own = self._agent.instance is None
+        self._instance = await self._agent.open() if self._own else self._agent.instance
+
+    async def close(self) -> None:
+        if self._own:
+            await self._agent.close(self._instance)
+
+    async def send(self, turn: Turn) -> Reply:
+        try:
+            arguments = self._agent.arguments(turn.input)
+        except ValueError as error:
+            raise AgentFailed(str(error)) from None
+        return to_reply(await call_user_function(self._instance.run, *arguments))
+
+
+def _parameter(kind: type[Any]) -> inspect.Parameter | None:
+    """The parameter of `run` that takes the arguments: the one called `args`, else the only one."""
+    try:
+        parameters = list(inspect.signature(kind.run).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    if not isinstance(inspect.getattr_static(kind, "run"), (staticmethod, classmethod)):
+        parameters = parameters[1:]
+    named = [p for p in parameters if p.name == "args" and p.kind is not p.VAR_POSITIONAL]
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if len(named or required) > 1 or (named and any(p is not named[0] for p in required)):
+        names = ", ".join(p.name for p in required)
+        raise UsageError(f"{kind.__name__}.run takes {names}; give it one parameter, args, of a pydantic model's type")
+    candidates = named or required
+    return candidates[0] if candidates else None
+
+
+def _validator(kind: type[Any], parameter: inspect.Parameter) -> Any:
+    """A function from plain data to what the annotation says; without an annotation, the data itself."""
+    try:
+        annotation = typing.get_type_hints(kind.run).get(parameter.name, Any)
+    except Exception:
+        annotation = parameter.annotation
+    if annotation in (Any, dict, parameter.empty) or isinstance(annotation, (str, TypeVar)):
+        return lambda value: value
+    from pydantic import TypeAdapter, ValidationError  # heavy, and needed only for runnables
+
+    name = getattr(annotation, "__name__", str(annotation))
+    try:
+        validate = TypeAdapter(annotation).validate_python
+    except Exception:
+        raise UsageError(
+            f"{kind.__name__}.run takes a {name}, which cannot be made from JSON; annotate it with a pydantic model"
+        ) from None
+
+    def checked(value: Json) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            raise ValueError(_explain(name, error)) from None
+
+    return checked
+
+
+def _explain(name: str, error: Any) -> str:
+    """Every field error in one line, without the links and the input that pydantic adds."""
+    problems = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        place = ".".join(str(part) for part in detail["loc"])
+        problems.append(f"{place}: {detail['msg']}" if place else detail["msg"])
+    return f"the arguments do not fit {name}: {', '.join(problems)}"

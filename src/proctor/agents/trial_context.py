@@ -1,0 +1,141 @@
+"""What code that runs inside a trial can ask about that trial.
+
+There is one object per trial in one context variable. A context variable follows tasks, `asyncio.to_thread` and thread
+pools, so concurrent trials never see each other's. A raw thread starts with an empty context and does not know its
+trial. The obvious answer, treating a call from such a thread as "no trial", would execute a tool that a running case
+mocks. So the process also knows which trials are running: `check_stray_call` refuses such a call, marks the trials
+that mock the tool, and counts all other calls that cannot be attributed to a trial.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proctor.base.clock import CLOCK
+from proctor.base.errors import ProctorError
+
+if TYPE_CHECKING:
+    from proctor.agents.tool_mocks import ToolMocks
+    from proctor.agents.turn_recorder import TurnRecorder
+
+MAX_REPLY_BYTES = 10 * 1024 * 1024
+"""How large a reply may be unless the settings say otherwise."""
+
+
+@dataclass(slots=True)
+class TrialContext:
+    """The trial that is running; shared by all tasks and threads that work on it."""
+
+    number: int = 1
+    """Which repetition of its case it is, from 1."""
+    max_reply_bytes: int = MAX_REPLY_BYTES
+    mocks: ToolMocks | None = None
+    """The mocks of its case, if the case has any."""
+    turn: TurnRecorder | None = None
+    """The recorder of the turn that is being answered, or of the last one."""
+    excluded_seconds: float = 0.0
+    """Waiting that is not the agent's time, such as the queue for a worker."""
+    waiting_since: float | None = None
+    """Since when the trial has been waiting for something that is not the agent, if it is (`CLOCK.monotonic`)."""
+    bypassed_mocks: list[str] = field(default_factory=list)
+    """Mocked tools that were called from a thread which does not belong to the trial."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """All waiting that is not the agent's time, up to this moment."""
+        waiting = 0.0 if self.waiting_since is None else CLOCK.monotonic() - self.waiting_since
+        return self.excluded_seconds + waiting
+
+
+current_trial: ContextVar[TrialContext | None] = ContextVar("proctor_trial", default=None)
+
+
+def current_turn() -> TurnRecorder | None:
+    """The recorder of the turn that is being answered here; `None` outside a trial and after the answer."""
+    trial = current_trial.get()
+    turn = None if trial is None else trial.turn
+    return None if turn is None or turn.closed else turn
+
+
+def trial_number() -> int:
+    """Which repetition of its case the trial that runs here is; 1 outside a trial."""
+    trial = current_trial.get()
+    return 1 if trial is None else trial.number
+
+
+def max_reply_bytes() -> int:
+    """How large a reply may be in the trial that runs here."""
+    trial = current_trial.get()
+    return MAX_REPLY_BYTES if trial is None else trial.max_reply_bytes
+
+
+class MockBypassed(ProctorError):
+    """A tool that a running case mocks was called from a thread that does not belong to the trial."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"{tool!r} is mocked by a running case, but was called from a thread that does not belong to the trial; "
+            "it was not executed. Start the thread with contextvars.copy_context().run, or use a thread pool"
+        )
+
+
+_LOCK = threading.Lock()
+_RUNNING: list[TrialContext] = []
+_STRAY_CALLS: Counter[str] = Counter()
+
+
+@contextmanager
+def running(trial: TrialContext) -> Iterator[TrialContext]:
+    """Make `trial` the current one inside the block, and let the process know that it is running."""
+    with _LOCK:
+        _RUNNING.append(trial)
+    token = current_trial.set(trial)
+    try:
+        yield trial
+    finally:
+        with suppress(ValueError):  # a conversation that was abandoned is cleared up in another context
+            current_trial.reset(token)
+        with _LOCK:
+            _RUNNING[:] = [other for other in _RUNNING if other is not trial]
+
+
+def check_stray_call(tool: str) -> None:
+    """Called for a tool call that happens outside a trial; raises `MockBypassed` if a running case mocks the tool.
+
+    Without a mock the call goes ahead. It is counted if trials are running, since it may belong to one of them.
+    """
+    with _LOCK:
+        mocking = [trial for trial in _RUNNING if trial.mocks is not None and tool in trial.mocks]
+        for trial in mocking:
+            trial.bypassed_mocks.append(tool)
+        if _RUNNING and not mocking:
+            _STRAY_CALLS[tool] += 1
+    if mocking:
+        raise MockBypassed(tool)
+
+
+def take_stray_calls() -> dict[str, int]:
+    """How often each tool was called outside a trial while trials were running, since this was last asked."""
+    with _LOCK:
+        counts = dict(_STRAY_CALLS)
+        _STRAY_CALLS.clear()
+    return counts
+
+
+def stray_call_warnings() -> list[str]:
+    """A sentence for each tool in `take_stray_calls`.
+
+    Nobody knows which trial such a call belongs to; it is a warning of the trial that ends next.
+    """
+    return [
+        f"{tool!r} was called {'once' if count == 1 else f'{count} times'} from a thread that belongs to no trial, "
+        "so it is in no trial's tool calls; start such threads with contextvars.copy_context().run, or use a thread "
+        "pool"
+        for tool, count in take_stray_calls().items()
+    ]

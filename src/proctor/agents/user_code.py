@@ -1,0 +1,56 @@
+"""Calls functions of users, whatever kind they are, and waits for the whole answer.
+
+Synchronous functions run in a thread, so that one that blocks does not stop the event loop. An answer that comes in
+chunks is joined, and is in the record of its turn while it comes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from proctor.agents.reply_limits import StreamedText
+from proctor.base.threads import call_in_thread, is_async
+
+
+async def call_user_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function, sync or async, and return its whole answer."""
+    return await call_user_function_as(is_async(function), function, args, kwargs)
+
+
+async def call_user_function_as(
+    asynchronous: bool, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Like `call_user_function`, for callers that know which kind of function it is.
+
+    What has to be awaited is awaited, and an answer that comes in chunks is joined.
+    """
+    if asynchronous:
+        result = function(*args, **kwargs)
+    else:
+        result = await call_in_thread(_call_and_drain, function, *args, **kwargs)
+    if inspect.isawaitable(result):
+        result = await result
+    if inspect.isasyncgen(result):
+        streamed = StreamedText()
+        async for chunk in result:
+            streamed.add(chunk)
+        return streamed.text()
+    if inspect.isgenerator(result):
+        return await call_in_thread(join_chunks, result)
+    return result
+
+
+def _call_and_drain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """A generator does its work while it is drained, so that has to happen in the same thread."""
+    result = function(*args, **kwargs)
+    return join_chunks(result) if inspect.isgenerator(result) else result
+
+
+def join_chunks(chunks: Iterable[Any]) -> str:
+    """The whole text of an answer that came in pieces."""
+    streamed = StreamedText()
+    for chunk in chunks:
+        streamed.add(chunk)
+    return streamed.text()

@@ -1,0 +1,270 @@
+"""Reading a document that people wrote: take each known key, say everything that is wrong, and where.
+
+A reader wraps the parsed data in a `Document` and walks it with `Fields`. Whatever is missing, of the wrong type or not
+known is collected; `Document.finish` raises one `InvalidSuite` with all of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.json_data import Json, show
+from proctor.base.positions import Lines, Pointer, pointer_text
+from proctor.base.source import lines_of, parse_with_lines
+
+T = TypeVar("T")
+
+_UNPARSED: Any = object()
+
+
+class Document:
+    """One file being read: its data, and the problems found in it so far."""
+
+    def __init__(self, path: Path, text: str, data: Json = _UNPARSED, lines: Lines | None = None) -> None:
+        self.path = path
+        self.text = text
+        if data is _UNPARSED:
+            data, lines = parse_with_lines(path, text)
+        self.data = data
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._lines = lines
+
+    def problem(self, pointer: Pointer, message: str) -> None:
+        self.problems.append(self._at(pointer, message))
+
+    def unknown_key(self, pointer: Pointer, message: str) -> None:
+        self.problems.append(replace(self._at(pointer, message), is_unknown_key=True))
+
+    def warn(self, pointer: Pointer, message: str) -> None:
+        self.warnings.append(self._at(pointer, message))
+
+    def line(self, pointer: Pointer) -> int | None:
+        if self._lines is None:
+            self._lines = lines_of(self.path, self.text)
+        return self._lines(pointer)
+
+    def finish(self, *read: Any) -> None:
+        """Raise everything that was found, if anything was, with what could be `read` nevertheless."""
+        if self.problems:
+            raise InvalidSuite(self.problems, read)
+
+    def _at(self, pointer: Pointer, message: str) -> Problem:
+        return Problem(message, self.path, self.line(pointer), pointer_text(pointer))
+
+
+class Fields:
+    """The keys of one object, taken one by one; `done` reports the ones that were not taken."""
+
+    def __init__(self, document: Document, data: Json, pointer: Pointer = (), *, camel: bool = False) -> None:
+        self.document = document
+        self.pointer = tuple(pointer)
+        self._camel = camel
+        self._known: list[str] = []
+        self._asked: list[str] = []
+        if isinstance(data, dict):
+            self._data: Mapping[str, Json] = data
+        elif isinstance(data, Mapping):
+            self._data = dict(data)
+        else:
+            self._data = {}
+            document.problem(pointer, f"must be an object, not {kind(data)}")
+        self.valid = isinstance(data, Mapping)
+
+    def problem(self, name: str, message: str) -> None:
+        self.document.problem((*self.pointer, self._spelling(name)), message)
+
+    def has(self, name: str) -> bool:
+        """Whether the key is given; asking for a key makes it one that misspelt keys are compared with."""
+        if not self._camel:
+            self._asked.append(name)
+            return name in self._data
+        return any(spelling in self._data for spelling in self._spellings(name))
+
+    def at(self, name: str) -> Pointer:
+        """The pointer of a key, in the spelling the file uses."""
+        return (*self.pointer, self._spelling(name))
+
+    def take(self, name: str, default: Any = None) -> Any:
+        """The value as it stands, whatever its type."""
+        if not self._camel:
+            self._known.append(name)
+            return self._data.get(name, default)
+        spellings = self._spellings(name)
+        seen_before = spellings[0] in self._known
+        self._known.extend(spellings)
+        given = [spelling for spelling in spellings if spelling in self._data]
+        if len(given) > 1 and not seen_before:
+            self.problem(name, f"is given twice, as {given[0]} and {given[1]}")
+        return self._data[given[0]] if given else default
+
+    def text(self, name: str, default: Any = None, *, required: bool = False, blank: bool = True) -> Any:
+        """A string. `blank=False` also refuses one with nothing in it."""
+        value = self._typed(name, (str,), "text", default, required)
+        if not blank and isinstance(self.take(name), str) and not value.strip():
+            self.problem(name, "must not be blank")
+            return default
+        return value
+
+    def flag(self, name: str, default: Any = None) -> Any:
+        return self._typed(name, (bool,), "true or false", default, False)
+
+    def integer(self, name: str, default: Any = None, *, least: int | None = None) -> Any:
+        value = self._typed(name, (int, float), "a whole number", default, False)
+        if isinstance(value, float):
+            if not value.is_integer():
+                self.problem(name, f"must be a whole number, not {show(value, 40)}")
+                return default
+            value = int(value)
+        return self._at_least(name, value, least, default)
+
+    def number(self, name: str, default: Any = None, *, least: float | None = None, most: float | None = None) -> Any:
+        value = self._typed(name, (int, float), "a number", default, False)
+        if isinstance(value, (int, float)) and not _is_finite(value):
+            self.problem(name, "must be a finite number")
+            return default
+        if most is not None and isinstance(value, (int, float)) and value > most:
+            self.problem(name, f"must be at most {most:g}, not {show(value, 40)}")
+            return default
+        return self._at_least(name, value, least, default)
+
+    def choice(self, name: str, options: Iterable[str], default: Any = None) -> Any:
+        value = self.text(name, default)
+        allowed = list(options)
+        if value is not default and value not in allowed:
+            self.problem(name, f"must be one of {', '.join(allowed)}, not {value!r}{nearest(str(value), allowed)}")
+            return default
+        return value
+
+    def mapping(self, name: str, default: Any = None, *, required: bool = False) -> Any:
+        return self._typed(name, (dict,), "an object", default, required)
+
+    def items(self, name: str, *, required: bool = False, least: int = 0) -> list[Json] | None:
+        """A list, or `None` when there is none."""
+        value: list[Json] | None = self._typed(name, (list,), "a list", None, required)
+        if value is not None and len(value) < least:
+            self.problem(name, "is empty; give at least one" if least == 1 else f"needs at least {least} items")
+        return value
+
+    def texts(self, name: str, default: Any = None) -> Any:
+        """A tuple of strings."""
+        value = self.items(name)
+        if value is None:
+            return default
+        for index, item in enumerate(value):
+            if not isinstance(item, str):
+                self.document.problem((*self.at(name), index), f"must be text, not {kind(item)}")
+        return tuple(item for item in value if isinstance(item, str))
+
+    def each(self, name: str, read: Callable[[Json, Pointer], T], *, required: bool = False, least: int = 0) -> list[T]:
+        """Read every item of a list with `read(item, pointer)`."""
+        value = self.items(name, required=required, least=least) or []
+        return [read(item, (*self.at(name), index)) for index, item in enumerate(value)]
+
+    def inside(self, name: str) -> Fields | None:
+        """The fields of a nested object, or `None` when it is absent."""
+        if self.take(name) is None:
+            return None
+        return Fields(self.document, self.take(name), self.at(name), camel=self._camel)
+
+    def rest(self) -> dict[str, Json]:
+        """The keys not taken yet; `done` does not report them after that."""
+        left = {key: value for key, value in self._data.items() if key not in self._known}
+        self._known.extend(left)
+        return left
+
+    def extensions(self) -> dict[str, Json]:
+        """The `x-` keys, which users may add freely."""
+        own = {key: value for key, value in self._data.items() if key.startswith("x-")}
+        self._known.extend(own)
+        return own
+
+    def done(self, *, nulls: bool = False, ignored_by: str = "") -> list[str]:
+        """Report every key that is not known here, and return those that are wrong.
+
+        Where `nulls` are allowed, a key without a value says nothing. What `ignored_by` ignores too is a warning, said
+        once for each key, unless it looks like a known key that is misspelt.
+        """
+        known, wrong = [*self._known, *self._asked], []
+        unknown = [
+            key
+            for key in self._data
+            if key not in self._known and not ((nulls or ignored_by) and self._data[key] is None)
+        ]
+        if len(unknown) > MOST_UNKNOWN:
+            say = self.document.warn if ignored_by else self.document.problem
+            say(self.pointer, f"has {len(unknown) - MOST_UNKNOWN:,} more keys that are not known")
+        for key in unknown[:MOST_UNKNOWN]:
+            if not ignored_by or nearest(key, self._known, cutoff=MISSPELT):
+                self.document.unknown_key((*self.pointer, key), f"is not a known key{nearest(key, known)}")
+                wrong.append(key)
+                continue
+            message = f"is not a known key and is ignored, as {ignored_by} does"
+            warnings = self.document.warnings
+            if all(said.message != message or not said.where.endswith(key) for said in warnings):
+                self.document.warn((*self.pointer, key), message)
+        return wrong
+
+    def _spellings(self, name: str) -> tuple[str, ...]:
+        return _both_spellings(name) if self._camel else (name,)
+
+    def _spelling(self, name: str) -> str:
+        return next((spelling for spelling in self._spellings(name) if spelling in self._data), name)
+
+    def _typed(self, name: str, types: tuple[type, ...], noun: str, default: Any, required: bool) -> Any:
+        value = self.take(name)
+        if value is None:
+            if required:
+                self.document.problem(self.pointer, f"needs {self._spellings(name)[0]!r} ({noun})")
+            return default
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            self.problem(name, f"must be {noun}, not {kind(value)}")
+            return default
+        return value
+
+    def _at_least(self, name: str, value: Any, least: float | None, default: Any) -> Any:
+        if least is not None and isinstance(value, (int, float)) and value < least:
+            self.problem(name, f"must be at least {least:g}, not {show(value, 40)}")
+            return default
+        return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+@functools.cache
+def _both_spellings(name: str) -> tuple[str, ...]:
+    """`eval_id` as `evalId` and as it is."""
+    head, *tail = name.split("_")
+    camel = head + "".join(part.capitalize() for part in tail)
+    return (name,) if camel == name else (camel, name)
+
+
+def kind(value: Json) -> str:
+    """What a JSON value is, in words."""
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
+    return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)
+
+
+MOST_UNKNOWN = 100
+"""How many unknown keys of one object are named: each is compared with those that are known."""
+
+MISSPELT = 0.8
+"""How alike two keys are of which one is probably the other, misspelt."""
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """A hint at what was probably meant."""
+    close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,111 @@
+"""Runs regular expressions that come from files: the one place that does, bounded in time and in size.
+
+The standard library's engine can take forever on a pattern such as `(a+)+$` and cannot be stopped from another thread.
+`regex` takes the same syntax and a time limit, and lets other threads run meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Iterable
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any, Protocol
+
+import regex
+
+from proctor.base.errors import ProctorError
+
+LIMIT_SECONDS = 1.0
+LONGEST_PATTERN = 10_000
+LARGEST_REPEAT = 100_000
+"""How often a part may be asked for, nested repeats multiplied: `((a{1000}){1000}){1000}` would fill the memory."""
+
+_BRACE = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\{)(?!\d*,?\d*\})"
+
+
+class PatternTooSlow(ProctorError):
+    """A pattern took too long on a text: nothing is known about whether it matches."""
+
+
+class Found(Protocol):
+    """What a match tells."""
+
+    def group(self) -> str: ...
+
+    def span(self) -> tuple[int, int]: ...
+
+
+def check_pattern(text: str, *, ignore_case: bool = False) -> None:
+    """Raises `ValueError`, with the reason, where `text` is not a regular expression that may be run."""
+    if len(text) > LONGEST_PATTERN:
+        raise ValueError(f"a pattern of {len(text):,} characters is too long; {LONGEST_PATTERN:,} are allowed")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text, re.IGNORECASE if ignore_case else 0)
+            largest = _largest_repeat(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+    if largest > LARGEST_REPEAT:
+        raise ValueError(f"its repeats come to {largest:,} times; {LARGEST_REPEAT:,} are allowed")
+
+
+def search(pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+    """The first place in `text` that the pattern matches."""
+    return _run("search", pattern, text, ignore_case)
+
+
+def fullmatch(pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+    """Whether the pattern matches `text` from end to end."""
+    return _run("fullmatch", pattern, text, ignore_case)
+
+
+def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Found | None:
+    try:
+        found: Found | None = getattr(_compiled(pattern, ignore_case), method)(
+            text, timeout=LIMIT_SECONDS, concurrent=True
+        )
+    except TimeoutError:
+        short = pattern if len(pattern) <= 80 else f"{pattern[:79]}…"
+        raise PatternTooSlow(
+            f"the pattern /{short}/ took more than {LIMIT_SECONDS:g} s on a text of {len(text):,} characters; "
+            "write it without a repeat inside a repeat"
+        ) from None
+    return found
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(pattern: str, ignore_case: bool) -> Any:
+    check_pattern(pattern, ignore_case=ignore_case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return regex.compile(_without_fuzzy_braces(pattern), regex.V0 | (regex.IGNORECASE if ignore_case else 0))
+
+
+def _without_fuzzy_braces(pattern: str) -> str:
+    """A brace that is no repeat is the character itself, as in `re`; `regex` would read `x{e}` as "with errors"."""
+    return re.sub(_BRACE, lambda found: r"\{" if found.group(1) else found.group(), pattern)
+
+
+def _largest_repeat(text: str) -> int:
+    """The greatest product of the least numbers of nested repeats."""
+    return _largest(_parser.parse(text))
+
+
+def _largest(parts: Iterable[Any]) -> int:
+    largest = 1
+    for kind, value in parts:
+        times = 1
+        if str(kind) in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            times = max(1, value[0])
+        inner = [item for item in _flat(value) if isinstance(item, _parser.SubPattern)]
+        largest = max(largest, times * max((_largest(item) for item in inner), default=1))
+    return largest
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [found for item in value for found in _flat(item)]
+    return [value]

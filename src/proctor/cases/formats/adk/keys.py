@@ -1,0 +1,21 @@
+"""The names by which ADK's files are recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proctor.base.json_data import Json
+
+NAME = "adk"
+CONFIG_NAME = "test_config.json"
+SUITE_NAMES = ("*.test.json", "*.evalset.json")
+
+SET_KEYS = frozenset({"evalSetId", "eval_set_id", "evalCases", "eval_cases"})
+ID_KEYS = frozenset({"evalId", "eval_id"})
+CONVERSATION_KEYS = frozenset({"conversation", "conversationScenario", "conversation_scenario"})
+ROW_KEYS = frozenset({"reference", "expected_tool_use"})
+
+
+def is_row(data: Mapping[str, Json]) -> bool:
+    """Whether it is one row of a legacy array."""
+    return "query" in data and bool(ROW_KEYS & data.keys())

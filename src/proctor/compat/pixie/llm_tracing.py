@@ -1,0 +1,16 @@
+"""pixie's `enable_llm_tracing`, which needs OpenTelemetry."""
+
+from __future__ import annotations
+
+from proctor.base.errors import UsageError
+
+
+def enable_llm_tracing() -> list[str]:
+    """Switch on the installed instrumentations of model libraries; returns the names of those that are on."""
+    try:
+        from proctor.tracing import otel  # imports opentelemetry-sdk, which is optional
+    except ImportError as error:
+        raise UsageError(
+            f"model calls are seen through OpenTelemetry: pip install 'proctor[tracing]' ({error})"
+        ) from None
+    return otel.enable_llm_tracing()

@@ -1,0 +1,144 @@
+"""What an evaluator asked of judges, and how long it waited for them to be free.
+
+Both are context variables, so that evaluators of concurrent trials never see each other's. Waiting in the queue of a
+judge is no fault of the evaluator, so it is excluded from the evaluator's timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from proctor.judging.judge import JudgeCall
+
+T = TypeVar("T")
+
+_CALL_LOG: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_judge_call_log", default=None)
+
+
+@contextmanager
+def call_log() -> Iterator[list[JudgeCall]]:
+    """Collect the judge calls made inside, also in tasks started there: a verdict says which calls it rests on."""
+    calls: list[JudgeCall] = []
+    token = _CALL_LOG.set(calls)
+    try:
+        yield calls
+    finally:
+        _CALL_LOG.reset(token)
+
+
+def log_call(call: JudgeCall) -> None:
+    """Add a call to the log of the current context, if there is one."""
+    calls, waits = _CALL_LOG.get(), _WAITS.get()
+    if calls is not None:
+        calls.append(call)
+    if waits is not None:
+        waits.calls.append(call)
+
+
+def log_request(request: SentRequest) -> None:
+    """Add a request to what the current evaluator has sent, so that a timeout can say what took so long."""
+    waits = _WAITS.get()
+    if waits is not None:
+        waits.requests.append(request)
+
+
+class SentRequest:
+    """One request to a model: how many were under way with it, and how long it took."""
+
+    def __init__(self, in_flight: Callable[[], int]) -> None:
+        self._in_flight = in_flight
+        self._began = time.monotonic()
+        self._told = ""
+
+    def end(self) -> None:
+        self._told = str(self)
+
+    def __str__(self) -> str:
+        return self._told or f"{time.monotonic() - self._began:.3g} s with {self._in_flight():,} in flight"
+
+
+def requests_told(requests: Sequence[SentRequest]) -> str:
+    """How long each request took, and how many were under way with it."""
+    told = [str(request) for request in requests[:MOST_TOLD]]
+    return ", ".join(told) + (f", and {len(requests) - MOST_TOLD} more" if len(requests) > MOST_TOLD else "")
+
+
+MOST_TOLD = 6
+GRACE_SECONDS = 1.0
+"""How long cancelled work may take to clean up before it is left behind."""
+
+
+class WaitTimer:
+    """Adds up the time spent waiting for a judge to be free, and keeps what was asked meanwhile.
+
+    Waits that overlap count once.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[SentRequest] = []
+        self.calls: list[JudgeCall] = []
+        self._under_way = 0
+        self._since = 0.0
+        self._finished = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self._finished + (time.monotonic() - self._since if self._under_way else 0.0)
+
+    def begin(self) -> None:
+        if not self._under_way:
+            self._since = time.monotonic()
+        self._under_way += 1
+
+    def end(self) -> None:
+        self._finished = self.seconds if self._under_way == 1 else self._finished
+        self._under_way -= 1
+
+
+_WAITS: ContextVar[WaitTimer | None] = ContextVar("proctor_waits", default=None)
+
+
+@contextmanager
+def counting_waits(waits: WaitTimer) -> Iterator[None]:
+    """Add to `waits` all waiting inside, also in tasks started there."""
+    token = _WAITS.set(waits)
+    try:
+        yield
+    finally:
+        _WAITS.reset(token)
+
+
+async def in_own_time(work: Callable[[], Awaitable[T]], seconds: float, waits: WaitTimer) -> T:
+    """What comes of `work` within `seconds`, without those that it waits for a judge; `TimeoutError` after that."""
+    began = time.monotonic()
+    with counting_waits(waits):
+        task = asyncio.ensure_future(work())
+    try:
+        while not task.done() and (left := began + seconds + waits.seconds - time.monotonic()) > 0:
+            await asyncio.wait({task}, timeout=left)
+        if task.done():
+            return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Excluded from the evaluator's timeout: waiting in a queue is no fault of the evaluator."""
+    waits = _WAITS.get()
+    if waits is None:
+        yield
+        return
+    waits.begin()
+    try:
+        yield
+    finally:
+        waits.end()

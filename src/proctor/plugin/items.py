@@ -1,0 +1,124 @@
+"""The items that pytest runs: one for each trial of a suite, and one for each case that has no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.base.errors import ProctorError
+from proctor.cases.quarantine_file import is_over
+from proctor.plugin.settings import AGENT_HINT
+from proctor.plugin.trial_output import (
+    TrialBroken,
+    TrialFailed,
+    answer_lines,
+    case_line,
+    failure_text,
+    present_signs,
+    shown,
+    tell,
+    tool_lines,
+)
+from proctor.reporting.explain import one_line_reason, why_open
+from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.wording import score_value
+from proctor.results.run import Outcome, TrialResult
+from proctor.running.plan import PlannedTrial
+
+
+class AgentlessItem(pytest.Item):
+    """A case without an agent to ask."""
+
+    def runtest(self) -> None:
+        raise pytest.skip.Exception(f"the suite names no agent; {AGENT_HINT}", _use_item_location=True)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+
+class TrialItem(pytest.Item):
+    """One trial of one case. It runs while pytest sets the item up, so that what breaks there is an error."""
+
+    planned: PlannedTrial
+    run: Callable[[PlannedTrial], TrialResult]
+    """Runs the trial, or returns what the session has of it; raises `TrialBroken`."""
+    trial: TrialResult | None = None
+
+    @classmethod
+    def of(
+        cls, parent: pytest.Collector, name: str, planned: PlannedTrial, run: Callable[[PlannedTrial], TrialResult]
+    ) -> TrialItem:
+        item: TrialItem = cls.from_parent(parent, name=name)
+        item.planned, item.run = planned, run
+        case = planned.case
+        item.extra_keyword_matches.update([*case.tags, planned.suite.suite.name, case.description, case.id])
+        return item
+
+    def setup(self) -> None:
+        if self.config.getoption("setuponly", False):
+            return
+        self.trial = trial = self.run(self.planned)
+        self.user_properties += properties_of(trial)
+        self._apply_quarantine(trial)
+        if trial.outcome is Outcome.ERROR:
+            raise TrialBroken(one_line_reason(trial), trial)
+        if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
+            words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", why_open(trial)]
+            raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
+
+    def _apply_quarantine(self, trial: TrialResult) -> None:
+        """What goes wrong in quarantine is an expected failure; past its date the item fails, whatever happened."""
+        quarantine = self.planned.case.quarantine
+        if quarantine is None:
+            return
+        note = f"in quarantine until {quarantine.until}: {quarantine.reason}"
+        if is_over(quarantine):
+            raise TrialBroken(f"its quarantine is over; mend the case and lift it, or extend it ({note})", trial)
+        if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+            pytest.xfail(note)
+
+    def runtest(self) -> None:
+        if self.trial is None:
+            return
+        if self.trial.outcome is Outcome.PASSED or self.config.getoption("capture") == "no":
+            show_trial(self.trial)
+        if self.trial.outcome is Outcome.FAILED:
+            raise TrialFailed(self.trial)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        error = excinfo.value
+        if isinstance(error, ProctorError):
+            error = TrialBroken(str(error))
+        if not isinstance(error, (TrialFailed, TrialBroken)):
+            return super().repr_failure(excinfo)
+        text = failure_text(error, verbose=self.config.get_verbosity() > 0)
+        return shown(text, str(error), self.path, self.reportinfo()[1] + 1)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, (self.planned.case.line or 1) - 1, self.name
+
+
+def show_trial(trial: TrialResult) -> None:
+    """Print what happened, for `-s` and `-rA`."""
+    signs = present_signs()
+    tell(case_line(trial.case.id, trial.number, signs), *tool_lines(trial, signs), *answer_lines(trial, signs))
+    if trial.outcome is Outcome.PASSED:
+        tell(f"{signs['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
+
+
+def properties_of(trial: TrialResult) -> list[tuple[str, object]]:
+    """For pytest's own JUnit report: the outcome in Proctor's words, and the scores."""
+    found: list[tuple[str, object]] = [
+        ("proctor.outcome", trial.outcome.value),
+        ("proctor.suite", one_line(trial.suite)),
+    ]
+    for score in trial.scores:
+        turn = "" if score.turn is None else f".turn{score.turn + 1}"
+        found.append((one_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
+    usage = trial.usage
+    if usage is not None and usage.cost_usd is not None:
+        found.append(("proctor.cost_usd", usage.cost_usd))
+    return [*found, ("proctor.reused", "yes")] if trial.reused else found

@@ -1,0 +1,243 @@
+"""One run for a whole test session: each trial runs once, for the first test or process that needs it.
+
+Trials are executed by the engine, as under `proctor test`; this file decides which ones. Several processes of one
+session (pytest-xdist) share the run and its store. Before a process asks a question it takes the question's lock and
+looks whether another process has stored the answer meanwhile; without that, each process would ask every question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import StoreError
+from proctor.base.event_loops import run_in_kept_loop
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import Suite
+from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
+from proctor.results.case_encoding import question_key
+from proctor.results.judge_calls import Tally
+from proctor.results.run import Run, SuiteInfo, TrialResult
+from proctor.results.run_info import RunInfo, suite_info
+from proctor.results.store import Store, read_run
+from proctor.results.verdict import RunVerdict, judge
+from proctor.running.execution import execute
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
+from proctor.running.resume import OpenRun, exclusive_run
+from proctor.running.settings import RunOptions
+from proctor.running.suite_judges import judge_identity
+
+Address = tuple[str, str, int]
+"""Suite, case, repetition."""
+
+MOST_LOCKS = 100
+"""At most this many questions are locked at a time: each lock is an open file."""
+NEXT_TO_NOTHING_USD = 1e-9
+"""A budget that is spent: trials without a cost may still run, and the next one with a cost is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSummary:
+    """What one process of a session did, for the process that sums up."""
+
+    suites: Sequence[Mapping[str, Json]]
+    reused: Sequence[Sequence[str]] = ()
+    """Answers of earlier sessions: the question, and the suite that used the answer, if it was one."""
+    notes: Sequence[str] = ()
+    begun: bool = False
+    """Whether it ran any trial; collecting alone does not make a run."""
+    asked_again: int = 0
+    """Trials that were replaced because pytest ran their test again."""
+
+
+class SessionRun:
+    """Runs trials of suites on demand and stores them in one run."""
+
+    def __init__(self, folder: Path, options: RunOptions, session: SessionId, *, reuse: bool = False) -> None:
+        self.folder = folder
+        self.options = options
+        self.answers = SessionAnswers(folder, session, reuse=reuse, keep_secrets=options.keep_secrets)
+        self.session = session
+        self._suites: dict[str, PlannedSuite] = {}
+        self._done: set[Address] = set()
+        self._begun = False
+        self._store: tuple[Store, int] | None = None
+        self._alive = contextlib.ExitStack()
+        self._spent_usd = 0.0
+        self._notes: list[str] = []
+        self._asked_again = 0
+
+    def plan(self, suite: Suite, agent: Any) -> Plan:
+        """The trials of a suite, with everything they need ready; raises `InvalidSuite` with every problem."""
+        return make_plan([suite], self.options, agent=agent)
+
+    def add_suite(self, suite: PlannedSuite, planned: int) -> PlannedSuite:
+        """Make a suite part of the run, with this many trials; no other suite may use its name from now on.
+
+        Returns the suite with its number of trials.
+        """
+        known = self._suites.get(suite.suite.name)
+        counted = replace(suite, planned=planned if known is None else max(planned, known.planned))
+        self._suites[suite.suite.name] = counted
+        return counted
+
+    def suite_named(self, name: str) -> PlannedSuite | None:
+        return self._suites.get(name)
+
+    def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+        """The results of these trials, which run now unless this session ran them before.
+
+        A trial that could not run, because the budget is spent, is missing.
+        """
+        self._begun = True
+        done: dict[Address, TrialResult] = {}
+        step = MOST_LOCKS if self.session.has_other_processes else max(1, len(trials))
+        for start in range(0, len(trials), step):
+            some = trials[start : start + step]
+            with self.answers.locked([_question(trial) for trial in some]):
+                known = self._done_before(some)
+                missing = [trial for trial in some if trial.address not in known]
+                done |= known | (self._execute(missing) if missing else {})
+        return done
+
+    def begin_test(self, *, again: bool) -> None:
+        """A test that pytest runs `again` asks the agent again; every other test uses what the session has."""
+        self.answers.not_before = time.time() if again else 0.0
+
+    def summary(self) -> ProcessSummary:
+        suites = tuple(plain(item.info) for item in self._suites.values())
+        return ProcessSummary(suites, sorted(self.answers.reused), tuple(self._notes), self._begun, self._asked_again)
+
+    def finish(
+        self, summaries: Sequence[ProcessSummary], note: str, *, interrupted: bool
+    ) -> tuple[Run, RunVerdict] | None:
+        """Sum up what all processes of the session did, and close the run; returns `None` if no suite was run."""
+        suites = _merged(summaries)
+        if not suites or not any(summary.begun for summary in summaries):
+            return None
+        store, no = self._open()
+        run = read_run(store, self.session.run_id)
+        run.suites, run.note, run.interrupted = suites, note, interrupted
+        run.judges, run.finished_at = tuple(Tally(run.trials)), time.time()
+        verdict = judge(run)
+        store.finish_run(no, "interrupted" if interrupted else "finished", self._info(run).judged(verdict))
+        return run, verdict
+
+    def close(self, *, last: bool) -> None:
+        """Close files; the last process of a session also removes the locks that all shared."""
+        self.answers.close()
+        self._alive.close()
+        if self._store is not None:
+            self._store[0].close()
+            self._store = None
+        if last:
+            shutil.rmtree(lock_folder(self.folder, self.session.run_id), ignore_errors=True)
+
+    def _open(self) -> tuple[Store, int]:
+        if self._store is None:
+            store = Store(self.folder)
+            with contextlib.suppress(StoreError):  # one process of several shows that the run goes on
+                self._alive.enter_context(exclusive_run(store, self.session.run_id))
+            self._store = store, row_of(store, self.session.run_id)
+        return self._store
+
+    def _done_before(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+        """Trials that the session has; those before a rerun of their test are deleted from the run."""
+        addresses = {trial.address for trial in trials}
+        if not self.session.has_other_processes and addresses.isdisjoint(self._done):
+            return {}
+        store, no = self._open()
+        keys = store.trial_keys(no)
+        known = {address: store.trial(keys[address].no) for address in addresses & keys.keys()}
+        outdated = [address for address, trial in known.items() if trial.started_at < self.answers.not_before]
+        store.drop_trials(
+            no, [keys[address].no for address in outdated]
+        )  # pytest reports the last, so the run has the last
+        self._asked_again += len(outdated)
+        return {address: trial for address, trial in known.items() if address not in outdated}
+
+    def _execute(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+        store, no = self._open()
+        collector = _Collector()
+        plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
+        open_run = OpenRun(self.session.run_id, self.session.started_at, store, no)
+        work = execute(plan, self._options(), open_run, listener=collector, earlier=self._recall)
+        run, _ = run_in_kept_loop(work)
+        for trial in (trial.unmasked or trial for trial in collector.trials.values()):
+            self.answers.remember(question_key(trial.case), trial)
+        self._done |= collector.trials.keys()
+        self._spent_usd += _cost(run, collector.trials)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if run.note and run.note not in self._notes:
+            self._notes.append(run.note)
+        return collector.trials
+
+    def _options(self) -> RunOptions:
+        """The options with what is left of the budget: all that the next trials may cost."""
+        limit = self.options.budget_usd
+        if limit is None:
+            return self.options
+        return replace(self.options, budget_usd=max(limit - self._spent_usd, NEXT_TO_NOTHING_USD))
+
+    def _recall(self, planned: PlannedTrial) -> TrialResult | None:
+        found = self.answers.find(
+            question_key(planned.case), planned.suite.agent, planned.number, planned.suite.suite.name
+        )
+        return None if found is None or all(reply.error is not None for reply in found.replies) else found
+
+    def _info(self, run: Run) -> RunInfo:
+        return RunInfo(
+            suites=run.suites,
+            options={
+                "fast": self.options.fast,
+                "judge": judge_identity(self.options.judge),
+                "budget_usd": self.options.budget_usd,
+            },
+            planned=sum(info.planned for info in run.suites),
+            note=run.note,
+            judges=tuple(run.judges),
+            git=run.git,
+        )
+
+
+class _Collector:
+    """A listener that collects the trials of a run."""
+
+    def __init__(self) -> None:
+        self.trials: dict[Address, TrialResult] = {}
+
+    def started(self, run: Run, planned: int, kept: int) -> None:
+        return
+
+    def trial_done(self, trial: TrialResult) -> None:
+        self.trials[trial.suite, trial.case.id, trial.number] = trial
+
+    def finished(self, run: Run, verdict: RunVerdict) -> None:
+        return
+
+
+def _question(trial: PlannedTrial) -> str:
+    return question_lock(question_key(trial.case), trial.suite.agent.identity, trial.number)
+
+
+def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
+    """Each suite once, as the process knows it that planned most of its trials."""
+    found: dict[str, SuiteInfo] = {}
+    for data in (suite for summary in summaries for suite in summary.suites):
+        info = suite_info(data)
+        known = found.get(info.name)
+        found[info.name] = info if known is None or info.planned > known.planned else known
+    return tuple(info for info in found.values() if info.planned)
+
+
+def _cost(run: Run, trials: Mapping[Address, TrialResult]) -> float:
+    """What agents and judges cost, as far as it is known."""
+    usages = (trial.usage for trial in trials.values() if not trial.reused)
+    agents = sum(usage.cost_usd or 0.0 for usage in usages if usage is not None)
+    return agents + sum(judged.cost_usd or 0.0 for judged in run.judges)

@@ -1,0 +1,49 @@
+"""Writes one document to a file, whole or not at all, or to standard output."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO, cast
+
+from proctor.base.atomic_write import whole_file
+from proctor.reporting.terminal.screen import Outlet, without_commands
+
+STANDARD_OUTPUT = "-"
+
+
+def write_document(path: str, write: Callable[[TextIO], object]) -> None:
+    """Write one document, whole or not at all; `-` is standard output."""
+    if path == STANDARD_OUTPUT:
+        _write_to_standard_output(write)
+        return
+    with whole_file(Path(path)) as draft, open_text(draft, "w") as out:
+        write(out)
+
+
+def open_text(path: Path, mode: str) -> TextIO:
+    """Always UTF-8; a plug-in's lone surrogate is spelt out instead of losing the report."""
+    return path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[return-value]
+
+
+def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
+    """Documents are UTF-8 whatever the terminal is; a reader that goes away early (`| head`) is no failure."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        write(cast(TextIO, Outlet(sys.stdout)))
+        return
+    with suppress(OSError):
+        sys.stdout.flush()
+    wrapper = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
+    outlet = Outlet(wrapper)
+    document = io.StringIO()
+    try:
+        write(document)
+        outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
+    finally:
+        outlet.flush()
+        with suppress(OSError):
+            wrapper.detach()

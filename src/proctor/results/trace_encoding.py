@@ -1,0 +1,154 @@
+"""Spans as the store keeps them: JSON by field name, without secrets, cut if too large, compressed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from proctor.base.errors import one_line
+from proctor.base.json_data import Json, plain
+from proctor.base.masking import Masker
+from proctor.tracing.model_messages import read_messages, read_tools, write_message, write_tool
+from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
+
+LARGEST = 2_000_000
+"""Characters of JSON that are kept of one trace; most need a hundredth of it."""
+LENGTHS = (50_000, 5_000, 500)
+"""What texts of a trace that is too large are cut to, the first that suffices."""
+IDENTITY = ("type", "span_id", "trace_id", "parent_span_id")
+TIMES = ("started_at", "ended_at", "duration_ms")
+MESSAGES = ("input_messages", "output_messages")
+OFFERED = "tool_definitions"
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=plain, allow_nan=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A trace as it is kept."""
+
+    data: bytes
+    spans: tuple[Span, ...]
+    """Those that are kept, whole."""
+    cut: str = ""
+    """What is left out, in words."""
+
+
+def pack(spans: Sequence[Span], *, masked: bool = False) -> Packed:
+    """Whatever spans hold, something of them can be kept; secrets are looked for unless they are `masked` already."""
+    ordered = sorted(spans, key=lambda span: span.started_at)
+    rows = [span_to_json(span) for span in ordered]
+    try:
+        text = _encode(rows)
+    except (ValueError, TypeError, RecursionError):
+        rows = [_encodable(row, span) for row, span in zip(rows, ordered, strict=True)]
+        text = _encode(rows)
+    cut = ""
+    if len(text) > LARGEST:  # before secrets are looked for: what is not kept need not be masked
+        rows, text, cut = _cut(rows)
+    if not masked:
+        masker = Masker()
+        rows = [_masked(row, masker) for row in rows]
+        text = _encode(rows)
+    return Packed(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
+
+
+def unpack(data: bytes) -> tuple[Span, ...]:
+    """The spans of a kept trace, by start."""
+    return tuple(span_from_json(row) for row in json.loads(zlib.decompress(data)))
+
+
+def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
+    """The schema of a tool that takes a password is no password."""
+    return {key: value if key == OFFERED else masker.data(value, key) for key, value in row.items()}
+
+
+def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
+    """A span whose values JSON has no words for: in plain words, or without them and with the reason."""
+    spoken = {key: plain(value) for key, value in row.items()}
+    try:
+        _encode(spoken)
+    except (ValueError, TypeError, RecursionError) as error:
+        return _bare(span_to_json(span), f"could not be kept: {one_line(error)}")
+    return spoken
+
+
+def _bare(row: Mapping[str, Json], why: str) -> dict[str, Json]:
+    """That there was such a span, and when; what it held is left out."""
+    kept = {key: row[key] for key in (*IDENTITY, *TIMES) if key in row}
+    return {**kept, "name": _short(str(row.get("name", "(unnamed)")), LENGTHS[-1]), "metadata": {"proctor.note": why}}
+
+
+def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
+    for longest in LENGTHS:
+        shorter = [_shortened(row, longest) for row in rows]
+        text = _encode(shorter)
+        if len(text) <= LARGEST:
+            return shorter, text, f"texts of more than {longest:,} characters are cut"
+    shorter = [row if len(_encode(row)) <= LENGTHS[0] else _bare(row, "is too large to be kept") for row in shorter]
+    text = _encode(shorter)
+    while len(text) > LARGEST:
+        shorter = shorter[: int(len(shorter) * LARGEST / len(text) * 0.99)]
+        text = _encode(shorter)
+    note = (
+        f"texts of more than {longest:,} characters are cut, and of {len(rows):,} spans the first {len(shorter):,} kept"
+    )
+    return shorter, text, note
+
+
+def _shortened(row: Mapping[str, Json], longest: int) -> dict[str, Json]:
+    return {key: value if key in IDENTITY else _short(value, longest) for key, value in row.items()}
+
+
+def _short(value: Json, longest: int) -> Json:
+    """The beginning of a text, list or object, and how much there was."""
+    if isinstance(value, str):
+        return value if len(value) <= longest else f"{value[:longest]}… (cut: {len(value):,} characters)"
+    most = longest // 10
+    if isinstance(value, Mapping):
+        kept = {key[:longest]: _short(item, longest) for key, item in list(value.items())[:most]}
+        return kept if len(value) <= most else {**kept, "…": f"(cut: {len(value):,} keys)"}
+    if isinstance(value, (list, tuple)):
+        items = [_short(item, longest) for item in value[:most]]
+        return items if len(value) <= most else [*items, f"… (cut: {len(value):,} items)"]
+    return value
+
+
+def span_to_json(span: Span) -> dict[str, Json]:
+    """What is said of a span; `type` tells a model call from any other step."""
+    data: dict[str, Json] = {"type": "llm" if isinstance(span, LLMSpan) else "observe"}
+    kind: Any = type(span)
+    for name, default in _fields(kind):
+        value = getattr(span, name)
+        if value != default:
+            data[name] = value
+    if isinstance(span, LLMSpan):
+        for side in MESSAGES:
+            if side in data:
+                data[side] = [write_message(message) for message in data[side]]
+        if span.tool_definitions:
+            data["tool_definitions"] = [write_tool(tool) for tool in span.tool_definitions]
+    return data
+
+
+def span_from_json(data: Mapping[str, Any]) -> Span:
+    """The span that `span_to_json` wrote."""
+    kind: Any = LLMSpan if data.get("type") == "llm" else ObserveSpan
+    known = {name: data[name] for name, _ in _fields(kind) if name in data}
+    if kind is LLMSpan:
+        known |= {side: read_messages(known[side]) for side in MESSAGES if side in known}
+        if "tool_definitions" in known:
+            known["tool_definitions"] = read_tools(known["tool_definitions"])
+        if "finish_reasons" in known:
+            known["finish_reasons"] = tuple(known["finish_reasons"])
+    span: Span = kind(**known)
+    return span
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((item.name, None if item.default is MISSING else item.default) for item in fields(kind))

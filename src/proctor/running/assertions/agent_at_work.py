@@ -1,0 +1,53 @@
+"""An agent that is asked outside a run: by `AgentRunner`, by `assert_pass`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from proctor.agents.agent import BaseAgent
+from proctor.base.errors import AgentFailed
+from proctor.running.agent_lifecycle import AgentNotStarted, start, stop_problem
+from proctor.running.timeouts import Watchdog
+from proctor.tracing.instrumentation import instrumenting
+
+
+class AgentAtWork:
+    """Has what the engine needs to talk to an agent: a watchdog and instrumented libraries.
+
+    The agent starts when it is first needed, since all answers may be there already, and stops at the end.
+    """
+
+    def __init__(self, agent: BaseAgent, start_seconds: float) -> None:
+        self.agent = agent
+        self.watchdog = Watchdog()
+        self._start_seconds = start_seconds
+        self._lock = asyncio.Lock()
+        self._is_started = False
+        self._problem: AgentNotStarted | None = None
+        self._cleanup = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> AgentAtWork:
+        self._cleanup.enter_context(self.watchdog)
+        self._cleanup.enter_context(instrumenting())
+        return self
+
+    async def start(self) -> None:
+        """Start the agent unless it runs; raises `AgentNotStarted`, again each time if it could not start once."""
+        async with self._lock:
+            if self._problem is not None:
+                raise self._problem
+            if self._is_started:
+                return
+            try:
+                await start(self.agent, self._start_seconds)
+            except AgentNotStarted as problem:
+                self._problem = problem
+                raise
+            self._is_started = True
+
+    async def __aexit__(self, *_: object) -> None:
+        """Raises `AgentFailed` if the agent does not stop properly."""
+        async with self._cleanup:
+            if self._is_started and (problem := await stop_problem(self.agent)):
+                raise AgentFailed(problem)

@@ -1,0 +1,284 @@
+"""`AgentRunner` puts questions to any agent from a test or a script; `AgentRun` is the result of one.
+
+The engine holds the conversations: timeouts, retries, starting and stopping, and what evaluators see are those of
+`proctor test`. Only the scoring is missing, which the test does itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from proctor.agents.reply import Reply, ToolCall
+from proctor.agents.resolve import resolve_agent
+from proctor.agents.tool_rerun import Reexecution, reexecute
+from proctor.agents.tool_rerun import passages_of as reexecuted_passages
+from proctor.agents.tools import toolbox
+from proctor.base.documents import nearest
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.event_loops import run_in_kept_loop
+from proctor.base.json_data import Json, plain, show
+from proctor.cases.formats.keywords import WORDS, from_python
+from proctor.cases.suite import Case, Settings, Suite, Turn
+from proctor.evaluators.evaluation import Evaluable
+from proctor.results.run import Outcome, TrialResult
+from proctor.running.assertions.agent_at_work import AgentAtWork
+from proctor.running.conversation import Answer, WrittenUser, converse
+from proctor.running.evaluables import evaluable_of
+from proctor.running.settings import Limits, RunOptions, limits_for
+from proctor.running.tool_reexecution import answering_for_tools
+from proctor.tracing.capture import untraced
+from proctor.tracing.instrumentation import instrumenting
+
+
+class AgentRun(dict[str, Any]):
+    """A dict whose keys are attributes as well, so that `run["actual_output"]` and `run.actual_output` are the same.
+
+    Where the agent broke down there is no answer, and looking at one raises `AgentFailed` with the reason.
+    """
+
+    __slots__ = ("trial",)
+    __test__ = False
+
+    def __init__(self, trial: TrialResult, **keys: Any) -> None:
+        super().__init__(keys)
+        self.trial = trial
+
+    def __missing__(self, key: str) -> Any:
+        __tracebackhide__ = True
+        if key in ANSWERED and self.trial.reason:
+            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
+        raise KeyError(key)
+
+    def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a run of an agent has no {name!r}; it has {', '.join(self)}") from None
+
+    @property
+    def evaluable(self) -> Evaluable:
+        """What evaluators see of it, for `assert_pass` and `evaluate`."""
+        __tracebackhide__ = True
+        replies = [reply for reply in self.trial.replies if reply.error is None]
+        if not replies:
+            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
+        seen = evaluable_of(self.trial.case, replies, self.trial.spans)
+        passages = tuple(self["retrieval_context"])
+        return replace(seen, retrieval_context=passages) if passages else seen
+
+
+ANSWERED = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
+
+
+def run_of(trial: TrialResult, reexecuted: Sequence[Reexecution] | None = None) -> AgentRun:
+    """The run of a trial; the results of tools that were called again replace those that the agent got."""
+    case = trial.case
+    keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
+    if not trial.is_answered:
+        return AgentRun(trial, **keys, error=trial.reason or "the agent gave no answer")
+    keys["error"] = None
+    calls = _calls(trial.replies)
+    context = passages_of(trial.replies) if reexecuted is None else reexecuted_passages(reexecuted)
+    if reexecuted is not None:
+        keys["reexecuted"] = [plain(item) for item in reexecuted]
+    return AgentRun(
+        trial,
+        **keys,
+        actual_output=as_passage(trial.replies[-1].answer),
+        tools_called=[call.name for call in calls],
+        tool_calls_with_args=[_call(call) for call in calls],
+        tool_results=[call.result if call.error is None else {"error": call.error} for call in calls],
+        retrieval_context=context,
+    )
+
+
+def passages_of(replies: Sequence[Reply]) -> list[str]:
+    """What the answer may rest on: passages the agent reports, else what its tools returned, in order."""
+    reported = [passage for reply in replies for passage in reply.retrieval_context or ()]
+    return reported or [
+        as_passage({"error": call.error} if call.error is not None else call.result)
+        for call in _calls(replies)
+        if call.error is not None or call.result is not None
+    ]
+
+
+def as_passage(result: Any) -> str:
+    """A tool's result as text: text as it is, everything else as JSON."""
+    value: Json = plain(result)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _expectations(turn: Turn) -> dict[str, Any]:
+    words = turn.expected.keywords
+    return {} if words is None else {"expected_output_contains": [*words.any_of, *words.all_of]}
+
+
+def _calls(replies: Sequence[Reply]) -> tuple[ToolCall, ...]:
+    return tuple(call for reply in replies for call in reply.tool_calls)
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """Arguments that are not a JSON object stay as the model wrote them."""
+    data: dict[str, Any] = {"name": call.name, "arguments": dict(call.arguments)}
+    return data if call.raw_arguments is None else {**data, "raw_arguments": call.raw_arguments}
+
+
+LONGEST_NAME = 60
+"""The most characters of a question that are used as its id if it has none."""
+
+
+class AnswerSource(Protocol):
+    """Where the trials of a runner come from, if not always from the agent. The pytest plugin shares them so."""
+
+    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
+        """The trial of a case: one that is there already, or what `ask` returns."""
+        ...
+
+    def finished(self, run: AgentRun) -> None:
+        """Called with the run of each case."""
+        ...
+
+
+class AgentRunner:
+    """Runs an agent of any kind: a function, an object of a framework, `file.py:name`, an address, a command.
+
+    With `tools`, `retrieval_context` is what the tools return when they are called again with the agent's own
+    arguments, and `reexecuted` has each of these calls; without, it is what the tools returned to the agent. `True`
+    means the tools marked `@proctor.tool`. `timeout` and `parallel` are those of a suite, with the same defaults.
+    """
+
+    __test__ = False
+    _source: AnswerSource | None = None
+
+    def __init__(
+        self,
+        agent: Any,
+        *,
+        base: Path | None = None,
+        tools: Any = None,
+        timeout: float | None = None,
+        parallel: int | None = None,
+    ) -> None:
+        self.agent = resolve_agent(agent, base)
+        self.fingerprint = self.agent.identity
+        self.base = base
+        """The folder in which files of cases and tools are looked up."""
+        self._tools = tools
+        if tools is not None:
+            toolbox(tools, base, self.agent)  # what is not a tool is refused before anything runs
+        self._options = RunOptions(given=Settings(timeout=timeout, parallel=parallel))
+        self._limits = self._limits_for(None)
+
+    def run_test_case(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002  as cases call it
+        """Ask once and return the answer, the tool calls and their results; raises `AgentFailed`."""
+        __tracebackhide__ = True
+        return _answered(*self.run_cases([_case(test_input, id)]))
+
+    async def run_test_case_async(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002
+        """The same, for code that has an event loop."""
+        return _answered(*await self.run_cases_async([_case(test_input, id)]))
+
+    def run_cases(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
+        """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer.
+
+        A case may be a dict of `id`, `input` and, if it has any, `expected_output_contains`.
+        """
+        with instrumenting():  # entered here too, since loading an instrumentation would block the event loop
+            return run_in_kept_loop(self.run_cases_async(cases))
+
+    async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
+        """The same, for code that has an event loop."""
+        chosen = [case if isinstance(case, Case) else _from_dict(case) for case in cases]
+        slots = asyncio.Semaphore(self._limits.parallel)
+        async with AgentAtWork(self.agent, self._limits.timeout) as at_work:
+            return list(await asyncio.gather(*(self._run(case, at_work, slots) for case in chosen)))
+
+    async def _run(self, case: Case, at_work: AgentAtWork, slots: asyncio.Semaphore) -> AgentRun:
+        async with slots:
+            if self._source is None:
+                trial = await self._ask(case, at_work)
+            else:
+                trial = await self._source.answer(case, self, lambda: self._ask(case, at_work))
+            reexecuted = await self._reexecute(trial) if self._tools is not None and trial.is_answered else None
+        run = run_of(trial, reexecuted)
+        if self._source is not None:
+            self._source.finished(run)
+        return run
+
+    async def _ask(self, case: Case, at_work: AgentAtWork) -> TrialResult:
+        await at_work.start()
+        limits = self._limits if case.timeout is None else self._limits_for(case)
+        answer = await converse(
+            self.agent, case, limits, self._options.backoff, at_work.watchdog, lambda: WrittenUser(case)
+        )
+        return _trial_of(case, answer, self.agent.name, self.fingerprint)
+
+    async def _reexecute(self, trial: TrialResult) -> list[Reexecution]:
+        calls = [call for reply in trial.replies for call in reply.tool_calls]
+        with answering_for_tools(trial.case), untraced():
+            return await reexecute(calls, toolbox(self._tools, self.base, self.agent))
+
+    def _limits_for(self, case: Case | None) -> Limits:
+        return limits_for(self._options, Suite(self.agent.name, ()), case)
+
+
+def with_source(runner: AgentRunner, source: AnswerSource) -> AgentRunner:
+    """A copy of the runner that takes its trials from `source`."""
+    shared = copy.copy(runner)
+    shared._source = source
+    return shared
+
+
+def _case(test_input: Any, name: str | None) -> Case:
+    value = plain(test_input)
+    return Case(name or show(value, LONGEST_NAME), (Turn(value),))
+
+
+def _from_dict(given: Any) -> Case:
+    """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
+    if WORDS in given:
+        return from_python("cases", [given], Path("cases")).cases[0]
+    for key in given:
+        if key not in ("id", "input"):
+            raise UsageError(f"a case has no {key!r}{nearest(str(key), ('id', 'input', WORDS))}")
+    if "input" not in given:
+        raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
+    return _case(given["input"], given.get("id"))
+
+
+def _answered(run: AgentRun) -> AgentRun:
+    __tracebackhide__ = True
+    if run["error"] is not None:
+        raise AgentFailed(run["error"])
+    return run
+
+
+def _trial_of(case: Case, answer: Answer, suite: str, mark: str) -> TrialResult:
+    """The trial of an answer. It is not scored, which is up to the test."""
+    return TrialResult(
+        suite=suite,
+        case=case,
+        number=1,
+        position=0,
+        outcome=answer.outcome or Outcome.SKIPPED,
+        reason=answer.reason,
+        replies=answer.replies,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=mark,
+        warnings=answer.warnings,
+        spans=answer.spans,
+        ended_early=answer.outcome is not None,
+    )

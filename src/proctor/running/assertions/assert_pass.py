@@ -1,0 +1,217 @@
+"""Evaluation from Python: run an application on inputs, score what it did, and raise if that is not good enough.
+
+The verbs are coroutines; each has a twin ending in `_sync` for code that has no event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
+from proctor.base.event_loops import without_loop
+from proctor.base.json_data import UNSET
+from proctor.cases.suite import Settings, Suite
+from proctor.evaluators.datasets import DatasetStore
+from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
+from proctor.results.run import ScoreThreshold
+from proctor.running.agent_lifecycle import AgentNotStarted
+from proctor.running.assertions.agent_at_work import AgentAtWork
+from proctor.running.assertions.observed_call import (
+    Application,
+    ApplicationInput,
+    FromTrace,
+    NothingSeen,
+    evaluable_of,
+    input_of,
+    input_of_entry,
+)
+from proctor.running.assertions.score_matrix import (
+    ABSTAINED,
+    EvalAssertionError,
+    EvaluatorLike,
+    Matrix,
+    NamedEvaluator,
+    PassCriteria,
+    at_best,
+    explain,
+    inconclusive,
+    judge_matrix,
+    named_evaluator,
+    named_evaluators,
+    unanswered,
+)
+from proctor.running.settings import Limits, RunOptions, limits_for
+from proctor.tracing.instrumentation import listen_to_opentelemetry
+
+PARALLEL_VARIABLES = ("PROCTOR_PARALLEL", "PIXIE_RUNNABLE_CONCURRENCY")
+
+DEFAULT_CRITERIA = ScoreThreshold()
+
+
+async def run_and_evaluate(
+    evaluator: EvaluatorLike,
+    runnable: Callable[..., Any],
+    eval_input: Any,
+    *,
+    expected_output: Any = UNSET,
+    from_trace: FromTrace | None = None,
+    timeout: float | None = None,
+) -> Evaluation | None:
+    """Call `runnable(eval_input)` and evaluate what it did; `None` if there was nothing to compare.
+
+    Evaluated are the outputs it named with `wrap()`, else the output of its outermost span; `from_trace` chooses
+    another. Raises what `runnable` raises, `AgentFailed` if it takes longer than `timeout` seconds (as in a suite, 300
+    by default), and `ValueError` if there is nothing to evaluate.
+    """
+    named = named_evaluator(evaluator)
+    item = input_of(eval_input)
+    item = replace(item, known=replace(item.known, expectation=expected_output))
+    application = Application(runnable)
+    limits = _limits(timeout, parallel=1)
+    listen_to_opentelemetry()
+    async with AgentAtWork(application, limits.timeout) as at_work:
+        await at_work.start()
+        call = await application.observe(item, limits, at_work.watchdog)
+    call.raise_problem()
+    return await named.evaluate(evaluable_of(item.known, call, from_trace))
+
+
+async def assert_pass(
+    runnable: Callable[..., Any],
+    eval_inputs: Sequence[Any],
+    evaluators: Sequence[EvaluatorLike],
+    *,
+    evaluables: Sequence[Evaluable] | None = None,
+    pass_criteria: PassCriteria | None = None,
+    from_trace: FromTrace | None = None,
+    parallel: int | None = None,
+    timeout: float | None = None,
+) -> None:
+    """Call `runnable` for each input, score each with every evaluator, and raise `EvalAssertionError` if the criteria
+    (by default `ScoreThreshold()`) are not met.
+
+    An evaluable that has an `eval_output` is scored as it is, without a call. `parallel` inputs run at once, each for
+    at most `timeout` seconds. Both default to those of a suite: 8, or what PROCTOR_PARALLEL says, and 300. A call that
+    fails for a transient reason, such as a rate limit, is repeated as in a suite.
+    """
+    inputs = list(eval_inputs)
+    known = [None] * len(inputs) if evaluables is None else list(evaluables)
+    if len(known) != len(inputs):
+        raise ValueError(f"evaluables length ({len(known)}) must match eval_inputs length ({len(inputs)})")
+    items = [input_of(value, item) for value, item in zip(inputs, known, strict=True)]
+    assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, _limits(timeout, parallel))
+    await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
+
+
+async def assert_dataset_pass(
+    runnable: Callable[..., Any],
+    dataset_name: str,
+    evaluators: Sequence[EvaluatorLike],
+    *,
+    dataset_dir: str | Path | None = None,
+    pass_criteria: PassCriteria | None = None,
+    from_trace: FromTrace | None = None,
+    parallel: int | None = None,
+    timeout: float | None = None,
+) -> None:
+    """`assert_pass` for every entry of a dataset; `FileNotFoundError` if there is none of that name.
+
+    `runnable` gets an entry's arguments by name if it takes them, as under `proctor test`; else its `eval_input`.
+    """
+    dataset = DatasetStore(dataset_dir).get(dataset_name)
+    entries = zip(dataset.cases, dataset.items, strict=True)
+    items = [input_of_entry(runnable, case, item) for case, item in entries]
+    assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, _limits(timeout, parallel))
+    await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
+
+
+evaluate_sync = without_loop(evaluate, __name__)
+run_and_evaluate_sync = without_loop(run_and_evaluate, __name__)
+assert_pass_sync = without_loop(assert_pass, __name__)
+assert_dataset_pass_sync = without_loop(assert_dataset_pass, __name__)
+
+
+class BatchAssertion:
+    """One application, called with many inputs, a few at a time, and the evaluators that score each call."""
+
+    def __init__(
+        self,
+        runnable: Callable[..., Any],
+        evaluators: Sequence[NamedEvaluator],
+        from_trace: FromTrace | None,
+        limits: Limits,
+    ) -> None:
+        self._application = Application(runnable)
+        self._evaluators = evaluators
+        self._from_trace = from_trace
+        self._limits = limits
+        self._slots = asyncio.Semaphore(limits.parallel)
+
+    async def check(self, items: Sequence[ApplicationInput], criteria: PassCriteria) -> None:
+        """Call and score everything, and only then decide; raises `EvalAssertionError`."""
+        matrix: Matrix = []
+        problem = ""
+        try:
+            async with AgentAtWork(self._application, self._limits.timeout) as at_work:
+                matrix += await asyncio.gather(*(self._row(item, at_work) for item in items))
+        except AgentFailed as error:  # it did not stop: the scores are there all the same
+            problem = str(error)
+        passed, message = judge_matrix(matrix, criteria)
+        if passed and not problem:
+            return
+        titles = [named.title for named in self._evaluators]
+        lines = [explain(message, matrix, [item.known for item in items], titles, criteria), problem]
+        text = "\n".join(filter(None, lines))
+        abstained = any(ABSTAINED in cell.details for row in matrix for cell in row)
+        if abstained and not problem and judge_matrix(at_best(matrix), criteria)[0]:
+            inconclusive(text)
+            return
+        raise EvalAssertionError(text, matrix)
+
+    async def _row(self, item: ApplicationInput, at_work: AgentAtWork) -> list[Evaluation]:
+        async with self._slots:
+            seen = item.known if item.known.eval_output else await self._observe(item, at_work)
+            if isinstance(seen, str):
+                return [unanswered(seen) for _ in self._evaluators]
+            return list(await asyncio.gather(*(named.cell(seen, at_work.watchdog) for named in self._evaluators)))
+
+    async def _observe(self, item: ApplicationInput, at_work: AgentAtWork) -> Evaluable | str:
+        """What is to be evaluated, or why there is nothing."""
+        listen_to_opentelemetry()
+        try:
+            await at_work.start()
+        except AgentNotStarted as error:
+            return str(error)
+        call = await self._application.observe(item, self._limits, at_work.watchdog)
+        if call.problem:
+            return call.problem
+        try:
+            return evaluable_of(item.known, call, self._from_trace)
+        except (NothingSeen, ProctorError) as error:
+            return str(error)
+        except Exception as error:
+            return f"from_trace raised {one_line(error)}"
+
+
+def _limits(timeout: float | None, parallel: int | None) -> Limits:
+    """The limits of a suite that says nothing itself; the call comes first, then the environment."""
+    if parallel is None:
+        parallel = _parallel_of_environment()
+    elif isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
+        raise UsageError(f"parallel must be a whole number and at least 1, not {parallel!r}")
+    return limits_for(RunOptions(given=Settings(parallel=parallel, timeout=timeout)), Suite("assert_pass", ()))
+
+
+def _parallel_of_environment() -> int | None:
+    for name in PARALLEL_VARIABLES:
+        text = os.environ.get(name)
+        if text:
+            if not text.strip().isdecimal() or int(text) < 1:
+                raise UsageError(f"{name} must be a whole number and at least 1, not {text!r}")
+            return int(text)
+    return None

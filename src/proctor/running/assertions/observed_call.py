@@ -1,0 +1,262 @@
+"""Runs an application on one input and turns what was observed into what evaluators see.
+
+The application is an agent to the engine, and a call of it one conversation with one turn: it has the time limit and
+the retries of a suite, and its spans and named outputs are recorded like those of a trial, in the context of the call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from proctor.agents.agent import BaseAgent, BaseSession
+from proctor.agents.reply import Reply
+from proctor.agents.runnable_agent import RunnableAgent
+from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.agents.turn_recorder import TurnRecorder
+from proctor.agents.user_code import call_user_function
+from proctor.base.errors import AgentFailed, UsageError, one_line
+from proctor.base.json_data import UNSET, Json, plain
+from proctor.cases.suite import Case, NamedData, Turn
+from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.from_trace import root
+from proctor.running.agent_lifecycle import started
+from proctor.running.conversation import Answer, WrittenUser, converse
+from proctor.running.settings import NO_OPTIONS, Limits
+from proctor.running.timeouts import Watchdog
+from proctor.tracing.capture import capture_traces
+from proctor.tracing.instrumentation import missing_instrumentation
+from proctor.tracing.observe import Observation
+from proctor.tracing.spans import ObservationNode, Span, build_tree
+
+FromTrace: TypeAlias = "Callable[[list[ObservationNode]], Evaluable]"
+"""Chooses what evaluators see of a trace: `root`, `last_llm_call`, or a function of your own."""
+
+
+class NothingSeen(ValueError):
+    """The application ran, and there is nothing to evaluate."""
+
+    def __init__(self) -> None:
+        missing = missing_instrumentation()
+        super().__init__(
+            "No spans captured during runnable execution; mark what is to be seen with observe() or"
+            f" start_observation(), or name its outputs with wrap(){'; ' if missing else ''}{missing}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationInput:
+    """One input of an application, and what is known about it before the application runs."""
+
+    arguments: tuple[Any, ...]
+    known: Evaluable
+    named: Mapping[str, Any] | None = None
+    """Arguments by name instead, if the application takes them so."""
+    inputs: Mapping[str, Json] | None = None
+    """What `wrap(purpose="input")` returns in the application; `None` leaves the application its own values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCall:
+    """What one call of an application did: the outputs that it named, its tool calls, its spans, or its failure."""
+
+    answer: Answer
+    error: BaseException | None = None
+    """What the application raised, if it raised."""
+
+    @property
+    def problem(self) -> str:
+        """Why there is nothing to evaluate; empty if there is."""
+        return "" if self.answer.outcome is None else " ".join(self.answer.reason.split())
+
+    def raise_problem(self) -> None:
+        """Raise what the application raised, or `AgentFailed` if it gave no answer in another way."""
+        if self.answer.outcome is not None and isinstance(self.error, Exception):
+            raise self.error
+        if self.problem:
+            raise AgentFailed(self.problem) from self.error
+
+
+def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInput:
+    """An input from Python as it is, and what an evaluable says about it besides."""
+    value = plain(eval_input)
+    own = (NamedData("input", value),)
+    if known is None:
+        return ApplicationInput((eval_input,), Evaluable(eval_input=own))
+    named = tuple(known.eval_input or ())
+    is_input_itself = len(named) == 1 and plain(named[0].value) == value
+    inputs = None if is_input_itself or not named else {item.name: item.value for item in named}
+    return ApplicationInput((eval_input,), replace(known, eval_input=named or own), inputs=inputs)
+
+
+def input_of_entry(runnable: Callable[..., Any], case: Case, item: Evaluable) -> ApplicationInput:
+    """An entry of a dataset: its arguments by name if the application takes them, else its inputs."""
+    value = case.turns[0].input
+    inputs = {named.name: named.value for named in case.inputs} if case.inputs else None
+    if is_runnable_class(runnable):
+        return ApplicationInput((value,), item, inputs=inputs)
+    if isinstance(value, Mapping) and _takes(runnable, value):
+        return ApplicationInput((), item, value, inputs)
+    return ApplicationInput((item.input,), item, inputs=inputs)
+
+
+class Application(BaseAgent):
+    """Any callable, or a Runnable class, as an agent: the engine holds the conversation, which is one call.
+
+    A case can hold JSON alone and an application takes any Python object, so the input is passed beside the case.
+    """
+
+    def __init__(self, runnable: Callable[..., Any]) -> None:
+        self._runnable = runnable
+        self._agent = RunnableAgent(runnable) if is_runnable_class(runnable) else None  # type: ignore[arg-type]
+        self.name = getattr(runnable, "__name__", type(runnable).__name__)
+
+    async def start(self) -> None:
+        if self._agent is not None:
+            await self._agent.start()
+
+    async def stop(self) -> None:
+        if self._agent is not None:
+            await self._agent.stop()
+
+    async def call(self, item: ApplicationInput) -> None:
+        """Call the application once; raises whatever it raises."""
+        if self._agent is not None:
+            await call_user_function(self._agent.instance.run, *self._agent.arguments(*item.arguments))
+        else:
+            await call_user_function(self._runnable, *item.arguments, **(item.named or {}))
+
+    async def observe(self, item: ApplicationInput, limits: Limits, watchdog: Watchdog) -> ObservedCall:
+        """Call the application within its time limit, again after a transient failure, and record what it does."""
+        inputs = tuple(NamedData(name, value) for name, value in (item.inputs or {}).items())
+        case = Case("input", (Turn(plain(item.known.input)),), inputs=inputs)
+        one_call = _OneCall(self, item)
+        answer = await converse(one_call, case, limits, NO_OPTIONS.backoff, watchdog, lambda: WrittenUser(case))
+        return ObservedCall(answer, one_call.error)
+
+
+class _OneCall(BaseAgent):
+    """One call of an application, as the engine sees it; remembers what the application raised."""
+
+    def __init__(self, application: Application, item: ApplicationInput) -> None:
+        self.name = application.name
+        self.error: BaseException | None = None
+        self._application = application
+        self._item = item
+
+    def session(self, case: Case) -> _CallSession:
+        return _CallSession(case, self)
+
+    async def run(self) -> None:
+        self.error = None
+        try:
+            await self._application.call(self._item)
+        except (Exception, SystemExit) as error:
+            self.error = error
+            raise
+
+
+class _CallSession(BaseSession):
+    def __init__(self, case: Case, one_call: _OneCall) -> None:
+        super().__init__(case)
+        self._call = one_call
+
+    async def send(self, turn: Turn) -> Reply:
+        """An empty reply: the engine adds the outputs that the application named and its tool calls."""
+        await self._call.run()
+        return Reply()
+
+
+def is_runnable_class(runnable: Any) -> bool:
+    return isinstance(runnable, type) and all(callable(getattr(runnable, name, None)) for name in ("create", "run"))
+
+
+def _takes(runnable: Callable[..., Any], named: Mapping[str, Any]) -> bool:
+    try:
+        inspect.signature(runnable).bind(**named)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def evaluable_of(known: Evaluable, call: ObservedCall, from_trace: FromTrace | None = None) -> Evaluable:
+    """What evaluators see of a call that succeeded; raises `NothingSeen` if that would be nothing."""
+    reply, spans = call.answer.replies[-1], call.answer.spans
+    if not spans and (from_trace is not None or not reply.outputs):
+        raise NothingSeen
+    trace = build_tree(spans)
+    seen = _whole(known, trace, reply.outputs) if from_trace is None else _chosen(known, trace, from_trace)
+    return replace(
+        seen,
+        eval_metadata={**(seen.eval_metadata or {}), **(known.eval_metadata or {})} or None,
+        tool_calls=seen.tool_calls or reply.tool_calls,
+        usage=seen.usage or reply.usage,
+        duration_ms=reply.duration_ms if seen.duration_ms is None else seen.duration_ms,
+        trace=trace,
+    )
+
+
+def _whole(known: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
+    """The outputs that the application named; else what came out of its outermost step."""
+    top = root(trace) if trace else Evaluable()
+    return replace(known, eval_output=outputs or top.eval_output, eval_metadata=top.eval_metadata)
+
+
+def _chosen(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
+    """The span that the caller wants evaluated, with what is known of the question."""
+    chosen = from_trace(trace)
+    if not isinstance(chosen, Evaluable):
+        raise TypeError(f"from_trace returned {type(chosen).__name__}; it must return an Evaluable")
+    return replace(
+        known,
+        eval_input=chosen.eval_input,
+        eval_output=chosen.eval_output,
+        expectation=chosen.expectation if known.expectation is UNSET else known.expectation,
+        eval_metadata=chosen.eval_metadata,
+        description=known.description or chosen.description,
+        tool_calls=chosen.tool_calls,
+        usage=chosen.usage,
+        duration_ms=chosen.duration_ms,
+    )
+
+
+ROOT = "run"
+"""The span that holds everything else; its input is what the application was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """What came of one run of an application."""
+
+    spans: tuple[Span, ...]
+    problem: str | None = None
+    """Why the application gave no answer, if it gave none."""
+
+
+async def run_once(agent: BaseAgent, arguments: Mapping[str, Json]) -> Once:
+    """Call the application with `arguments`, as a trial would; what it wraps is seen as well, inputs included."""
+    case = Case("once", (Turn(dict(arguments)),))
+    if (reason := agent.check(case)) is not None:
+        raise UsageError(reason)
+    problem = None
+    with capture_traces() as seen:
+        current_trial.set(TrialContext(turn=TurnRecorder(trace_wraps=True)))
+        step = Observation(ROOT, dict(arguments))
+        try:
+            with step.span():
+                step.set_output(_returned(await _answered(agent, case)))
+        except (Exception, SystemExit) as error:
+            problem = str(error) if isinstance(error, AgentFailed) else f"the application raised {one_line(error)}"
+    return Once(tuple(seen.spans), problem)
+
+
+async def _answered(agent: BaseAgent, case: Case) -> Reply:
+    async with started(agent), agent.session(case) as session:
+        return await session.send(case.turns[0])
+
+
+def _returned(reply: Reply) -> Json:
+    """What the application returned; `None` if it only wraps its outputs."""
+    return reply.text or None if reply.structured is None else reply.structured

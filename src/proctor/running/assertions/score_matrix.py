@@ -1,0 +1,267 @@
+"""Evaluators as Python code gives them, and the matrix `[inputs][evaluators]` of their evaluations.
+
+What could not be measured is in the matrix as well: an evaluation whose score is not a number, so that it is neither a
+pass nor a zero. Its `details["outcome"]` says `error`, `skipped` or `pending`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json, plain, show
+from proctor.cases.suite import EvaluatorSpec, Suite, passes
+from proctor.evaluators.datasets import read_evaluators
+from proctor.evaluators.evaluation import (
+    BadVerdict,
+    Evaluable,
+    Evaluation,
+    evaluate,
+)
+from proctor.evaluators.judged_evaluator import Undecided, too_late
+from proctor.evaluators.registry import build
+from proctor.judging.call_log import WaitTimer, counting_waits
+from proctor.results.run import Outcome, ScoreThreshold
+from proctor.running.scoring import outcome_of_exception
+from proctor.running.settings import NO_OPTIONS, limits_for
+from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
+from proctor.tracing.capture import untraced
+
+Matrix: TypeAlias = list[list[Evaluation]]
+PassCriteria: TypeAlias = Callable[[Matrix], tuple[bool, str]]
+
+LONGEST = 40
+"""Lines of one kind that a message has."""
+SHOWN = 80
+
+ABSTAINED = "abstained"
+"""The detail of a cell whose judge cannot tell."""
+NOTHING_MEASURED = "Fail: nothing was measured"
+
+
+class EvalAssertionError(AssertionError):
+    """The pass criteria were not met."""
+
+    def __init__(self, message: str, results: Matrix) -> None:
+        super().__init__(message)
+        self.results = results
+        """`[inputs][evaluators]`; what could not be measured has the score NaN, and `details["outcome"]` says why."""
+
+
+def unmeasured(outcome: Outcome, reason: str) -> Evaluation:
+    """The place of a score that there is not."""
+    return Evaluation(math.nan, reason, {"outcome": outcome.value})
+
+
+def unanswered(reason: str) -> Evaluation:
+    """The place of a score for an answer that there is not."""
+    return Evaluation(math.nan, reason, {"outcome": Outcome.ERROR.value, "unanswered": True})
+
+
+def _unmeasured_because(error: BaseException) -> Evaluation:
+    """The place of a score that an evaluator does not give, by what it raised."""
+    found = outcome_of_exception(error)
+    cell = unmeasured(found.outcome, found.reason or "its verdict is yet to come")
+    return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, Undecided) else cell
+
+
+class Inconclusive(UserWarning):
+    """Nothing failed, and a judge could not tell: neither a pass nor a failure."""
+
+
+def inconclusive(message: str) -> None:
+    """Say that nothing is decided: a test of pytest is skipped with the reason, elsewhere it is a warning."""
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        import pytest
+
+        raise pytest.skip.Exception(f"pending: {message}")
+    warnings.warn(f"pending: {message}", Inconclusive, stacklevel=3)
+
+
+def outcome_of(cell: Evaluation) -> Outcome | None:
+    """Why there is no score; `None` where there is one."""
+    return Outcome(cell.details["outcome"]) if math.isnan(cell.score) else None
+
+
+def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
+    """Whether the criteria are met, however what could not be measured might have turned out."""
+    if all(outcome_of(cell) is not None for row in matrix for cell in row):
+        return False, NOTHING_MEASURED if matrix else "Fail: there were no inputs"
+    if isinstance(criteria, ScoreThreshold):
+        return criteria([[cell for cell in row if outcome_of(cell) is not Outcome.SKIPPED] for row in matrix])
+    passed, message = criteria(matrix)
+    worst = [_at_worst(row) for row in matrix]
+    if passed and worst != matrix:
+        passed = criteria(worst)[0]
+        message = message if passed else f"Fail: what could not be measured might have failed ({message})"
+    return passed, message
+
+
+def at_best(matrix: Matrix) -> Matrix:
+    """What could have been, had every judge that abstained found nothing wrong."""
+    return [[replace(cell, score=1.0) if ABSTAINED in cell.details else cell for cell in row] for row in matrix]
+
+
+def _at_worst(row: list[Evaluation]) -> list[Evaluation]:
+    """A skip beside real scores says nothing against a row; a row of nothing but skips has nothing to say for it."""
+    outcomes = [outcome_of(cell) for cell in row]
+    harmless = Outcome.SKIPPED if None in outcomes else None
+    return [
+        cell if outcome in (None, harmless) else replace(cell, score=0.0)
+        for cell, outcome in zip(row, outcomes, strict=True)
+    ]
+
+
+def explain(
+    message: str, matrix: Matrix, questions: Sequence[Evaluable], evaluators: Sequence[str], criteria: PassCriteria
+) -> str:
+    """The criteria's own sentence, then each input that did not pass, by evaluator, with its score and why."""
+    threshold = criteria.threshold if isinstance(criteria, ScoreThreshold) else 1.0
+    lines: dict[str, list[str]] = {"failed": [], "errors": [], "pending": [], "skipped": []}
+    for number, (row, question) in enumerate(zip(matrix, questions, strict=True), 1):
+        place = f"input {number} ({show(plain(question.input), SHOWN)})"
+        for kind, text in _row_lines(row, evaluators, threshold):
+            lines[kind].append(f"  {place}: {text}")
+    parts = [message]
+    for kind, found in lines.items():
+        heading = "errors, which say nothing about the application" if kind == "errors" else kind
+        parts += [f"{heading}:", *found[:LONGEST]] if found else []
+        parts += [f"  and {len(found) - LONGEST} more"] if len(found) > LONGEST else []
+    return "\n".join(parts)
+
+
+def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: float) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for cell, title in zip(row, evaluators, strict=True):
+        outcome = outcome_of(cell)
+        if outcome is not None and "unanswered" in cell.details:
+            return [("errors", cell.reasoning)]
+        if outcome is None:
+            if not passes(cell.score, threshold):
+                found.append(("failed", f"{title} scored {cell.score:.4g}{_because(cell.reasoning)}"))
+        else:
+            kind = "errors" if outcome is Outcome.ERROR else outcome.value
+            found.append((kind, f"{title}{_because(cell.reasoning)}"))
+    return found
+
+
+def _because(reasoning: str) -> str:
+    return f": {show(' '.join(str(reasoning).split()), 300)}" if reasoning else ""
+
+
+EvaluatorLike: TypeAlias = "Callable[..., Any] | str | Mapping[str, Json] | EvaluatorSpec"
+"""An evaluator, or how files name one: `"ExactMatch"`, `{"Contains": {"any_of": ["yes"]}}`, `"checks.py:mine"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEvaluator:
+    """One evaluator, ready to be called, and the name it has in messages."""
+
+    title: str
+    call: Callable[..., Any]
+    timeout: float
+    """Seconds, not counting the time in which it waits for a judge to be free."""
+    output: str | None = None
+    """The named output it looks at."""
+
+    async def evaluate(self, evaluable: Evaluable, watchdog: Watchdog | None = None) -> Evaluation | None:
+        """What it returns; raises what it raises. Its own model calls are not part of any trace."""
+        if watchdog is None:
+            with Watchdog() as own:
+                return await self.evaluate(evaluable, own)
+        seen, waits = self._selected(evaluable), WaitTimer()
+
+        async def call() -> Evaluation | None:
+            with untraced(), counting_waits(waits):
+                return await evaluate(self.call, seen)
+
+        try:
+            return await run_with_timeout(call(), self.timeout, watchdog, lambda: waits.seconds)
+        except TimedOut:
+            raise too_late(self.timeout, waits) from None
+        except Cancelled:
+            raise BadVerdict("cancelled its own task") from None
+
+    async def cell(self, evaluable: Evaluable, watchdog: Watchdog) -> Evaluation:
+        """What it returns, or why it returns nothing; one that breaks does not stop the others."""
+        try:
+            evaluation = await self.evaluate(evaluable, watchdog)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return _unmeasured_because(error)
+        return unmeasured(Outcome.SKIPPED, "it had nothing to compare") if evaluation is None else evaluation
+
+    def _selected(self, evaluable: Evaluable) -> Evaluable:
+        if self.output is None:
+            return evaluable
+        chosen = [item for item in evaluable.eval_output if item.name == self.output]
+        if not chosen:
+            names = ", ".join(item.name for item in evaluable.eval_output)
+            raise BadVerdict(
+                f"looks at the output {self.output!r}, which the application did not give; it gave {names}"
+            )
+        return replace(evaluable, eval_output=tuple(chosen[-1:]))
+
+
+def named_evaluators(evaluators: Sequence[EvaluatorLike]) -> list[NamedEvaluator]:
+    """All of them, before anything is run; raises `UsageError` for one that cannot be used."""
+    if isinstance(evaluators, (str, Mapping, EvaluatorSpec)) or callable(evaluators):
+        evaluators = [evaluators]
+    return [named_evaluator(item) for item in evaluators]
+
+
+def named_evaluator(evaluator: EvaluatorLike) -> NamedEvaluator:
+    """A name as in files is looked up, a class is instantiated, everything else that can be called is called."""
+    if isinstance(evaluator, (str, Mapping, EvaluatorSpec)):
+        [spec] = read_evaluators([evaluator])
+        return _from_spec(spec)
+    if not callable(evaluator):
+        raise UsageError(f"{evaluator!r} is no evaluator: give something that can be called, or a name as in files")
+    title = _title(evaluator)
+    if isinstance(evaluator, type):
+        evaluator = _instance(evaluator)
+    return NamedEvaluator(title, evaluator, _timeout(evaluator))
+
+
+def _timeout(evaluator: Any) -> float:
+    """The time limit that a suite would give it."""
+    limits = limits_for(NO_OPTIONS, Suite("", ()))
+    return limits.judged_timeout if getattr(evaluator, "needs_judge", False) else limits.evaluator_timeout
+
+
+def _from_spec(spec: EvaluatorSpec) -> NamedEvaluator:
+    unsupported = {"threshold": spec.threshold is not None, "gate": not spec.gates, "scope": spec.scope is not None}
+    for name, is_set in unsupported.items():
+        if is_set:
+            raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
+    if spec.path is not None or spec.retries or spec.optional:
+        raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
+    call = build(spec).call
+    return NamedEvaluator(spec.title, call, spec.timeout or _timeout(call), spec.output)
+
+
+def _instance(kind: type[Any]) -> Callable[..., Any]:
+    try:
+        instance = kind()
+    except TypeError as error:
+        raise UsageError(f"the evaluator {kind.__name__} cannot be made without arguments: {error}") from None
+    if not callable(instance):
+        raise UsageError(f"{kind.__name__} is no evaluator: it cannot be called")
+    return instance  # type: ignore[no-any-return]
+
+
+def _title(evaluator: Any) -> str:
+    while isinstance(evaluator, functools.partial):
+        evaluator = evaluator.func
+    for name in (getattr(evaluator, "__name__", None), getattr(evaluator, "name", None)):
+        if isinstance(name, str) and name:
+            return name
+    return type(evaluator).__name__

@@ -1,0 +1,144 @@
+"""Puts the text of a turn's files into its input for agents that take no files, and notes what could not be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from proctor.agents.reply import Reply
+from proctor.base.json_data import canonical, plain, show
+from proctor.base.threads import call_in_thread
+from proctor.cases.files import FileReader, FileText, UnreadableFile, title, with_files
+from proctor.cases.suite import Attachment, Turn
+from proctor.running.conversation import Answer, User
+from proctor.running.failures import ConversationSpoiled
+from proctor.running.plan import PlannedSuite, PlannedTrial
+from proctor.running.suite_hooks import hooks_of
+
+_FILES_OF_TURN: contextvars.ContextVar[tuple[FileText, ...]] = contextvars.ContextVar("files of the turn", default=())
+
+
+def files_of_turn() -> tuple[FileText, ...]:
+    """The text of the files of the turn that the agent is answering, in their order."""
+    return _FILES_OF_TURN.get()
+
+
+class AttachedFiles:
+    """The files of a run; one that several trials name is read once."""
+
+    def __init__(self) -> None:
+        self._readers: dict[PlannedSuite, FileReader] = {}
+        self._texts: dict[tuple[PlannedSuite, str], asyncio.Task[FileText]] = {}
+
+    def of(self, planned: PlannedTrial) -> TrialFiles | None:
+        """The files of a trial, or `None` if it has none or the agent reads them itself."""
+        if not any(turn.attachments for turn in planned.case.turns):
+            return None
+        if planned.suite.agent.takes_files:
+            return None
+        return TrialFiles(planned, self)
+
+    async def text(self, planned: PlannedSuite, attachment: Attachment) -> FileText:
+        if planned not in self._readers:
+            suite = planned.suite
+            self._readers[planned] = FileReader(suite.base or Path.cwd(), hooks_of(suite).file_settings(suite))
+        reader = self._readers[planned]
+        key = planned, canonical(plain(attachment))
+        if key not in self._texts or self._texts[key].cancelled():
+            self._texts[key] = task = asyncio.create_task(_read(reader, attachment))
+            task.add_done_callback(_consume_exception)
+        return await asyncio.shield(self._texts[key])
+
+
+class TrialFiles:
+    """The files of one trial."""
+
+    def __init__(self, planned: PlannedTrial, files: AttachedFiles) -> None:
+        self._planned = planned
+        self._files = files
+        self._texts: dict[int, list[FileText]] = {}
+
+    def user(self, new_user: Callable[[], User]) -> Callable[[], User]:
+        """The same user, who brings the files along."""
+        return lambda: _UserWithFiles(new_user(), self)
+
+    async def brought(self, turn: Turn, index: int) -> Turn:
+        _FILES_OF_TURN.set(())
+        if not turn.attachments or not isinstance(turn.input, str):
+            return turn
+        try:
+            texts = [await self._files.text(self._planned.suite, item) for item in turn.attachments]
+        except UnreadableFile as error:
+            raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
+        self._texts[index] = texts
+        _FILES_OF_TURN.set(tuple(texts))
+        files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
+        return replace(turn, input=with_files(turn.input, files))
+
+    def noted(self, answer: Answer) -> Answer:
+        """The answer with what there is to know of the files; what they say is what an answer may rest on."""
+        notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
+        turns = self._planned.case.turns
+        if any(turn.attachments and not isinstance(turn.input, str) for turn in turns):
+            agent = self._planned.suite.agent.name
+            notes.append(f"the files of case {self._planned.case.id!r} are not given to {agent}: its input is no text")
+        replies = tuple(self._grounded(reply, index) for index, reply in enumerate(answer.replies))
+        return replace(answer, replies=replies, warnings=(*answer.warnings, *dict.fromkeys(notes)))
+
+    def _grounded(self, reply: Reply, index: int) -> Reply:
+        texts = tuple(found.text for found in self._texts.get(index, ()) if found.text.strip())
+        if not texts or reply.retrieval_context is not None:
+            return reply
+        told = (
+            show({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
+        )
+        return replace(reply, retrieval_context=(*texts, *told))
+
+
+class _UserWithFiles:
+    """A user who hands over files with what they say."""
+
+    def __init__(self, user: User, files: TrialFiles) -> None:
+        self._user = user
+        self._files = files
+        self._reading = 0.0
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        at_it = 0.0 if self._since is None else time.perf_counter() - self._since
+        return self._user.seconds + self._reading + at_it
+
+    @property
+    def said(self) -> tuple[Turn, ...] | None:
+        return self._user.said
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        turn = await self._user.next_turn(replies)
+        if turn is None:
+            return None
+        self._since = time.perf_counter()
+        try:
+            return await self._files.brought(turn, len(replies))
+        finally:
+            self._reading, self._since = self._reading + time.perf_counter() - self._since, None
+
+
+async def _read(reader: FileReader, attachment: Attachment) -> FileText:
+    seconds = reader.settings.read_seconds + (reader.settings.fetch_seconds if attachment.url else 0.0)
+    try:
+        async with asyncio.timeout(seconds):
+            text: FileText = await call_in_thread(reader.read, attachment)
+            return text
+    except TimeoutError:
+        raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None
+
+
+def _consume_exception(task: asyncio.Task[FileText]) -> None:
+    """A trial may be over before the file it waited for proves unreadable; asyncio would complain about it."""
+    if not task.cancelled():
+        task.exception()

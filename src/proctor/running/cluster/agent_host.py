@@ -1,0 +1,320 @@
+"""The worker's side: holds the agents of a run, and a session for each trial that the run opens here.
+
+An `AgentHost` lives on a worker as a Dask actor. The agents run in a thread with an event loop of its own, so that all
+sessions of an agent can share an asynchronous client. The worker's own loop is not used for that: an agent that blocks
+it would cut the worker off from its scheduler.
+
+An agent may still block the loop of the agents, and the sessions beside it then get no time. Their timeouts are counted
+by the run, which cannot see that. A second thread therefore takes samples: while the loop does not move, it notes for
+each session but the one whose task holds the loop how much time it lost. The run asks for these numbers a few times a
+second (`status`) and gives the time back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import signal
+import tempfile
+import threading
+import time
+import weakref
+import zipfile
+from collections.abc import Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.resolve import resolve_agent
+from proctor.base.environment import environment_from
+from proctor.base.errors import ProctorError, one_line
+from proctor.cases.suite import Suite
+from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
+from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
+from proctor.running.suite_hooks import hooks_of
+from proctor.tracing.instrumentation import instrumenting
+from proctor.version import __version__
+
+ABORT_SECONDS = 5.0
+"""How long a session that is ended in the middle of a turn may take to close."""
+FORGOTTEN_SECONDS = 120.0
+"""A run that asks for nothing for this long has ended without saying so."""
+BEAT_SECONDS = 0.05
+SAMPLE_SECONDS = 0.1
+BLOCKED_SECONDS = 0.2
+"""A loop that has not moved for this long is blocked."""
+
+_SESSION: ContextVar[int | None] = ContextVar("proctor_hosted_session", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOrder:
+    """What a worker needs to load the agent of one suite."""
+
+    suite: Suite
+    """Without its cases, which come with their trials."""
+    agent_override: Any
+    """The agent that was passed instead of the suite's own."""
+    start_seconds: float
+    """How long the agent may take to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOrder:
+    """What a worker needs to know of a run."""
+
+    suites: tuple[SuiteOrder, ...]
+    folder: Path
+    """The working folder of the run."""
+    version: str
+    is_local: bool
+    """Whether the worker was started by the run, on its machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """What a worker has: its version of Proctor, and the fingerprint of each agent or why it cannot be loaded."""
+
+    version: str
+    agents: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """How the sessions of a worker are doing."""
+
+    lost_seconds: dict[int, float]
+    """By session: the time in which others kept the event loop from it."""
+    blocked_seconds: float
+    """For how long the event loop has not moved; 0 if it does."""
+    blocked_by: int | None
+    """The session that holds the event loop, if that is known."""
+
+
+@dataclass(slots=True, eq=False)
+class _OpenSession:
+    session: HostedSession
+    progress: list[Progress] = field(default_factory=list)
+    """What happened in the turn that is being answered."""
+    lost_seconds: float = 0.0
+
+
+class AgentHost:
+    """The actor. Its methods answer from the worker's own event loop, also while the agents' loop is blocked."""
+
+    def __init__(self, order: bytes) -> None:
+        self._order: HostOrder = unpack(order)
+        self._agents: list[BaseAgent] = []
+        self._starting: dict[BaseAgent, asyncio.Task[str | None]] = {}
+        self._sessions: dict[int, _OpenSession] = {}
+        self._resources = contextlib.ExitStack()
+        self._ended = threading.Event()
+        self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
+        self._asked_at = self._moved_at = self._noted_until = time.monotonic()
+        self._last_holder: int | None = None
+        """Who held the event loop when the last sample was taken, if it has not moved since."""
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_task_factory(self._create_task)  # type: ignore[arg-type]
+        threading.Thread(target=self._run_loop, name="proctor-agents", daemon=True).start()
+        threading.Thread(target=self._watch, name="proctor-watch", daemon=True).start()
+
+    async def prepare(self, upload: bytes) -> HostInfo:
+        """Load the agents and say what this worker has.
+
+        `upload` has the files of the run's folder, zipped; it is empty if workers find the files by themselves.
+        """
+        if self._order.is_local:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its workers
+            os.dup2(2, 1)  # the standard output of the run may be a document
+        if self._order.version != __version__:
+            return HostInfo(__version__)
+        return await self._in_loop(self._load(upload))  # type: ignore[no-any-return]
+
+    async def start(self, suite: int) -> str | None:
+        """Start the agent of a suite, once; returns why it could not start."""
+        return await self._in_loop(self._start(suite))  # type: ignore[no-any-return]
+
+    async def open(self, key: int, suite: int, trial: bytes) -> bytes:
+        """Open a session; returns why that failed, or `None`, packed."""
+        progress: list[Progress] = []
+        session = HostedSession(self._agents[suite], unpack(trial), progress.append)
+        # It counts as open before the event loop is reached: a loop that is blocked takes the time of this session too.
+        self._sessions[key] = _OpenSession(session, progress)
+        return pack(await self._in_loop(self._open(key, session)))
+
+    async def send(self, key: int, turn: bytes) -> bytes:
+        """The answer to one turn, packed."""
+        hosted = self._sessions[key]
+        hosted.progress.clear()
+        return pack(await self._in_loop(hosted.session.send(unpack(turn))))
+
+    async def progress(self, key: int) -> bytes:
+        """What happened so far in the turn that is being answered, packed."""
+        return pack([item for item in list(self._sessions[key].progress) if _can_travel(item)])
+
+    async def close(self, key: int) -> bytes:
+        """Close a session; returns why that failed, or `None`, packed."""
+        error = await self._in_loop(self._sessions[key].session.close())
+        self._sessions.pop(key, None)
+        return pack(error)
+
+    async def abort(self, key: int) -> bool:
+        """End a session in the middle of a turn; returns whether the event loop could be reached for that."""
+        hosted = self._sessions.get(key)
+        if hosted is None:
+            return True
+        ended = asyncio.run_coroutine_threadsafe(self._abort(hosted), self._loop)
+        await asyncio.wait({asyncio.wrap_future(ended)}, timeout=ABORT_SECONDS + 1.0)
+        self._sessions.pop(key, None)
+        return ended.done()
+
+    async def status(self) -> HostStatus:
+        now = self._asked_at = time.monotonic()
+        blocked = now - self._moved_at
+        is_blocked = blocked > BLOCKED_SECONDS
+        lost = {key: hosted.lost_seconds for key, hosted in list(self._sessions.items())}
+        return HostStatus(lost, blocked if is_blocked else 0.0, self._holder() if is_blocked else None)
+
+    async def stop(self) -> list[tuple[int, str]]:
+        """End all sessions and stop the agents; returns what went wrong, each with the number of its suite."""
+        if self._ended.is_set():
+            return []
+        self._ended.set()
+        problems: list[tuple[int, str]] = await self._in_loop(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        return problems
+
+    async def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.call_soon(self._move)
+        with instrumenting():
+            while True:
+                try:
+                    self._loop.run_forever()
+                except (SystemExit, KeyboardInterrupt):  # from a task that an agent started
+                    continue
+                break
+        self._loop.close()
+
+    def _move(self) -> None:
+        now = time.monotonic()
+        if now - self._moved_at > BLOCKED_SECONDS:
+            self._note_lost_time(now, self._last_holder)
+        self._moved_at, self._last_holder = now, None
+        self._loop.call_later(BEAT_SECONDS, self._move)
+
+    def _create_task(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
+    ) -> asyncio.Task[Any]:
+        """A task that is known to belong to the session in whose context it is created."""
+        task = asyncio.Task(work, loop=loop, **options)
+        if (key := _SESSION.get()) is not None:
+            self._owners[task] = key
+        return task
+
+    async def _load(self, upload: bytes) -> HostInfo:
+        folder = self._folder(upload)
+        loaded = []
+        for item in self._order.suites:
+            try:
+                agent = self._load_agent(item, folder)
+                loaded.append((agent.identity, ""))
+                self._agents.append(agent)
+            except (ProctorError, OSError) as error:
+                loaded.append(("", str(error)))
+            except BaseException as error:
+                loaded.append(("", one_line(error)))
+        return HostInfo(__version__, tuple(loaded))
+
+    def _load_agent(self, item: SuiteOrder, folder: Path) -> BaseAgent:
+        suite = replace(item.suite, path=_moved(item.suite.path, self._order.folder, folder))
+        if suite.hooks:
+            self._resources.enter_context(environment_from(hooks_of(suite).env_files(suite)))
+        if item.agent_override is not None:
+            return resolve_agent(item.agent_override, folder)
+        if suite.agent is None:
+            return hooks_of(suite).described_agent(suite)
+        return resolve_agent(suite.agent, suite.base)
+
+    def _folder(self, upload: bytes) -> Path:
+        """Where the files of the run are on this worker: uploaded, at the same place, or in its own working folder."""
+        if upload:
+            unpacked = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="proctor-"))
+            with zipfile.ZipFile(io.BytesIO(upload)) as archive:
+                archive.extractall(unpacked)
+            return Path(unpacked).resolve()
+        return self._order.folder if self._order.folder.is_dir() else Path.cwd()
+
+    async def _start(self, suite: int) -> str | None:
+        agent = self._agents[suite]
+        if agent not in self._starting:
+            seconds = max(self._order.suites[suite].start_seconds, agent.start_seconds)
+            self._starting[agent] = self._loop.create_task(step_problem(agent.start, seconds))
+        return await asyncio.shield(self._starting[agent])
+
+    async def _open(self, key: int, session: HostedSession) -> Exception | None:
+        _SESSION.set(key)
+        error = await session.open()
+        if error is not None:
+            self._sessions.pop(key, None)
+        return error
+
+    async def _abort(self, hosted: _OpenSession) -> None:
+        if hosted.session.task is not None:
+            await hosted.session.abort(ABORT_SECONDS)
+
+    async def _stop(self) -> list[tuple[int, str]]:
+        await asyncio.gather(*(self._abort(hosted) for hosted in self._sessions.values()))
+        problems = []
+        for agent, starting in self._starting.items():
+            if not starting.done() or starting.result() is not None:
+                starting.cancel()
+            elif (problem := await step_problem(agent.stop, STOP_SECONDS)) is not None:
+                problems.append((self._agents.index(agent), problem))
+        self._resources.close()
+        return problems
+
+    def _watch(self) -> None:
+        """Note who loses time while the event loop is blocked, and stop the agents of a run that is gone."""
+        while not self._ended.wait(SAMPLE_SECONDS):
+            now = time.monotonic()
+            if now - self._moved_at > BLOCKED_SECONDS:
+                self._last_holder = self._holder()
+                self._note_lost_time(now, self._last_holder)
+            if now - self._asked_at > FORGOTTEN_SECONDS:
+                self._ended.set()
+                asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * STOP_SECONDS)
+                self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _note_lost_time(self, now: float, holder: int | None) -> None:
+        """All sessions but the holder lost the time since the loop moved, or since this was last noted."""
+        seconds = now - max(self._moved_at, self._noted_until)
+        self._noted_until = now
+        for key, hosted in list(self._sessions.items()):
+            hosted.lost_seconds += seconds if key != holder else 0.0
+
+    def _holder(self) -> int | None:
+        """The session whose task runs at this moment."""
+        task = asyncio.current_task(self._loop)
+        return None if task is None else self._owners.get(task)
+
+
+def _can_travel(progress: Progress) -> bool:
+    return not isinstance(unpack(pack(progress)), TurnFailed)
+
+
+def _moved(path: Path | None, there: Path, here: Path) -> Path | None:
+    """A file of the run's folder in the folder that the worker has."""
+    if path is None:
+        return None
+    whole = path if path.is_absolute() else there / path
+    with contextlib.suppress(ValueError):
+        return here / whole.relative_to(there)
+    return whole

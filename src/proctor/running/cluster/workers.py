@@ -1,0 +1,564 @@
+"""The run's side: which workers there are, which session is on which of them, and what happens when one ends.
+
+A `ClusterAgent` takes the place of an agent in the plan. Its sessions wait for a worker with room; the wait is not the
+agent's time. From then on a session is a series of calls of the worker's `AgentHost`, each of which returns, or ends
+because the worker is gone. Dask would repeat the work of a lost worker by itself. That is wrong for agents, since a
+turn that was answered must not be sent again, so a lost worker is an exception (`SessionLost`) and the engine decides:
+it opens a new session while nothing was answered, and otherwise the trial is an error.
+
+Whose fault a lost worker is cannot be known while several sessions share it. So nobody is blamed: a trial that has lost
+two workers, or one that was stuck, gets a worker for itself the next time.
+
+Timeouts are the engine's. Time counts against an agent only when its worker has confirmed that the session could run
+(`AgentHost.status`, a few times a second); what has not been confirmed yet is treated as waiting. A worker that
+confirms nothing for longer than a session may take is held by code that does not release the interpreter, and is
+restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.reply import Reply
+from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.base.clock import CLOCK
+from proctor.base.errors import AgentFailed, UsageError, one_line
+from proctor.cases.suite import Case, Turn
+from proctor.running.agent_lifecycle import STOP_SECONDS
+from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostStatus
+from proctor.running.conversation import RunStopped
+from proctor.running.failures import ConversationSpoiled, SessionLost
+from proctor.running.plan import Plan
+from proctor.running.remote_agent import RemoteAgent, RemoteSession, excluded_time, pack, trial_to_host, unpack
+from proctor.running.settings import WorkerState
+from proctor.version import __version__
+
+STATUS_SECONDS = 0.25
+WATCH_SECONDS = 0.5
+STUCK_SECONDS = 2.0
+"""How much longer than its timeout a session may keep its worker from responding before the worker is restarted."""
+SILENT_SECONDS = 60.0
+"""A scheduler, or a worker that runs nothing, that does not respond for this long is given up."""
+PREPARE_SECONDS = 300.0
+ALONE_SECONDS = 60.0
+"""How long a run waits while there is no worker at all."""
+RESTART_SECONDS = 60.0
+LOSSES_BEFORE_ALONE = 2
+
+TrialKey = tuple[int, str, int]
+"""The suite, the case and the number of a trial."""
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One worker and the sessions on it."""
+
+    address: str
+    name: str
+    host: Any
+    """The actor; its methods are those of `AgentHost`."""
+    gone: asyncio.Future[None]
+    """Done when the worker is not used any more."""
+    end_reason: str = ""
+    stuck: bool = False
+    """Whether it was given up because it did not respond."""
+    has_leftovers: bool = False
+    """Whether a session was ended in the middle of something: what it began, such as a thread, may go on here."""
+    blamed: ClusterSession | None = None
+    """The only session that can have kept it from responding."""
+    sessions: dict[int, ClusterSession] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)
+    """The suites whose agents have been started here."""
+    reserved_for: int | None = None
+    """The session that is to have this worker for itself."""
+    done: int = 0
+    failed: int = 0
+    follower: asyncio.Task[None] | None = None
+
+
+class ClusterAgent(RemoteAgent):
+    """An agent on all workers; each of its sessions is on one of them."""
+
+    def __init__(self, agent: BaseAgent, workers: Workers, suite: int, timeout: float) -> None:
+        super().__init__(agent)
+        self.workers = workers
+        self.suite = suite
+        self.timeout = timeout
+
+    def session(self, case: Case) -> ClusterSession:
+        return ClusterSession(self, case)
+
+    async def stop(self) -> None:
+        """Stop the agents of all workers; raises if this one could not be stopped."""
+        problems = [problem for suite, problem in await self.workers.stop_agents() if suite == self.suite]
+        if problems:
+            raise AgentFailed("; ".join(dict.fromkeys(problems)))
+
+
+class ClusterSession(RemoteSession):
+    """One session on a worker."""
+
+    def __init__(self, agent: ClusterAgent, case: Case) -> None:
+        super().__init__()
+        trial = trial_to_host(case)
+        self.agent = agent
+        self.key = agent.workers.new_key()
+        self.trial: TrialKey = (agent.suite, case.id, trial.number)
+        self.timeout = max(agent.timeout, case.timeout or 0.0)
+        self.worker: Worker | None = None
+        self.is_busy = False
+        """Whether the worker works on something for this session."""
+        self._lost_seconds = 0.0
+        self._context: TrialContext | None = None
+        self._packed_trial = pack_with_code(trial)
+
+    async def __aenter__(self) -> ClusterSession:
+        workers, suite = self.agent.workers, self.agent.suite
+        try:
+            with excluded_time():
+                self.worker = await workers.place(self)
+                problem = None
+                if suite not in self.worker.started:
+                    problem = await workers.call(self, "start", suite)
+            if problem is not None:
+                raise ConversationSpoiled(f"the agent {self.agent.name} could not start: {problem}")
+            self.worker.started.add(suite)
+            if (error := unpack(await self._call("open", self.key, suite, self._packed_trial))) is not None:
+                raise error
+        except BaseException:
+            workers.abort(self)
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        workers = self.agent.workers
+        if kind is not None:
+            workers.abort(self)
+            return
+        try:
+            failure = unpack(await self._call("close", self.key))
+        except BaseException:
+            workers.abort(self)
+            raise
+        workers.leave(self, failed=failure is not None)
+        if failure is not None:
+            raise failure
+
+    async def send(self, turn: Turn) -> Reply:
+        self.begin_turn()
+        try:
+            return self.receive(unpack(await self._call("send", self.key, pack(turn))))
+        except asyncio.CancelledError:
+            await self._record_progress()
+            raise
+
+    def confirm(self, lost_seconds: float) -> None:
+        """The worker has confirmed the time up to now, of which others took this much since the session was opened."""
+        if self.is_busy and self._context is not None:
+            self._context.excluded_seconds += max(0.0, lost_seconds - self._lost_seconds)
+            self._context.waiting_since = CLOCK.monotonic()
+        self._lost_seconds = lost_seconds
+
+    async def _call(self, method: str, *arguments: Any) -> bytes:
+        with self._worker_time():
+            return await self.agent.workers.call(self, method, *arguments)  # type: ignore[no-any-return]
+
+    @contextlib.contextmanager
+    def _worker_time(self) -> Iterator[None]:
+        """Time that passes inside counts when the worker confirms it."""
+        self._context = context = current_trial.get()
+        self.is_busy = True
+        if context is not None:
+            context.waiting_since = CLOCK.monotonic()
+        try:
+            yield
+        finally:
+            self.is_busy = False
+            if context is not None:
+                context.waiting_since = None
+
+    async def _record_progress(self) -> None:
+        """Record what happened in a turn that took too long; a worker that is stuck does not tell."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(0.5):
+                for progress in unpack(await self.agent.workers.call(self, "progress", self.key)):
+                    self.record(progress)
+
+
+class Workers:
+    """The workers of one run."""
+
+    def __init__(
+        self, client: Any, plan: Plan, order: bytes, notify: Callable[[str], None], upload: bytes = b""
+    ) -> None:
+        self.ready: dict[str, Worker] = {}
+        self.refused: dict[str, tuple[str, str]] = {}
+        """By address: the name of the worker, and why it is not used."""
+        self._lost: dict[str, WorkerState] = {}
+        """By name: what a worker had done before its process ended, however often."""
+        self._restarting: set[str] = set()
+        self._client = client
+        self._order = order
+        self._upload = upload
+        self._notify = notify
+        self._fingerprints = [(item.agent.name, item.agent_fingerprint) for item in plan.suites]
+        self._parallel = [item.limits.parallel for item in plan.suites]
+        self._losses: Counter[TrialKey] = Counter()
+        self._keys = itertools.count(1)
+        self._joining: dict[str, asyncio.Task[None]] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._stopped = ""
+        self._closed = False
+        self._watcher: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[list[tuple[int, str]]] | None = None
+
+    async def open(self, least: int) -> None:
+        """Wait until `least` workers are ready, or all that there are; raises `UsageError` if none can be used."""
+        self._watcher = asyncio.create_task(self._watch())
+        end = CLOCK.monotonic() + (PREPARE_SECONDS if least else ALONE_SECONDS)
+        while CLOCK.monotonic() < end and not self._stopped:
+            known = len(self.ready) + len(self.refused)
+            if known and known >= least and not self._joining:
+                break
+            await asyncio.sleep(0.02)
+        if not self.ready:
+            reasons = "; ".join(f"the worker {name} {reason}" for name, reason in self.refused.values())
+            raise UsageError(f"no worker can be used: {reasons or self._stopped or 'there is none'}")
+
+    def states(self) -> list[WorkerState]:
+        """Each worker by its name, which it keeps when its process is restarted."""
+        states = {name: replace(state, status="lost") for name, state in self._lost.items()}
+        for worker in self.ready.values():
+            before = self._lost.get(worker.name, WorkerState(worker.name))
+            done, failed = before.done + worker.done, before.failed + worker.failed
+            states[worker.name] = WorkerState(worker.name, len(worker.sessions), done, failed, before.lost)
+        refused = [WorkerState(name, status=f"refused: {reason}") for name, reason in self.refused.values()]
+        return [*states.values(), *refused]
+
+    def new_key(self) -> int:
+        return next(self._keys)
+
+    async def place(self, session: ClusterSession) -> Worker:
+        """A worker with room for a session, which keeps its place until `leave`; raises `RunStopped`."""
+        try:
+            while not self._stopped:
+                changed = self._changed
+                worker = self._worker_for(session)
+                if worker is not None:
+                    worker.sessions[session.key] = session
+                    return worker
+                await changed.wait()
+        except asyncio.CancelledError:
+            self._unreserve(session)
+            raise
+        raise RunStopped(self._stopped)
+
+    def leave(self, session: ClusterSession, *, failed: bool) -> None:
+        """A session is over: its worker has room for another."""
+        worker = session.worker
+        self._unreserve(session)
+        if worker is not None and worker.sessions.pop(session.key, None) is not None:
+            worker.done += 1
+            worker.failed += failed
+        self._wake()
+
+    def abort(self, session: ClusterSession) -> None:
+        """End a session whose trial is over already, in the background; it keeps its place until it is closed."""
+        if session.worker is None or session.worker.gone.done():
+            self.leave(session, failed=True)
+        else:
+            self._run_in_background(self._abort(session, session.worker))
+
+    async def call(self, session: ClusterSession, method: str, *arguments: Any) -> Any:
+        """What a method of the host returns; raises `SessionLost` if the worker ends meanwhile.
+
+        Whatever the agent does comes back as a value. An exception means that the worker cannot be reached.
+        """
+        worker = session.worker
+        assert worker is not None
+        call = asyncio.ensure_future(_called(worker, method, *arguments))
+        try:
+            await asyncio.wait({call, worker.gone}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            worker.has_leftovers = True
+            call.cancel()
+            raise
+        if call.done() and call.exception() is None:
+            return call.result()
+        call.cancel()
+        reason = one_line(error) if call.done() and (error := call.exception()) is not None else ""
+        raise await self._loss(session, worker, reason)
+
+    async def stop_agents(self) -> list[tuple[int, str]]:
+        """Stop the agents of all workers, once; returns what went wrong, each with the number of its suite."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop_agents())
+        return await asyncio.shield(self._stopping)
+
+    async def close(self) -> None:
+        self._closed = True
+        tasks = [self._watcher, *self._joining.values()]
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+        await self.stop_agents()
+        for task in [*self._background, *(worker.follower for worker in self.ready.values())]:
+            if task is not None:
+                task.cancel()
+
+    # Where a session goes
+
+    def _worker_for(self, session: ClusterSession) -> Worker | None:
+        """The worker with most room; a trial that must be alone reserves one and waits until it is empty."""
+        if self._losses[session.trial] >= LOSSES_BEFORE_ALONE:
+            return self._empty_worker(session)
+        free = [worker for worker in self.ready.values() if worker.reserved_for is None]
+        best = max(free, key=lambda worker: self._room(worker, session.agent.suite), default=None)
+        return best if best is not None and self._room(best, session.agent.suite) > 0 else None
+
+    def _room(self, worker: Worker, suite: int) -> int:
+        same_suite = sum(other.agent.suite == suite for other in worker.sessions.values())
+        return min(max(self._parallel) - len(worker.sessions), self._parallel[suite] - same_suite)
+
+    def _empty_worker(self, session: ClusterSession) -> Worker | None:
+        reserved = next((worker for worker in self.ready.values() if worker.reserved_for == session.key), None)
+        if reserved is None:
+            free = [worker for worker in self.ready.values() if worker.reserved_for is None]
+            reserved = min(free, key=lambda worker: (worker.has_leftovers, len(worker.sessions)), default=None)
+        if reserved is None:
+            return None
+        reserved.reserved_for = session.key
+        return None if reserved.sessions else reserved
+
+    def _unreserve(self, session: ClusterSession) -> None:
+        for worker in self.ready.values():
+            if worker.reserved_for == session.key:
+                worker.reserved_for = None
+                self._wake()
+
+    def _wake(self) -> None:
+        """Let every session that waits for a worker look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # When a worker ends
+
+    async def _loss(self, session: ClusterSession, worker: Worker, reason: str) -> Exception:
+        """What a session raises whose worker is gone."""
+        if await self._known_workers() is None:
+            return RunStopped(self._stopped)
+        self._lose(worker, reason)
+        if worker.blamed is session:
+            return AgentFailed(
+                f"the agent held the interpreter of its worker for longer than its timeout of {session.timeout:g} s"
+            )
+        self._losses[session.trial] += LOSSES_BEFORE_ALONE if worker.stuck else 1
+        return SessionLost(
+            f"the worker {worker.name} ended before the agent had answered ({worker.end_reason}); if this case itself "
+            "ends it, --isolate without workers shows that"
+        )
+
+    def _lose(self, worker: Worker, reason: str) -> None:
+        """Use a worker no more."""
+        if self.ready.get(worker.address) is not worker:
+            return
+        del self.ready[worker.address]
+        worker.end_reason = reason
+        before = self._lost.get(worker.name, WorkerState(worker.name))
+        done, failed = before.done + worker.done, before.failed + worker.failed
+        self._lost[worker.name] = WorkerState(worker.name, 0, done, failed, before.lost + 1)
+        if not worker.gone.done():
+            worker.gone.set_result(None)
+        if not self._closed:
+            count = len(worker.sessions)
+            trials = "1 trial was" if count == 1 else f"{count} trials were"
+            self._notify(f"the worker {worker.name} ended ({reason}); {trials} running on it")
+        self._wake()
+
+    def _restart(self, worker: Worker, reason: str) -> None:
+        """Have Dask end the process of a worker and start a new one."""
+        if self.ready.get(worker.address) is not worker:
+            return
+        worker.stuck = True
+        self._restarting.add(worker.address)
+        self._lose(worker, reason)
+        self._run_in_background(self._restart_process(worker))
+
+    async def _restart_process(self, worker: Worker) -> None:
+        with contextlib.suppress(Exception):  # one that cannot be restarted is not used again
+            try:
+                await self._client.restart_workers([worker.address], timeout=RESTART_SECONDS, raise_for_error=False)
+            except ValueError:  # it has no nanny, which could start it again
+                await self._client.retire_workers([worker.address], close_workers=True)
+
+    async def _abort(self, session: ClusterSession, worker: Worker) -> None:
+        """Close a session over there; a worker whose event loop cannot be reached for that is restarted."""
+        try:
+            call = asyncio.ensure_future(_called(worker, "abort", session.key))
+            await asyncio.wait({call, worker.gone}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            reached = call.done() and call.exception() is None and call.result()
+            call.cancel()
+            if not reached and not worker.gone.done():
+                self._restart(worker, f"case {session.trial[1]} held it past its timeout")
+        finally:
+            self.leave(session, failed=True)
+
+    # Following workers
+
+    async def _follow(self, worker: Worker) -> None:
+        """Ask a worker again and again how its sessions are doing, until it is gone."""
+        while not worker.gone.done():
+            asked_at = CLOCK.monotonic()
+            call = asyncio.ensure_future(_called(worker, "status"))
+            while not call.done() and not worker.gone.done():
+                await asyncio.wait({call, worker.gone}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not call.done() and CLOCK.monotonic() - asked_at > self._patience(worker):
+                    worker.blamed = _only_suspect(worker)
+                    self._restart(worker, "it did not respond")
+            if not call.done():
+                call.cancel()
+                return
+            if (error := call.exception()) is not None:
+                if await self._known_workers() is not None:
+                    self._lose(worker, one_line(error))
+                return
+            status: HostStatus = call.result()
+            for key, session in worker.sessions.items():
+                session.confirm(status.lost_seconds.get(key, 0.0))
+            if status.blocked_by is None and status.blocked_seconds > self._patience(worker):
+                self._restart(worker, "its event loop was blocked")
+            await asyncio.sleep(STATUS_SECONDS)
+
+    @staticmethod
+    def _patience(worker: Worker) -> float:
+        """How long a worker may not respond."""
+        timeouts = [session.timeout for session in worker.sessions.values() if session.is_busy]
+        return min(timeouts) + STUCK_SECONDS if timeouts else SILENT_SECONDS
+
+    async def _known_workers(self) -> dict[str, Any] | None:
+        """The workers that the scheduler has; `None`, and no further trials, if it does not answer."""
+        if self._stopped:
+            return None
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                workers: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
+                return workers
+        except Exception as error:
+            self._stop(f"the scheduler was lost ({one_line(error)}); run the same command with --resume to go on")
+            return None
+
+    async def _watch(self) -> None:
+        """Follow which workers there are; a scheduler that does not answer, or no worker for long, stops the run."""
+        seen_at = CLOCK.monotonic()
+        while (known := await self._known_workers()) is not None:
+            used = {*self.ready, *self._joining, *self.refused, *self._restarting}
+            for address in known.keys() - used:
+                name = str(known[address].get("name", address))
+                self._joining[address] = asyncio.create_task(self._join(address, name))
+            for address in self.ready.keys() - known.keys():
+                self._lose(self.ready[address], "the scheduler does not know it any more")
+            for address in self._joining.keys() - known.keys():
+                self._joining.pop(address).cancel()
+            self._restarting &= known.keys()
+            if self.ready or self._joining:
+                seen_at = CLOCK.monotonic()
+            elif CLOCK.monotonic() - seen_at > ALONE_SECONDS:
+                self._stop(f"no worker was left for {ALONE_SECONDS:g} s; run the same command with --resume to go on")
+                return
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def _join(self, address: str, name: str) -> None:
+        """Put a host on a worker, and use the worker if it has the same agents."""
+        host = None
+        try:
+            async with asyncio.timeout(PREPARE_SECONDS):
+                actor = self._client.submit(
+                    AgentHost, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
+                )
+                with self._client.as_current():  # the host is reached through this client from now on
+                    host = await actor
+                    problem = self._misfit(await host.prepare(self._upload))
+        except Exception as error:
+            problem = f"cannot be used: {one_line(error)}"
+        self._joining.pop(address, None)
+        if self._closed:
+            return
+        if problem:
+            self.refused[address] = name, problem
+            self._notify(f"the worker {name} {problem}")
+            return
+        worker = Worker(address, name, host, asyncio.get_running_loop().create_future())
+        self.ready[address] = worker
+        worker.follower = asyncio.create_task(self._follow(worker))
+        self._wake()
+
+    def _misfit(self, info: HostInfo) -> str:
+        """Why a worker cannot be trusted to have the same agents; empty if it can."""
+        if info.version != __version__:
+            return f"has Proctor {info.version}, and this is {__version__}; install the same"
+        for (name, expected), (fingerprint, problem) in zip(self._fingerprints, info.agents, strict=True):
+            if problem:
+                return f"cannot load the agent {name}: {problem}"
+            if fingerprint != expected:
+                return (
+                    f"has another version of the agent {name}: its fingerprint is {fingerprint}, "
+                    f"and here it is {expected}"
+                )
+        return ""
+
+    # The end
+
+    def _stop(self, reason: str) -> None:
+        """No session is opened any more, and those there are end."""
+        self._stopped = self._stopped or reason
+        for worker in self.ready.values():
+            if not worker.gone.done():
+                worker.gone.set_result(None)
+        self._wake()
+
+    async def _stop_agents(self) -> list[tuple[int, str]]:
+        if self._background:
+            await asyncio.wait(self._background, timeout=STOP_SECONDS)
+        hosts = [] if self._stopped else list(self.ready.values())
+        return [problem for problems in await asyncio.gather(*map(_stop_host, hosts)) for problem in problems]
+
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _only_suspect(worker: Worker) -> ClusterSession | None:
+    """The session that holds the interpreter of a worker, if it can be no other."""
+    busy = [session for session in worker.sessions.values() if session.is_busy]
+    return busy[0] if len(busy) == 1 and not worker.has_leftovers else None
+
+
+def pack_with_code(value: Any) -> bytes:
+    """Pack a value for a worker, with functions that a worker cannot import."""
+    import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(value)
+    return packed
+
+
+async def _called(worker: Worker, method: str, *arguments: Any) -> Any:
+    return await getattr(worker.host, method)(*arguments)
+
+
+async def _stop_host(worker: Worker) -> list[tuple[int, str]]:
+    """Stop the agents of one worker; one that is gone has none."""
+    try:
+        async with asyncio.timeout(2 * STOP_SECONDS):
+            problems: list[tuple[int, str]] = await worker.host.stop()
+            return problems
+    except Exception:
+        return []

@@ -1,0 +1,470 @@
+"""Holds one conversation with an agent: turns in order, in time, with retries, and recorded.
+
+`converse` opens a session and sends the turns of the user one after another. Two rules shape it:
+
+- *An answered turn is never sent again*, since what it did would be done twice. As long as no turn was answered, a
+  transient failure opens a new session. Afterwards only the turn that failed is sent again, in the same session.
+- *A turn that breaks off keeps what it had done.* The obvious version returns the reply or raises, and loses the tool
+  calls, tokens and text that came before the exception or the timeout. Here a turn is an `OpenTurn`, which its recorder
+  and the trace fill while it lasts. `OpenTurn.complete` merges that with the answer. `OpenTurn.broken` is the same
+  merge without an answer, and can be asked for from outside while the agent still hangs.
+
+`send_turn` is everything that happens to one turn. A process that answers turns for another one uses it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from proctor.agents.agent import Agent, BaseAgent, Session
+from proctor.agents.pricing import model_of
+from proctor.agents.reply import Reply, ToolCall, Usage, priced
+from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, check_size
+from proctor.agents.tool_mocks import ToolMocks
+from proctor.agents.trial_context import (
+    MockBypassed,
+    TrialContext,
+    current_trial,
+    max_reply_bytes,
+    running,
+    stray_call_warnings,
+    trial_number,
+)
+from proctor.agents.turn_recorder import TurnEvent, TurnRecorder
+from proctor.base.clock import CLOCK
+from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.json_data import Json
+from proctor.base.threads import end_fork_of
+from proctor.cases.suite import Case, NamedData, Turn
+from proctor.results.run import Outcome
+from proctor.running.failures import (
+    ConversationSpoiled,
+    Failure,
+    FailureKind,
+    backoff_seconds,
+    failure_of,
+)
+from proctor.running.partial_reply import places_of
+from proctor.running.settings import Limits
+from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
+from proctor.tracing.capture import collect_spans
+from proctor.tracing.spans import Span, tool_calls_of, usage_of
+from proctor.tracing.thread_context import carry_context_into_pools
+from proctor.tracing.wrap import MissingInput
+
+
+class RunStopped(Exception):
+    """A trial was not made, since the run cannot go on; without text, since no further trial is to be begun."""
+
+
+class User(Protocol):
+    """One side of one conversation, the agent being the other."""
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        """The next message, after these replies; `None` when there is nothing more to say."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long the user took so far, which is not the agent's time."""
+        ...
+
+    @property
+    def said(self) -> tuple[Turn, ...] | None:
+        """The turns as they happened, if the case does not have them."""
+        ...
+
+
+class WrittenUser:
+    """Says the turns of a case one after another."""
+
+    __slots__ = ("_turns",)
+    seconds = 0.0
+    said = None
+
+    def __init__(self, case: Case) -> None:
+        self._turns = iter(case.turns)
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        return next(self._turns, None)
+
+
+MOST_BROKEN = 2
+"""After this many turns in a row that broke the session, the rest of a conversation is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a conversation: the replies, or why there are none."""
+
+    replies: tuple[Reply, ...]
+    outcome: Outcome | None
+    """`None` when every turn was answered and evaluators decide."""
+    reason: str
+    attempts: int
+    started_at: float
+    duration_ms: float
+    warnings: tuple[str, ...] = ()
+    spans: Sequence[Span] = ()
+    """The trace of the application."""
+    turns: tuple[Turn, ...] | None = None
+    """What was sent to the agent, if that is not what the case says."""
+    failed_turns: Outcome | None = None
+    """The outcome of turns that failed, if the conversation went on after them: `reason` names each."""
+
+
+async def converse(
+    agent: Agent,
+    case: Case,
+    limits: Limits,
+    backoff: float,
+    watchdog: Watchdog,
+    new_user: Callable[[], User],
+    *,
+    goes_on: bool = False,
+) -> Answer:
+    """Hold the conversation of `case`. A transient failure is tried again, and a warning of the answer says so.
+
+    A conversation that `goes_on` sends no turn again: a turn that fails has failed, and the next one is sent.
+    """
+    carry_context_into_pools()
+    retries = _Retries(limits.retries, backoff)
+    number = trial_number()
+    while True:
+        started_at, clock = CLOCK.time(), CLOCK.perf_counter()
+        user = new_user()
+        trial = TrialContext(number, limits.max_reply_bytes, ToolMocks(case.doubles) if case.doubles else None)
+        with collect_spans() as trace:
+            talk = _Conversation(agent, case, user, trial, trace.spans, retries, goes_on=goes_on)
+            failure = await _attempt(talk, limits.timeout, watchdog)
+        duration_ms = (CLOCK.perf_counter() - clock - talk.excluded_seconds) * 1000
+        if failure is None or not failure.is_transient or talk.replies or not retries.left:
+            return _answer(talk, failure, retries, user, (started_at, duration_ms), tuple(trace.spans))
+        await retries.pause(failure)
+
+
+def _answer(
+    talk: _Conversation,
+    failure: Failure | None,
+    retries: _Retries,
+    user: User,
+    times: tuple[float, float],
+    spans: tuple[Span, ...],
+) -> Answer:
+    reason = "" if failure is None else failure.reason
+    if failure is not None and failure.is_transient and retries.warnings:
+        reason = f"{reason} (after {retries.attempts} attempts)"
+    broken = None if failure is None else talk.broken(reason)
+    return Answer(
+        tuple(talk.replies) if broken is None else (*talk.replies, broken),
+        None if failure is None else failure.outcome,
+        reason or "; ".join(talk.failures),
+        retries.attempts,
+        *times,
+        (*retries.warnings, *talk.warnings, *stray_call_warnings()),
+        spans,
+        user.said,
+        talk.failed,
+    )
+
+
+class _Retries:
+    """How often a conversation may still be tried again, and why it was."""
+
+    def __init__(self, most: int, backoff: float) -> None:
+        self.left = most
+        self.attempts = 1
+        self.warnings: list[str] = []
+        self._backoff = backoff
+
+    async def pause(self, failure: Failure, turn: int = 0) -> None:
+        """Wait before the next try: as long as the service asked, or longer each time."""
+        self.left -= 1
+        pause = failure.retry_after or backoff_seconds(self._backoff, self.attempts)
+        self.attempts += 1
+        what = f"turn {turn + 1} was sent again" if turn else "the agent was asked again"
+        self.warnings.append(f"{what} (attempt {self.attempts}), since {failure.reason}")
+        await asyncio.sleep(pause)
+
+
+async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> Failure | None:
+    """One try; why it failed, or `None` if every turn was answered."""
+    failure: Failure | None = None
+    try:
+        await run_with_timeout(talk.hold(), timeout, watchdog, lambda: talk.excluded_seconds, talk.case_id)
+    except TimedOut:
+        failure = Failure(FailureKind.AGENT, f"the agent gave no answer within {timeout:g} s")
+    except Cancelled:
+        failure = Failure(FailureKind.AGENT, "the agent cancelled its own task")
+    except (asyncio.CancelledError, RunStopped):
+        raise
+    except BaseException as error:  # such as GeneratorExit: whatever an agent raises is its own trial's
+        failure = failure_of(error)
+    if talk.trial.bypassed_mocks:  # whatever the agent made of it, nothing is known about the agent
+        return failure_of(MockBypassed(talk.trial.bypassed_mocks[0]))
+    return failure
+
+
+class _Conversation:
+    """One session of an agent, and what was answered in it."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        case: Case,
+        user: User,
+        trial: TrialContext,
+        spans: list[Span],
+        retries: _Retries,
+        *,
+        goes_on: bool,
+    ) -> None:
+        self.replies: list[Reply] = []
+        self.warnings: list[str] = []
+        self.failures: list[str] = []
+        self.failed: Outcome | None = None
+        self.case_id = case.id
+        self.trial = trial
+        self._agent = agent
+        self._case = case
+        self._user = user
+        self._spans = spans
+        self._retries = retries
+        self._goes_on = goes_on
+        self._paused = 0.0
+        self._pause_began: float | None = None
+        self._broken_in_a_row = 0
+        self._open: OpenTurn | None = None
+        """The turn that was sent and is not answered."""
+
+    @property
+    def excluded_seconds(self) -> float:
+        """Seconds that are not the agent's: the user's, pauses before a turn was sent again, waiting for a worker."""
+        pausing = 0.0 if self._pause_began is None else CLOCK.perf_counter() - self._pause_began
+        return self._user.seconds + self._paused + pausing + self.trial.waited_seconds
+
+    async def hold(self) -> None:
+        with running(self.trial):
+            try:
+                mocks = self.trial.mocks
+                async with self._agent.session(self._case) as session:
+                    while (turn := await self._user.next_turn(self.replies)) is not None:
+                        reply = await self._answered(session, turn)
+                        self.replies.append(reply)
+                        if reply.error is not None and not self._goes_on:
+                            raise AgentFailed(reply.error)
+                        if self._broken_in_a_row >= MOST_BROKEN:
+                            break
+                self._note_unsent()
+                if mocks is not None and self.trial.mocks is mocks:
+                    self.warnings += mocks.unused(call.name for reply in self.replies for call in reply.tool_calls)
+            except (SystemExit, KeyboardInterrupt) as error:
+                raise AgentFailed(failure_of(error).reason) from error
+
+    async def _answered(self, session: Session, turn: Turn) -> Reply:
+        """The reply to one turn, which is sent again if that may help and others were answered before."""
+        while True:
+            try:
+                reply = await self._sent(session, turn)
+            except (ConversationSpoiled, UnreadableReply, MissingInput, MockBypassed, ReplyTooLarge, RunStopped):
+                raise
+            except Exception as error:
+                failure = failure_of(error)
+                if self._goes_on:
+                    return self._failed_turn(failure)
+                if not (self.replies and self._retries.left and failure.is_transient) or failure.loses_session:
+                    raise
+                await self._pause(failure)
+            else:
+                self._broken_in_a_row = 0
+                if reply.error is not None:
+                    self._note_failure(reply.error, Outcome.FAILED)
+                return reply
+
+    async def _sent(self, session: Session, turn: Turn) -> Reply:
+        self._open = OpenTurn(self._agent, session, self._case, self._spans)
+        try:
+            reply = await send_turn(self._open, turn)
+        except ReplyTooLarge as error:
+            self.replies.append(Reply(error.head, duration_ms=self._open.duration_ms))
+            self._open = None
+            raise
+        unused = self._open.recorder.unused_inputs()
+        self.warnings += [f"the application never asked for the input {name!r}" for name in unused]
+        self._open = None
+        return reply
+
+    async def _pause(self, failure: Failure) -> None:
+        self._pause_began = began = CLOCK.perf_counter()
+        await self._retries.pause(failure, len(self.replies))
+        self._paused, self._pause_began = self._paused + CLOCK.perf_counter() - began, None
+
+    def _failed_turn(self, failure: Failure) -> Reply:
+        """The reply to a turn that failed, after which the conversation goes on."""
+        self._broken_in_a_row = self._broken_in_a_row + 1 if failure.breaks_session else 0
+        self._note_failure(failure.reason, failure.outcome)
+        return self.broken(failure.reason) or Reply(error=failure.reason)
+
+    def broken(self, reason: str) -> Reply | None:
+        """The part of the answer to a turn that was sent and not answered, if there is any."""
+        turn, self._open = self._open, None
+        return None if turn is None else turn.broken(reason)
+
+    def _note_failure(self, reason: str, outcome: Outcome) -> None:
+        self.failures.append(f"turn {len(self.replies) + 1}: {reason}")
+        self.failed = Outcome.FAILED if Outcome.FAILED in (outcome, self.failed) else outcome
+
+    def _note_unsent(self) -> None:
+        unsent = len(self._case.turns) - len(self.replies)
+        if self._broken_in_a_row >= MOST_BROKEN and unsent > 0:
+            what = "1 turn was" if unsent == 1 else f"{unsent} turns were"
+            self.failures.append(f"{what} not sent, since the session broke {MOST_BROKEN} times in a row")
+
+
+class OpenTurn:
+    """A turn while it is being answered: its recorder, and the spans that belong to it."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        session: Session,
+        case: Case,
+        spans: list[Span],
+        listener: Callable[[TurnEvent], None] | None = None,
+    ) -> None:
+        """`spans` is the list that the capture around the turn fills; `listener` hears what the recorder records."""
+        trial = current_trial.get()
+        inputs: Mapping[str, Json] | None = {item.name: item.value for item in case.inputs} if case.inputs else None
+        self.recorder = TurnRecorder(inputs, mocks=None if trial is None else trial.mocks, listener=listener)
+        self._trial = trial
+        self._limit = max_reply_bytes()
+        self.session = session
+        self.error: BaseException | None = None
+        """What the session raised instead of answering."""
+        self._agent = agent
+        self._all_spans = spans
+        self._spans_before = len(spans)
+        self._clock = CLOCK.perf_counter()
+
+    @property
+    def duration_ms(self) -> float:
+        return (CLOCK.perf_counter() - self._clock) * 1000
+
+    @property
+    def spans(self) -> list[Span]:
+        return self._all_spans[self._spans_before :]
+
+    def complete(self, answer: Any) -> Reply:
+        """The session's answer together with what was recorded on the way."""
+        if not isinstance(answer, Reply):
+            raise UnreadableReply(f"the session returned {type(answer).__name__} instead of a Reply")
+        _check(answer)
+        self.recorder.closed = True
+        reply = self._merged(answer, self.recorder.tool_calls)
+        return replace(reply, duration_ms=self.duration_ms) if reply.duration_ms is None else reply
+
+    def broken(self, reason: str) -> Reply | None:
+        """What there was of an answer, with the reason why there is no more; `None` if there was nothing at all."""
+        self.recorder.closed = True
+        where = "".join(f"\n  at {place}" for place in places_of(self.error, self._trial))
+        reply = self._merged(self._partial_answer(), self.recorder.tool_calls_so_far)
+        reply = replace(reply, duration_ms=self.duration_ms, error=reason + where)
+        found = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
+        return _limited(reply, self._limit) if any(found) else None
+
+    def _merged(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
+        """What the session reports itself comes first, then the recorder, then the trace."""
+        spans, recorder = self.spans, self.recorder
+        sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
+        calls = tuple(answer.tool_calls) or recorded_calls or (() if sees_calls else tool_calls_of(spans))
+        used = answer.usage if answer.usage is not None else recorder.usage
+        usage = _measured(used) if used is not None else usage_of(spans) if spans else None
+        return replace(
+            answer,
+            tool_calls=calls,
+            usage=_priced(usage, self._agent),
+            outputs=tuple(answer.outputs or recorder.outputs),
+            raw=None,
+        )
+
+    def _partial_answer(self) -> Reply:
+        """The answer so far, from the session's own `so_far` if it has one, or from the recorder."""
+        so_far = getattr(self.session, "so_far", None)
+        recorded = self.recorder.partial_reply
+        try:
+            part = so_far() if callable(so_far) else None
+            if not isinstance(part, Reply):
+                return recorded
+            _check(part)
+            usage = None if part.usage is None else _measured(part.usage)
+        except Exception:  # a session of the user's own may break here as well
+            return recorded
+        return replace(part, text=part.text or recorded.text, usage=usage)
+
+
+async def send_turn(open_turn: OpenTurn, turn: Turn) -> Reply:
+    """Send one turn, and return the reply completed with what was recorded. Raises whatever the session raises.
+
+    What a turn that raised has done by then is in `open_turn.broken`.
+    """
+    trial, pid = current_trial.get(), os.getpid()
+    if trial is not None:
+        trial.turn = open_turn.recorder
+    try:
+        answer = await open_turn.session.send(turn)
+    except BaseException as error:
+        open_turn.error = error
+        raise
+    finally:
+        end_fork_of(pid)
+    reply = open_turn.complete(answer)
+    check_size(reply)
+    return reply
+
+
+def _priced(usage: Usage | None, agent: Agent) -> Usage | None:
+    """The usage with an estimate of its cost, if tokens are known and the cost is not."""
+    if usage is None or usage.cost_usd is not None or not usage.total_tokens:
+        return usage
+    return priced(usage, model_of(agent))
+
+
+def _limited(reply: Reply, limit: int) -> Reply:
+    """A partial answer that is larger than an answer may be is cut to what people read."""
+    try:
+        check_size(reply, limit)
+    except ReplyTooLarge:
+        calls = tuple(ToolCall(call.name, error="left out: too large") for call in reply.tool_calls[:100])
+        return Reply(reply.text[:HEAD_BYTES], calls, reply.usage, duration_ms=reply.duration_ms, error=reply.error)
+    return reply
+
+
+def _check(reply: Reply) -> None:
+    """Refuse a reply that a session put together wrongly, before it breaks what comes after."""
+    if not isinstance(reply.text, str):
+        raise UnreadableReply(f"the text of the reply is {type(reply.text).__name__}, not str")
+    for name, kind, items in (("tool_calls", ToolCall, reply.tool_calls), ("outputs", NamedData, reply.outputs)):
+        if items != () and not (isinstance(items, (tuple, list)) and all(isinstance(item, kind) for item in items)):
+            raise UnreadableReply(f"the {name} of the reply are not a tuple of {kind.__name__}")
+
+
+def _measured(usage: Any) -> Usage:
+    """What an answer cost, in plain numbers whatever library counted it."""
+    if not isinstance(usage, Usage):
+        raise UnreadableReply(f"the usage of the reply is {type(usage).__name__}, not Usage")
+    given = (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.model_calls)
+    try:
+        numbers = [None if number is None else float(number) for number in given]
+    except (TypeError, ValueError, OverflowError):
+        numbers = [math.nan]
+    if not all(number is None or abs(number) < 2**53 for number in numbers):
+        raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
+    tokens_in, tokens_out, cost, calls = numbers
+    model = usage.model if isinstance(usage.model, str) else None
+    whole = [None if number is None else int(number) for number in (tokens_in, tokens_out, calls)]
+    return Usage(whole[0], whole[1], cost, whole[2], model, usage.estimated is True)

@@ -1,0 +1,81 @@
+"""What a run costs: its judges share one cache and one budget, and when that is spent no further trial is begun."""
+
+from __future__ import annotations
+
+from proctor.agents.pricing import unknown_cost
+from proctor.judging.judge_cache import JudgeCache
+from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.limits import Budget, UncappedBudget
+from proctor.results.judge_calls import JudgeCalls, Tally
+from proctor.results.run import Run, TrialResult
+from proctor.running.plan import Plan
+from proctor.running.resume import OpenRun
+from proctor.running.settings import RunOptions
+from proctor.running.suite_judges import RunJudges, judge_names
+
+
+class RunCosts:
+    """Needed only where a model is asked or a budget is set."""
+
+    def __init__(self, plan: Plan, options: RunOptions, open_run: OpenRun) -> None:
+        self._budget = Budget(options.budget_usd)
+        self._call_store: JudgeCalls | None = None
+        self._tally: Tally | None = None
+        self.run_judges = self._open_judges(open_run) if any(item.asks_models for item in plan.suites) else None
+
+    def _open_judges(self, open_run: OpenRun) -> RunJudges:
+        store = open_run.store
+        self._call_store = None if store is None else JudgeCalls(store.path)
+        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.no))
+        uncapped = UncappedBudget(self._budget)
+        return RunJudges(
+            SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
+        )
+
+    def judged_by(self, plan: Plan, options: RunOptions) -> str:
+        """Who is going to judge, for a person to read."""
+        return judge_names((bound for item in plan.suites for bound in item.evaluators), fast=options.fast)
+
+    def unknown(self, plan: Plan) -> str:
+        """Agents whose cost the budget cannot count, as far as that is known before they answer."""
+        if self._budget.limit_usd is None:
+            return ""
+        agents = {item.agent.name: item.agent for item in plan.suites}
+        unknown = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost(agent))]
+        return f"the budget may not count agents ({'; '.join(unknown)})" if unknown else ""
+
+    def count(self, trial: TrialResult) -> None:
+        """Add what a finished trial cost; what judges cost is counted call by call."""
+        if self._tally is not None:
+            self._tally.add(trial)
+        # Reply by reply: if the cost of one is unknown, so is the sum, and the others would not be counted.
+        for reply in () if trial.reused else trial.replies:
+            if reply.error is None or reply.usage is not None:
+                self._budget.spend(reply.usage, "agent")
+
+    @property
+    def is_spent(self) -> bool:
+        return self._budget.exhausted
+
+    def sum_up(self, run: Run, planned: int) -> None:
+        """Write into the run what its judges did, what the budget did not cover, and whether it stopped the run."""
+        run.judges = () if self._tally is None else tuple(self._tally)
+        run.uncounted = "" if self._budget.limit_usd is None else self._budget.uncounted()
+        run.note = run.note or self._note(planned, len(run.summaries))
+
+    def _note(self, planned: int, made: int) -> str:
+        """Why trials were not made, where the reason is that the budget was spent."""
+        if not self._budget.exhausted or made >= planned:
+            return ""
+        budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_rounded(self._budget.spent)})"
+        return f"stopped: {budget}; {planned - made:,} of {planned:,} trials were not made; --resume goes on"
+
+    def close(self) -> None:
+        """Close the file of the call store."""
+        if self._call_store is not None:
+            self._call_store.close()
+
+
+def _rounded(dollars: float) -> str:
+    """To the cent, or where that would say nothing, to the first digits that do."""
+    return f"{dollars:,.2f}" if dollars >= 0.01 else f"{dollars:.2g}"

@@ -1,1 +1,0 @@
-"""The engine: plan, ask, score and keep the trials of a run."""

@@ -1,0 +1,78 @@
+"""What evaluators see: a case and the replies to its turns become `Evaluable`s. The one place that makes them.
+
+Each answered turn is one `Evaluable`, for evaluators of turns. The whole conversation is another, for evaluators of the
+case: it has the last answer, the tool calls of all turns beside the expected calls of all turns, and the sum of what
+the turns cost. To pair the calls of all turns with the expectation of the last one would fail agents that did right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proctor.agents.reply import Reply, Usage
+from proctor.cases.suite import Case, ExpectedCall, NamedData
+from proctor.evaluators.evaluation import Evaluable, Exchange
+from proctor.tracing.spans import ObservationNode, Span, build_tree
+
+
+def evaluable_of(case: Case, replies: Sequence[Reply], spans: Sequence[Span] = ()) -> Evaluable:
+    """The whole conversation, as evaluators of a case see it; there must be at least one reply."""
+    return conversation_evaluable(case, turn_evaluables(case, replies, spans))
+
+
+def turn_evaluables(case: Case, replies: Sequence[Reply], spans: Sequence[Span] = ()) -> list[Evaluable]:
+    """Each turn that has a reply, as evaluators of turns see it; `spans` is what was observed in the application."""
+    exchanges = tuple(Exchange(turn, reply) for turn, reply in zip(case.turns, replies, strict=False))
+    trace = build_tree(spans) if spans else None
+    last = len(case.turns) - 1
+    return [_turn_evaluable(case, exchanges[: at + 1], trace, is_last=at == last) for at in range(len(exchanges))]
+
+
+def conversation_evaluable(case: Case, turns: Sequence[Evaluable]) -> Evaluable:
+    """The conversation as one, from its turns as `turn_evaluables` gives them."""
+    last = turns[-1]
+    if len(turns) == 1:
+        return last
+    expected: list[ExpectedCall] | None = None
+    usage: Usage | None = None
+    for item in turns:
+        if item.expected_tool_calls is not None:
+            expected = [*(expected or []), *item.expected_tool_calls]
+        if item.usage is not None:
+            usage = item.usage if usage is None else usage + item.usage
+    passages = [passage for item in turns for passage in item.retrieval_context or ()]
+    return replace(
+        last,
+        eval_input=case.inputs or (NamedData("input", [turn.input for turn in case.turns]),),
+        tool_calls=tuple(call for item in turns for call in item.tool_calls),
+        expected_tool_calls=None if expected is None else tuple(expected),
+        retrieval_context=tuple(passages) or None,
+        usage=usage,
+        duration_ms=sum(item.duration_ms or 0.0 for item in turns),
+    )
+
+
+def _turn_evaluable(
+    case: Case, exchanges: tuple[Exchange, ...], trace: list[ObservationNode] | None, *, is_last: bool
+) -> Evaluable:
+    turn, reply = exchanges[-1].turn, exchanges[-1].reply
+    return Evaluable(
+        eval_input=case.inputs or (NamedData("input", turn.input),),
+        eval_output=tuple(reply.named_outputs),
+        expectation=turn.expected.output,
+        eval_metadata=case.told or None,
+        description=case.description or None,
+        tool_calls=reply.tool_calls,
+        expected_tool_calls=turn.expected.tool_calls,
+        keywords=turn.expected.keywords,
+        context=turn.expected.context,
+        retrieval_context=reply.retrieval_context if turn.retrieval_context is None else turn.retrieval_context,
+        turns=exchanges,
+        usage=reply.usage,
+        duration_ms=reply.duration_ms,
+        state=reply.state,
+        expected_state=case.final_state if is_last else None,
+        turn_metadata=turn.metadata,
+        trace=trace,
+    )

@@ -1,0 +1,340 @@
+"""Runs the trials of a plan, many at once, and returns a run, whatever happens on the way.
+
+A fixed number of tasks take trials from the `Dispatcher`, one after another. Each runs its trial, hands the result to
+the `TrialWriter`, and takes the next. A task that breaks makes an error of its trial and goes on. The obvious version,
+one task per trial behind a semaphore, creates all tasks at once and lets a suite with many trials starve the others.
+
+A run stops early for four reasons: a signal, `--maxfail`, a store or listener that fails, and a budget that is spent.
+For a spent budget the dispatcher hands out no more and trials under way are finished. For the others they are also
+cancelled: nothing is recorded of a trial that was not finished, so a resumed run makes it again. A trial that was
+recorded as half a trial would be taken for a result.
+
+After the first round, the gate (if there is one) looks at the results and may ask for further trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any
+
+from proctor.agents.agent import BaseAgent
+from proctor.base.clock import CLOCK
+from proctor.base.errors import StoreError
+from proctor.base.guard import is_guarded
+from proctor.base.masking import mask
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.verdict import RunVerdict, judge
+from proctor.running.agent_lifecycle import start_agents, stop_agents
+from proctor.running.attachments import AttachedFiles
+from proctor.running.conversation import RunStopped
+from proctor.running.cost import RunCosts
+from proctor.running.gate import GateRounds
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
+from proctor.running.rate_limit import RateLimit
+from proctor.running.resume import OpenRun, environment
+from proctor.running.reuse import EarlierAnswer
+from proctor.running.scoring import ScoringContext
+from proctor.running.settings import Listener, RunOptions
+from proctor.running.timeouts import Watchdog
+from proctor.running.trial import TrialRunner, internal_error
+from proctor.running.trial_writer import TrialWriter
+from proctor.tracing.instrumentation import instrumenting
+
+
+class Dispatcher:
+    """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
+
+    def __init__(self, trials: Iterable[PlannedTrial]) -> None:
+        self.is_closed = False
+        self._waiting: dict[PlannedSuite, deque[PlannedTrial]] = {}
+        for trial in trials:
+            self._waiting.setdefault(trial.suite, deque()).append(trial)
+        self._running: Counter[PlannedSuite] = Counter()
+        self._freed = asyncio.Event()
+
+    async def next(self) -> PlannedTrial | None:
+        """The next trial that may start; waits while all suites are at their limits, `None` when nothing is left."""
+        while self._waiting:
+            for suite, trials in self._waiting.items():
+                if self._running[suite] < suite.sessions_at_once:
+                    self._running[suite] += 1
+                    trial = trials.popleft()
+                    if not trials:
+                        del self._waiting[suite]
+                    return trial
+            self._freed.clear()
+            await self._freed.wait()
+        return None
+
+    def finished(self, trial: PlannedTrial) -> None:
+        """The trial is over: its suite has room for another."""
+        self._running[trial.suite] -= 1
+        self._freed.set()
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self.is_closed = True
+        self._waiting.clear()
+        self._freed.set()
+
+
+async def execute(
+    plan: Plan,
+    options: RunOptions,
+    open_run: OpenRun,
+    *,
+    listener: Listener | None = None,
+    earlier: EarlierAnswer | None = None,
+    rounds: GateRounds | None = None,
+) -> tuple[Run, RunVerdict]:
+    """Run every trial of `plan` that is not stored already, and those that the gate asks for afterwards."""
+    return await Execution(plan, options, open_run, listener, earlier, rounds).run()
+
+
+class Execution:
+    """One run while it lasts."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        open_run: OpenRun,
+        listener: Listener | None,
+        earlier: EarlierAnswer | None,
+        rounds: GateRounds | None,
+    ) -> None:
+        self._plan = plan
+        self._options = options
+        self._open_run = open_run
+        self._listener = listener
+        self._rounds = rounds
+        self._writer = TrialWriter(
+            open_run.store, open_run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
+        )
+        self._todo = [trial for trial in plan.trials if trial.position not in open_run.stored]
+        self._dispatcher = Dispatcher(self._todo)
+        self._note = ""
+        self._is_interrupted = False
+        self._signal: signal.Signals | None = None
+        self._not_passed = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._agents_started = False
+        self._unavailable: dict[BaseAgent, str] = {}
+        self._at_once = max((item.sessions_at_once for item in plan.suites), default=1)
+        asks_models = any(item.asks_models for item in plan.suites)
+        self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
+        self._watchdog = Watchdog()
+        evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
+        run_judges = None if self._costs is None else self._costs.run_judges
+        self._trials = TrialRunner(
+            options=options,
+            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, run_judges),
+            files=AttachedFiles(),
+            rate=None if options.rate is None else RateLimit(options.rate),
+            earlier=earlier,
+            unavailable=self._unavailable,
+            is_stopping=lambda: self._dispatcher.is_closed,
+        )
+
+    async def run(self) -> tuple[Run, RunVerdict]:
+        run = self._new_run()
+        if self._listener is not None:
+            self._listener.started(run, len(self._plan.trials), len(self._open_run.stored))
+        with self._watchdog, handling_signals(self._on_signal), working_folder_restored():
+            try:
+                if self._todo:
+                    await self._start_agents()
+                await self._run_trials(len(self._todo))
+                await self._run_further_rounds()
+            finally:
+                self._writer.flush()
+                await self._stop_agents()
+                self._note = self._note or self._writer.check()
+                if self._costs is not None:
+                    self._costs.close()
+        if self._writer.listener_error is not None:
+            raise self._writer.listener_error
+        return run, self._conclude(run)
+
+    def _new_run(self) -> Run:
+        open_run, costs = self._open_run, self._costs
+        if open_run.store is not None and open_run.stored:
+            self._writer.summaries.extend(open_run.store.summaries(open_run.no))
+            if self._rounds is not None:
+                self._rounds.replay(self._writer.summaries)
+        return Run(
+            id=open_run.run_id,
+            started_at=open_run.started_at,
+            suites=tuple(item.info for item in self._plan.suites),
+            summaries=self._writer.summaries,
+            trials=self._writer.trials(),
+            environment=environment(),
+            store=None if open_run.store is None else str(open_run.store.folder),
+            name=open_run.name,
+            uncounted="" if costs is None else costs.unknown(self._plan),
+            judged_by="" if costs is None else costs.judged_by(self._plan, self._options),
+            repeats=_repeats(self._plan),
+        )
+
+    def _conclude(self, run: Run) -> RunVerdict:
+        self._writer.summaries.sort(key=lambda summary: summary.position)
+        run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
+        run.finished_at, run.interrupted = CLOCK.time(), self._is_interrupted
+        run.stopped_by = "" if self._signal is None else self._signal.name
+        if self._costs is not None:
+            self._costs.sum_up(run, len(self._plan.trials))
+        if self._rounds is not None:
+            run.gate = self._rounds.conclude(run)
+        verdict = judge(run)
+        if self._listener is not None:
+            self._listener.finished(run, verdict)
+        return verdict
+
+    async def _run_trials(self, count: int) -> None:
+        """Let tasks take trials from the dispatcher until there are none left."""
+        await self._stoppable([self._take_trials() for _ in range(min(self._at_once, count))])
+
+    async def _stoppable(self, work: list[Coroutine[Any, Any, None]]) -> None:
+        """Wait for work that `_stop` may cancel."""
+        self._tasks = [asyncio.create_task(item) for item in work]
+        if self._is_interrupted:
+            self._cancel()
+        with instrumenting():
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    async def _run_further_rounds(self) -> None:
+        """Run what the gate asks for, round by round; a gate that is stopped concludes from what it has by then."""
+        while self._rounds is not None and not self._note:
+            if self._costs is not None and self._costs.is_spent:
+                self._rounds.stop("the budget is spent")
+            self._writer.flush()
+            if not (trials := self._rounds.next_trials()):
+                break
+            await self._start_agents()
+            self._dispatcher = Dispatcher(trials)
+            await self._run_trials(len(trials))
+
+    async def _take_trials(self) -> None:
+        while (planned := await self._dispatcher.next()) is not None:
+            try:
+                trial = await self._trials.run(planned)
+            except asyncio.CancelledError:
+                raise
+            except RunStopped as stopped:
+                if str(stopped):
+                    self._stop(str(stopped), interrupted=True)
+                return
+            except BaseException as error:
+                trial = internal_error(planned, error)
+            finally:
+                self._dispatcher.finished(planned)
+            self._record(planned, trial)
+
+    def _record(self, planned: PlannedTrial, trial: TrialResult) -> None:
+        self._writer.add(trial)
+        if self._rounds is not None:
+            self._rounds.trial_done(trial)
+        if planned.suite.limits.parallel == 1:
+            self._writer.flush()  # if trials run one after another, each is reported before the next begins
+        if self._costs is not None:
+            self._costs.count(trial)
+            if self._costs.is_spent:
+                self._dispatcher.close()
+        self._not_passed += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+        if self._options.maxfail is not None and self._not_passed >= self._options.maxfail:
+            self._stop(f"stopped after {self._not_passed} trials that did not pass (--maxfail)")
+
+    async def _start_agents(self) -> None:
+        """Start the agents before the first trial: a resumed run may have none to make, or only those of the gate."""
+        if not self._agents_started:
+            self._agents_started = True
+            seconds: dict[BaseAgent, float] = {}
+            for item in self._plan.suites:
+                seconds[item.agent] = max(item.limits.timeout, seconds.get(item.agent, 0.0))
+            await self._stoppable([start_agents(seconds, self._unavailable)])
+
+    async def _stop_agents(self) -> None:
+        if self._agents_started:
+            agents = dict.fromkeys(item.agent for item in self._plan.suites)
+            problems = await stop_agents(agent for agent in agents if agent not in self._unavailable)
+            self._note = self._note or "; ".join(problems)
+
+    def _on_write_error(self, error: BaseException) -> None:
+        if isinstance(error, StoreError):
+            self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+        else:
+            self._stop("the results could not be shown")
+
+    def _stop(self, note: str, *, interrupted: bool = False) -> None:
+        """Begin no further trials and cancel those under way, so that a resumed run makes them again."""
+        self._note = self._note or note
+        self._is_interrupted = self._is_interrupted or interrupted
+        self._dispatcher.close()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        """The first Ctrl-C stops cleanly; the second one ends the process."""
+        asyncio.get_running_loop().remove_signal_handler(number)
+        # The guard ends the process at the second signal, and passes on one that the whole group got already.
+        signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
+        self._signal = number
+        self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+@contextlib.contextmanager
+def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Call `handle` at Ctrl-C and SIGTERM instead of ending the process. Signals that others handle stay theirs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_DFL, signal.default_int_handler):
+            continue
+        with contextlib.suppress(NotImplementedError, ValueError):
+            loop.add_signal_handler(number, handle, number)
+            before[number] = handler
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def working_folder_restored() -> Iterator[None]:
+    """Return to the folder in which the run began, so that reports are written there wherever an agent went."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed
+    except OSError:
+        folder = ""
+    try:
+        yield
+    finally:
+        if folder:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
+
+
+def _repeats(plan: Plan) -> Mapping[tuple[str, str], int]:
+    """How many trials each case has, of those with more than one."""
+    counts = Counter((trial.suite.suite.name, trial.case.id) for trial in plan.trials)
+    return {address: count for address, count in counts.items() if count > 1}

@@ -1,0 +1,92 @@
+"""Whose failure an exception is, and whether trying again may help. This is decided here and nowhere else.
+
+What the agent's own code raises is the agent's failure. What the network, a service, the case or Proctor itself is to
+blame for says nothing about the agent: the trial is an error. Decisions look at types and fields, never at the wording
+of a message.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import Enum
+
+from proctor.agents.trial_context import MockBypassed
+from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply, one_line, user_location
+from proctor.base.transient import is_transient, retry_after
+from proctor.results.run import Outcome
+from proctor.tracing.wrap import MissingInput
+
+
+class ConversationSpoiled(Exception):
+    """The user's side of a conversation could not go on, so nothing is known about the agent."""
+
+
+class SessionLost(AgentFailed):
+    """The process that holds the session is gone: no turn can be sent to it any more."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True)
+
+
+class FailureKind(Enum):
+    """Who is to blame."""
+
+    AGENT = "agent"
+    INFRASTRUCTURE = "infrastructure"
+    """The agent is not to blame, and trying again would not help."""
+    TRANSIENT = "transient"
+    """The agent is not to blame, and trying again may help."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.FAILED if self is FailureKind.AGENT else Outcome.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a conversation or a turn failed."""
+
+    kind: FailureKind
+    reason: str
+    retry_after: float = 0.0
+    """Seconds that the service asked to be left alone; 0 if it did not ask."""
+    breaks_session: bool = False
+    """Whether further turns of the session are likely to fail as well."""
+    loses_session: bool = False
+    """Whether the session is gone, so that no turn can be sent to it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.kind.outcome
+
+    @property
+    def is_transient(self) -> bool:
+        return self.kind is FailureKind.TRANSIENT
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Whose failure an exception is that came out of an agent's session."""
+    if isinstance(error, UnreadableReply):
+        return Failure(FailureKind.INFRASTRUCTURE, f"the agent's reply cannot be read: {error}")
+    if isinstance(error, (ConversationSpoiled, MissingInput, MockBypassed)):
+        return Failure(FailureKind.INFRASTRUCTURE, str(error))
+    kind = FailureKind.TRANSIENT if is_transient(error) else FailureKind.AGENT
+    lost = isinstance(error, SessionLost)
+    breaks = lost or bool(getattr(error, "breaks_session", False)) or isinstance(error, ConnectionError)
+    return Failure(kind, failure_message(error), retry_after(error), breaks, lost)
+
+
+def failure_message(error: BaseException) -> str:
+    """What went wrong, as a sentence about the agent."""
+    if isinstance(error, AgentRaised):
+        return f"the agent {error}"
+    if isinstance(error, AgentFailed):
+        return str(error)
+    return f"the agent raised {one_line(error)}{user_location(error)}"
+
+
+def backoff_seconds(first: float, attempt: int) -> float:
+    """The pause after an attempt: longer each time, and different for trials that failed at the same moment."""
+    factor: float = 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+    return min(30.0, first * factor)

@@ -1,0 +1,382 @@
+"""A process for every trial (`--isolate`): code that holds the interpreter, crashes or forks harms its trial alone.
+
+How it works. Before the run begins, one process is forked (`_serve_forks`); it holds the agents and the cases in memory
+and does nothing but fork. For each session it forks another one (`_serve_session`), which starts the agent, opens the
+session, answers turns, closes the session and stops the agent. Forking from the process of the run itself would be
+wrong: it has threads by then, and a fork in the middle of somebody's lock never gets that lock back.
+
+The two ends speak over a socket, in pickled messages with their length in front. The run sends turns and closes its
+half of the socket when the session is over; the other end sends, in this order, `ProcessStarted`, `AgentStarted`,
+`SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then `SessionClosed` and
+`AgentStopped`. Each step has its time. Whatever happens, the process ends with its session, together with everything it
+started, since it may not be able to end itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.reply import Reply
+from proctor.agents.reply_limits import ReplyTooLarge
+from proctor.base.errors import AgentFailed, UsageError, one_line
+from proctor.base.event_loops import run_sync
+from proctor.base.process_tree import MARK, adopt_orphans, kill_children, kill_tree, new_mark
+from proctor.cases.suite import Case, Turn
+from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
+from proctor.running.failures import ConversationSpoiled
+from proctor.running.plan import Plan
+from proctor.running.remote_agent import (
+    HostedSession,
+    HostedTrial,
+    Progress,
+    RemoteAgent,
+    RemoteSession,
+    TurnAnswered,
+    TurnFailed,
+    excluded_time,
+    pack,
+    trial_to_host,
+    unpack,
+)
+from proctor.tracing.instrumentation import instrumenting
+
+ABORT_SECONDS = 3.0
+"""How long a session that is ended in the middle of a turn may take to close."""
+REACTION_SECONDS = 2.0
+"""How much longer than its own time limit a step may take before its process counts as stuck."""
+_MESSAGE_LIMIT_FACTOR = 8
+"""How many times the limit of a reply a message may have: spans and tool calls come with the reply."""
+_LENGTH = struct.Struct("<Q")
+_SENDING = threading.Lock()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStarted:
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClosed:
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStopped:
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """Asks for the process of one session; the case is there already, and is found by its id."""
+
+    suite: int
+    case_id: str
+    number: int
+    max_reply_bytes: int
+    start_seconds: float
+    mark: str
+
+
+@contextlib.contextmanager
+def isolated(plan: Plan) -> Iterator[Plan]:
+    """The same plan with agents that have a process for every session."""
+    if not hasattr(os, "fork"):
+        raise UsageError("--isolate needs a system that can fork, which this one cannot")
+    agents = [item.agent for item in plan.suites]
+    suites = {item.suite.name: number for number, item in enumerate(plan.suites)}
+    cases = {(suites[trial.suite.suite.name], trial.case.id): trial.case for trial in plan.trials}
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _serve_forks(theirs, agents, cases)
+    theirs.close()
+    try:
+        yield plan.with_agents(
+            lambda item: IsolatedAgent(item.agent, ours, suites[item.suite.name], item.limits.timeout)
+        )
+    finally:
+        ours.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+class IsolatedAgent(RemoteAgent):
+    """An agent that has a process for every session."""
+
+    def __init__(self, agent: BaseAgent, control: socket.socket, suite: int, start_seconds: float) -> None:
+        super().__init__(agent)
+        self.suite = suite
+        self.start_limit = max(start_seconds, agent.start_seconds)
+        """How long the agent may take to start, in every process."""
+        self.control = control
+        self.processes: set[IsolatedSession] = set()
+        self.stop_problems: dict[str, None] = {}
+
+    def session(self, case: Case) -> IsolatedSession:
+        return IsolatedSession(self, case)
+
+    async def stop(self) -> None:
+        """Wait for processes that are still closing; raises if the agent could not be stopped in one of them."""
+        while self.processes:
+            await asyncio.sleep(0.02)
+        if self.stop_problems:
+            raise AgentFailed("; ".join(self.stop_problems))
+
+
+class IsolatedSession(RemoteSession):
+    """One session in a process of its own, which ends with it, together with whatever it started."""
+
+    def __init__(self, agent: IsolatedAgent, case: Case) -> None:
+        super().__init__()
+        self._agent = agent
+        self._trial = trial_to_host(case)
+        self._mark = new_mark()
+        self._pid = 0
+
+    async def __aenter__(self) -> IsolatedSession:
+        trial, agent = self._trial, self._agent
+        request = SessionRequest(
+            agent.suite, trial.case.id, trial.number, trial.max_reply_bytes, agent.start_limit, self._mark
+        )
+        ours, theirs = socket.socketpair()
+        data = pickle.dumps(request)
+        socket.send_fds(agent.control, [_LENGTH.pack(len(data)) + data], [theirs.fileno()])
+        theirs.close()
+        ours.setblocking(False)
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        agent.processes.add(self)
+        try:
+            self._pid = (await self._receive(ProcessStarted)).pid
+            await self._start_agent()
+            if (error := (await self._receive(SessionOpened)).error) is not None:
+                raise error
+        except BaseException:
+            await self._abort()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the session and stop the agent over there; nothing of that process is left afterwards."""
+        if kind is not None:
+            await self._abort()
+        elif (error := await self._end(None)) is not None:
+            raise error
+
+    async def send(self, turn: Turn) -> Reply:
+        self.begin_turn()
+        self._writer.write(_frame(pickle.dumps(turn)))
+        while isinstance(message := await self._read(), Progress):
+            self.record(message)
+        if not isinstance(message, (TurnAnswered, TurnFailed)):
+            raise AgentFailed("the process of the trial ended its session before the agent had answered")
+        return self.receive(message)
+
+    async def _start_agent(self) -> None:
+        """Starting takes its own time, and an agent that cannot start says nothing about its cases."""
+        name, seconds = self._agent.name, self._agent.start_limit
+        with excluded_time():
+            try:
+                async with asyncio.timeout(seconds + REACTION_SECONDS):
+                    problem = (await self._receive(AgentStarted)).problem
+            except TimeoutError:
+                problem = f"it took longer than {seconds:g} s"
+            except AgentFailed as error:
+                problem = str(error)
+        if problem is not None:
+            raise ConversationSpoiled(f"the agent {name} could not start: {problem}")
+
+    async def _abort(self) -> None:
+        """End a session that failed already: how it closes does not matter, and takes nobody's time."""
+        with excluded_time():
+            await self._end(ABORT_SECONDS)
+
+    async def _end(self, close_seconds: float | None) -> Exception | None:
+        """Have the session closed and the agent stopped, then end the process; returns why closing failed."""
+        error = None
+        try:
+            self._writer.write_eof()
+            async with asyncio.timeout(close_seconds):
+                error = await self._close()
+            with excluded_time():
+                async with asyncio.timeout(STOP_SECONDS + REACTION_SECONDS):
+                    await self._stop_agent()
+        except (TimeoutError, OSError):
+            pass  # it does not end by itself
+        finally:
+            self._writer.close()
+            if self._pid:
+                kill_tree(self._pid, self._mark)
+            self._agent.processes.discard(self)
+        return error
+
+    async def _close(self) -> Exception | None:
+        try:
+            return (await self._receive(SessionClosed)).error
+        except AgentFailed as error:  # the process is gone
+            return error
+
+    async def _stop_agent(self) -> None:
+        with contextlib.suppress(AgentFailed):  # the process is gone, and the agent with it
+            stopped = await self._receive(AgentStopped)
+            if stopped.problem is not None:
+                self._agent.stop_problems[stopped.problem] = None
+
+    async def _receive(self, kind: type[T]) -> T:
+        """The next message of one kind; what is left of a turn that was given up is skipped."""
+        while not isinstance(message := await self._read(), kind):
+            if isinstance(message, Exception):
+                raise message
+        return message
+
+    async def _read(self) -> Any:
+        try:
+            [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            if length > _MESSAGE_LIMIT_FACTOR * self._trial.max_reply_bytes + 1_000_000:
+                raise ReplyTooLarge("what the agent's process sent")
+            return unpack(await self._reader.readexactly(length))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise AgentFailed("the process of the trial ended before the agent had answered") from None
+
+
+def _frame(data: bytes) -> bytes:
+    return _LENGTH.pack(len(data)) + data
+
+
+def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tuple[int, str], Case]) -> NoReturn:
+    """Fork a process for every request, until the run is over; then end all that is left."""
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended children need not be waited for
+        adopt_orphans()
+        while True:
+            head, fds, _, _ = socket.recv_fds(control, _LENGTH.size, 1)
+            if not head or not fds:
+                break
+            [length] = _LENGTH.unpack(head)
+            request: SessionRequest = pickle.loads(_exactly(control, length))  # noqa: S301  from our own process
+            if os.fork() == 0:
+                control.close()
+                case = cases[request.suite, request.case_id]
+                _serve_session(socket.socket(fileno=fds[0]), agents[request.suite], case, request)
+            os.close(fds[0])
+    finally:
+        kill_children(os.getpid())
+        os._exit(0)
+
+
+def _exactly(source: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        chunk = source.recv(min(length - len(data), 1 << 20))
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return data
+
+
+def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: SessionRequest) -> NoReturn:
+    """In the process of one trial: answer turns until no more come."""
+    try:
+        os.setsid()
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ[MARK] = request.mark
+        asyncio.set_event_loop(None)
+        asyncio.events._set_running_loop(None)  # the fork has the loop of its parent, which is not running here
+        _send(link, ProcessStarted(os.getpid()))
+        with instrumenting():
+            run_sync(_host(link, agent, HostedTrial(case, request.number, request.max_reply_bytes), request))
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            _send(link, AgentFailed(f"the agent raised {one_line(error)}"))
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(0)
+
+
+async def _host(link: socket.socket, agent: BaseAgent, trial: HostedTrial, request: SessionRequest) -> None:
+    problem = await step_problem(agent.start, request.start_seconds)
+    _send(link, AgentStarted(problem))
+    if problem is not None:
+        return
+    session = HostedSession(agent, trial, lambda progress: _report(link, progress))
+    error = await session.open()
+    _send(link, SessionOpened(error))
+    if error is None:
+        _send(link, SessionClosed(await _answer_turns(link, session)))
+    else:
+        _send(link, SessionClosed(None))
+    _send(link, AgentStopped(await step_problem(agent.stop, STOP_SECONDS)))
+
+
+async def _answer_turns(link: socket.socket, session: HostedSession) -> Exception | None:
+    """Answer turns until the run closes its half of the socket, which may be in the middle of a turn."""
+    loop = asyncio.get_running_loop()
+    next_turn = loop.run_in_executor(None, _receive_turn, link)
+    while (turn := await next_turn) is not None:
+        next_turn = loop.run_in_executor(None, _receive_turn, link)
+        answer = asyncio.ensure_future(session.send(turn))
+        events: set[asyncio.Future[Any]] = {answer, next_turn}
+        await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():  # the next turn comes only after the answer, so this is the end
+            await session.abort(ABORT_SECONDS)
+            return None
+        _send(link, answer.result())
+    return await session.close()
+
+
+def _receive_turn(link: socket.socket) -> Turn | None:
+    try:
+        [length] = _LENGTH.unpack(_exactly(link, _LENGTH.size))
+        return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
+    except (EOFError, OSError):
+        return None
+
+
+def _report(link: socket.socket, progress: Progress) -> None:
+    """Report progress; a value that cannot be pickled is missing here and spoils its turn when that is answered."""
+    try:
+        data = pickle.dumps(progress)
+    except Exception:
+        return
+    _send_bytes(link, data)
+
+
+def _send(link: socket.socket, message: Any) -> None:
+    _send_bytes(link, pack(message))
+
+
+def _send_bytes(link: socket.socket, data: bytes) -> None:
+    """Send one message whole, from whichever thread."""
+    with _SENDING:
+        link.sendall(_frame(data))

@@ -1,0 +1,57 @@
+"""Where in the user's files a turn broke off."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.base.errors import AgentFailed, is_user_file
+from proctor.base.threads import POOL
+
+FRAMES_KEPT = 20
+
+
+def places_of(error: BaseException | None, trial: TrialContext | None = None) -> list[str]:
+    """The places in the user's files, the outermost first: where it was raised, or where the trial's threads are."""
+    places = list(error.places) if isinstance(error, AgentFailed) else []
+    places = places or _raised_at(error)
+    if not places and trial is not None:
+        frames = sys._current_frames()
+        for thread, context in POOL.busy_threads().items():
+            if context.get(current_trial) is trial and thread in frames:
+                places += _running_at(frames[thread])
+    return places[-FRAMES_KEPT:]
+
+
+def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
+    if error is None or depth > FRAMES_KEPT:
+        return []
+    if isinstance(error, BaseExceptionGroup):
+        inner = next((found for one in error.exceptions if (found := _raised_at(one, depth + 1))), [])
+        if inner:
+            return inner
+    found, trace = [], error.__traceback__
+    while isinstance(trace, TracebackType):
+        code = trace.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            found.append(_place(code.co_filename, trace.tb_lineno, code.co_name))
+        trace = trace.tb_next
+    return found or _raised_at(error.__cause__ or error.__context__, depth + 1)
+
+
+def _running_at(frame: FrameType | None) -> list[str]:
+    found: list[str] = []
+    while frame is not None:
+        code = frame.f_code
+        if is_user_file(code.co_filename):
+            found.insert(0, _place(code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return found
+
+
+def _place(file: str, line: int, name: str) -> str:
+    source = linecache.getline(file, line).strip()
+    return f"{Path(file).name}:{line} in {name}{f': {source}' if source else ''}"

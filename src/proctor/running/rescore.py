@@ -1,0 +1,189 @@
+"""Scores the answers of a stored run again; no agent is asked.
+
+Expectations and evaluators are those of the suites as they are now, if their files can still be read, else those that
+were stored. The plan is an ordinary one, whose agents are `RecordedAgent`s and whose trials are those with an answer;
+the engine then takes each answer as one that is known already.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import InvalidSuite, StoreError, UsageError
+from proctor.base.event_loops import run_sync
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run_files import open_run
+from proctor.results.run_info import RunRow
+from proctor.results.store import Store
+from proctor.results.verdict import RunVerdict
+from proctor.running.execution import execute
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan
+from proctor.running.resume import start_run
+from proctor.running.reuse import still_asked
+from proctor.running.run import Request, info_of, open_row, variables_of
+from proctor.running.settings import Listener, RunOptions
+
+Address = tuple[str, str, int]
+"""Suite, case and number of a trial."""
+
+
+def rescore(
+    store_folder: Path,
+    run: str,
+    *,
+    options: RunOptions,
+    evaluators: tuple[EvaluatorSpec, ...] = (),
+    suites: Sequence[str] = (),
+    select: Selection | None = None,
+    listener: Listener | None = None,
+) -> tuple[Run, RunVerdict]:
+    """Score the answers of an earlier run again, as a new run; no agent is asked.
+
+    `evaluators` replaces those of the suites; `suites` names files whose expectations count instead of those the run
+    was made with.
+    """
+    with plan_rescore(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as again:
+        info = replace(info_of(again.plan, again.request), rescored=again.row.id)
+        opened = start_run(again.plan, Store(store_folder), info)
+        with open_row(again.plan, opened, info) as close:
+            work = execute(again.plan, options, opened, listener=listener, earlier=again.answer_to)
+            result, verdict = run_sync(work)
+            close(result, verdict)
+    return result, verdict
+
+
+def rejudge(store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions) -> dict[Address, Outcome]:
+    """Score the answers of some cases once more, as if they had never been judged; nothing is stored."""
+    row = store.find_run(run)
+    trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in wanted)
+    answers = {(trial.suite, trial.case.id, trial.number): trial for trial in trials}
+    with _planned(row, answers, _suites_now(row, answers, ()), options) as again:
+        opened = start_run(again.plan, None, info_of(again.plan, again.request))
+        result, _ = run_sync(execute(again.plan, options, opened, earlier=again.answer_to))
+    return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
+
+
+@dataclass(frozen=True, slots=True)
+class RescorePlan:
+    """The answers of a stored run, and the plan by which the suites as they are now score them."""
+
+    row: RunRow
+    plan: Plan
+    answers: Mapping[Address, TrialResult]
+    request: Request
+
+    def answer_to(self, planned: PlannedTrial) -> TrialResult:
+        """The stored answer, or an error if the case asks something else by now."""
+        return still_asked(planned, self.answers[planned.address])
+
+
+@contextmanager
+def plan_rescore(
+    store_folder: Path,
+    run: str,
+    options: RunOptions,
+    *,
+    evaluators: tuple[EvaluatorSpec, ...] = (),
+    suites: Sequence[str] = (),
+    select: Selection | None = None,
+) -> Iterator[RescorePlan]:
+    """Plan to score a stored run again; the variables of its suites' `.env` files are set meanwhile."""
+    source, row = open_run(store_folder, run)
+    paths = {info.name: info.path for info in row.info.suites}
+    answers = {
+        (t.suite, t.case.id, t.number): t
+        for t in source.trials(row.no)
+        if select is None or select(Suite(t.suite, (), path=Path(paths.get(t.suite) or "")), t.case)
+    }
+    if not answers:
+        what = "no trials to score" if select is None else "no case that is selected, so nothing was scored"
+        raise (StoreError if select is None else UsageError)(f"run {row.id} has {what}")
+    now = _suites_now(row, answers, suites)
+    if evaluators:
+        now = [_scored_by(suite, evaluators) for suite in now]
+    with _planned(row, answers, now, options) as again:
+        yield again
+
+
+@contextmanager
+def _planned(
+    row: RunRow, answers: Mapping[Address, TrialResult], suites: Sequence[Suite], options: RunOptions
+) -> Iterator[RescorePlan]:
+    recorded = [replace(suite, agent=RecordedAgent(row, suite.name)) for suite in suites]
+    sources = {info.name: info.source for info in row.info.suites}
+
+    def with_source(item: PlannedSuite) -> PlannedSuite:
+        return replace(item, source=sources.get(item.suite.name, ""))
+
+    with variables_of(suites):
+        plan = make_plan(recorded, replace(options, given=replace(options.given, repeat=1)))
+        plan = _only_answered(plan, answers).with_suites(with_source)
+        yield RescorePlan(row, plan, answers, Request(recorded, options))
+
+
+class RecordedAgent:
+    """The agent of a run that is scored again: it has the name and fingerprint of the agent, and is never asked."""
+
+    def __init__(self, row: RunRow, suite: str) -> None:
+        info = next((item for item in row.info.suites if item.name == suite), None)
+        self.name = "unknown" if info is None else info.agent
+        self.fingerprint = "" if info is None else info.agent_fingerprint
+
+    def session(self, case: Case) -> Any:
+        raise UsageError("a rescored run asks no agent")
+
+
+def _suites_now(row: RunRow, answers: Mapping[Address, TrialResult], paths: Sequence[str]) -> list[Suite]:
+    """The suites of a run as their files say today; as they were stored, if a file is gone or broken."""
+    wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
+    fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
+    names = dict.fromkeys(suite for suite, _, _ in answers)
+    sources = {info.name: info.source for info in row.info.suites if info.source}
+    found = ((name, fresh.get(sources.get(name, name))) for name in names)
+    return [
+        _as_stored(name, row, answers) if suite is None else replace(suite, name=name, agents={})
+        for name, suite in found
+    ]
+
+
+def _is_readable(path: str) -> bool:
+    try:
+        load([path])
+    except InvalidSuite:
+        return False
+    return True
+
+
+def _as_stored(name: str, row: RunRow, answers: Mapping[Address, TrialResult]) -> Suite:
+    info = next((item for item in row.info.suites if item.name == name), None)
+    cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
+    suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
+    return suite if info is None else replace(suite, criteria=info.criteria, format=info.format)
+
+
+def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
+    def bare(case: Case) -> Case:
+        return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+
+    return replace(suite.with_cases(bare), evaluators=evaluators)
+
+
+def _only_answered(plan: Plan, answers: Mapping[Address, TrialResult]) -> Plan:
+    """The trials that have an answer, repeats included."""
+    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for suite, case_id, number in sorted(answers):
+        numbers[suite, case_id].append(number)
+    trials: list[PlannedTrial] = []
+    for planned in plan.trials:
+        trials += [
+            replace(planned, number=number, position=len(trials) + at)
+            for at, number in enumerate(numbers[planned.address[:2]])
+        ]
+    return plan.with_trials(trials)

@@ -1,0 +1,349 @@
+"""Grades from people and agents: finds what waits for one in a kept run, reads rows of grades, and writes them."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.documents import nearest
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.json_data import UNSET, Json, Unset, plain, show
+from proctor.cases.suite import Case, Turn, passes
+from proctor.evaluators.registry import DEFAULT_THRESHOLD
+from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
+from proctor.results.run_files import is_file_name
+from proctor.results.store import Store, read_run
+from proctor.results.verdict import RunVerdict, judge, trial_outcome
+from proctor.running.resume import exclusive_run
+
+GRADED_BY, GRADED_AT = "graded_by", "graded_at"
+"""Where a score keeps who said so, and when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Which score of a run is meant."""
+
+    suite: str
+    case: str
+    trial: int
+    """Which repetition, from 1."""
+    turn: int | None
+    """The index of the turn, or `None` for the whole conversation."""
+    evaluator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One score that is yet to be given, with everything a grader needs to see."""
+
+    address: Address
+    criteria: str
+    question: Json
+    answer: Json
+    threshold: float
+    expected: Json | Unset = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The grade that a person gives one answer."""
+
+    address: Address
+    score: float
+    reasoning: str
+    grader: str
+
+
+class Gradebook:
+    """A kept run while it is being graded; each grade is on disk before the next one is asked for."""
+
+    def __init__(self, store: Store, wanted: str, *, look: bool = True) -> None:
+        """Without `look`, what waits is not searched for: grades are given to scores that the caller knows."""
+        row = store.find_run(wanted)
+        self._store = store
+        self._no = row.no
+        self._info = row.info
+        self.run: Run = read_run(store, row.id)
+        self._criteria = {info.name: info.criteria for info in self.run.suites}
+        self._trials = {address: key.no for address, key in store.trial_keys(row.no).items()}
+        self.waiting: list[Waiting] = []
+        self.known: dict[Address, Score] = {}
+        """Every score of the run that is not waiting."""
+        for trial in self.run.trials if look else ():
+            self._look_at(trial)
+
+    def verdict(self) -> RunVerdict:
+        return judge(self.run)
+
+    def record(self, grades: Sequence[Grade]) -> None:
+        """Keep grades, all or none, and judge the trials and the run anew."""
+        given = {grade.address: grade for grade in grades}
+        changed = []
+        for place in dict.fromkeys((grade.address.suite, grade.address.case, grade.address.trial) for grade in grades):
+            trial = self._store.trial(self._trials[place])
+            _require_waiting(trial, given)
+            scores = tuple(_graded(score, given.get(_address(trial, score))) for score in trial.scores)
+            outcome, _ = trial_outcome(scores, self._criteria[trial.suite])
+            changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
+        anew = {trial.position: TrialSummary.of(trial) for _, trial in changed}
+        run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
+        verdict = judge(run)
+        info = self._info.judged(verdict)
+        self._store.grade_trials(self._no, changed, info)
+        self.run, self._info = run, info
+        self.waiting = [item for item in self.waiting if item.address not in given]
+        self.known |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
+
+    def _look_at(self, trial: TrialResult) -> None:
+        for score in trial.scores:
+            address = _address(trial, score)
+            if score.outcome is Outcome.PENDING:
+                self.waiting.append(_waiting(trial, score, address))
+            else:
+                self.known[address] = score
+
+
+def look_at(folder: Path, wanted: str) -> Gradebook:
+    """The run called `wanted`, to see what waits in it."""
+    return Gradebook(Store(folder, create=False), wanted)
+
+
+@contextmanager
+def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
+    """The run called `wanted`, locked for other processes until it is closed."""
+    store = Store(folder, create=False)
+    try:
+        if is_file_name(wanted):
+            raise UsageError(f"{wanted} is a file; grades are kept in a store: `proctor import` it first")
+        run_id = store.find_run(wanted).id
+        with exclusive_run(store, run_id):
+            yield Gradebook(store, run_id)
+    finally:
+        store.close()
+
+
+def _require_waiting(trial: TrialResult, given: Mapping[Address, Grade]) -> None:
+    """The lock of a run is only advice: a grade that another process gave all the same is never written over."""
+    for score in trial.scores:
+        if _address(trial, score) in given and score.outcome is not Outcome.PENDING:
+            raise StoreError(f"{score.evaluator} of case {trial.case.id!r} has been graded by somebody else meanwhile")
+
+
+def _graded(score: Score, grade: Grade | None) -> Score:
+    if grade is None or score.outcome is not Outcome.PENDING:
+        return score
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return replace(
+        score,
+        outcome=Outcome.PASSED if passes(grade.score, _threshold(score)) else Outcome.FAILED,
+        value=grade.score,
+        reasoning=grade.reasoning,
+        details={**score.details, GRADED_BY: grade.grader, GRADED_AT: when},
+    )
+
+
+def _address(trial: TrialResult, score: Score) -> Address:
+    return Address(trial.suite, trial.case.id, trial.number, score.turn, score.evaluator)
+
+
+def _threshold(score: Score) -> float:
+    return DEFAULT_THRESHOLD if score.threshold is None else score.threshold
+
+
+def waiting_score(trial: TrialResult, score: Score) -> Waiting:
+    """A score with everything that a person needs to see who says what it should be."""
+    return _waiting(trial, score, _address(trial, score))
+
+
+def _waiting(trial: TrialResult, score: Score, address: Address) -> Waiting:
+    details: Mapping[str, Json] = score.details
+    turns = trial.case.turns if score.turn is None else trial.case.turns[score.turn :][:1]
+    replies = trial.replies if score.turn is None else trial.replies[score.turn :][:1]
+    questions = [_question(trial.case, turn) for turn in turns]
+    answers = [plain(reply.answer) for reply in replies]
+    return Waiting(
+        address,
+        criteria=str(details.get("criteria") or score.reasoning),
+        question=questions[0] if len(questions) == 1 else questions,
+        answer=answers[0] if len(questions) == 1 and answers else answers,
+        threshold=_threshold(score),
+        expected=turns[-1].expected.output if turns else UNSET,
+    )
+
+
+def _question(case: Case, turn: Turn) -> Json:
+    """The words, or the values by name where there are no words."""
+    if turn.input is None and case.inputs:
+        return {item.name: plain(item.value) for item in case.inputs}
+    return plain(turn.input)
+
+
+WORDS = {"pass": 1.0, "fail": 0.0}
+KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
+TOLD = ("schema", "criteria", "question", "expected", "answer", "threshold")
+"""What a row tells the grader; it may come back and is not read."""
+
+SAID = 60
+"""How much of a wrong value is repeated in a message."""
+
+
+class BadGrade(Exception):
+    """A grade that cannot be taken; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One grade as it was written, and where."""
+
+    place: str
+    data: Json
+
+
+def row_of(item: Waiting) -> dict[str, Json]:
+    """A row to be filled in: `score` and `reasoning` are empty."""
+    address = item.address
+    row: dict[str, Json] = {
+        "suite": address.suite,
+        "case": address.case,
+        "trial": address.trial,
+        "turn": address.turn,
+        "evaluator": address.evaluator,
+        "criteria": item.criteria,
+        "question": item.question,
+        "answer": item.answer,
+        "threshold": item.threshold,
+        "score": None,
+        "reasoning": "",
+    }
+    if item.expected is not UNSET:
+        row["expected"] = plain(item.expected)
+    return row
+
+
+def parse_rows(text: str, source: str) -> list[Row]:
+    """The rows of a JSON list, or one of each line; raises `UsageError` with every line that is no JSON."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return _parse_lines(text, source)
+    if isinstance(whole, list):
+        return [Row(f"{source}: row {number}", data) for number, data in enumerate(whole, 1)]
+    return [Row(f"{source}: row 1", whole)]
+
+
+def _parse_lines(text: str, source: str) -> list[Row]:
+    rows, problems = [], []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{source}:{number}"
+        try:
+            rows.append(Row(place, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{place}: is not JSON: {error}")
+    if problems:
+        raise UsageError(_together(problems))
+    return rows
+
+
+def read_grades(rows: Sequence[Row], book: Gradebook, grader: str) -> list[Grade]:
+    """The grades that rows mean; a row whose score is null waits on. Raises `UsageError` with all that is wrong."""
+    grades: dict[Address, Grade] = {}
+    problems: list[str] = []
+    for row in rows:
+        try:
+            grade = _read(row.data, book, grader)
+            if grade is not None and grade.address in grades:
+                raise BadGrade("grades what an earlier row grades already")
+        except BadGrade as problem:
+            problems.append(f"{row.place}: {problem}")
+            continue
+        if grade is not None:
+            grades[grade.address] = grade
+    if problems:
+        raise UsageError(_together(problems))
+    if not grades:
+        raise UsageError("no row has a score, so there is nothing to grade")
+    return list(grades.values())
+
+
+def read_score(value: Any) -> float:
+    """A number between 0 and 1, or pass or fail."""
+    if isinstance(value, str) and value.strip().lower() in WORDS:
+        return WORDS[value.strip().lower()]
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0.0 <= number <= 1.0:
+        raise BadGrade(f"score must be a number between 0 and 1, pass or fail, not {show(plain(value), SAID)}")
+    return number
+
+
+def _read(data: Json, book: Gradebook, grader: str) -> Grade | None:
+    if not isinstance(data, dict):
+        raise BadGrade(f"must be an object with case, evaluator and score, not {show(plain(data), SAID)}")
+    for key in data:
+        if key not in KEYS + TOLD:
+            raise BadGrade(f"has no use for {show(key, SAID)}{nearest(key, KEYS)}")
+    if "score" not in data:
+        raise BadGrade("has no score; null leaves it waiting")
+    address = _find(data, book)
+    if data["score"] is None:
+        return None
+    reasoning, by = data.get("reasoning"), data.get("grader")
+    for name, text in (("reasoning", reasoning), ("grader", by)):
+        if text is not None and not isinstance(text, str):
+            raise BadGrade(f"{name} must be text, not {show(plain(text), SAID)}")
+    return Grade(address, read_score(data["score"]), reasoning or "", by or grader)
+
+
+def _find(data: dict[str, Json], book: Gradebook) -> Address:
+    """The one score that a row means; what it leaves out must not be needed to tell."""
+    for name in ("case", "evaluator"):
+        if not isinstance(data.get(name), str):
+            raise BadGrade(f"must name its {name}")
+    found = [item.address for item in book.waiting if _means(data, item.address)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = [name for name in ("suite", "trial", "turn") if len({getattr(a, name) for a in found}) > 1]
+        raise BadGrade(f"could mean any of {len(found)} scores; say which {' and '.join(names)}")
+    raise BadGrade(_why_not(data, book))
+
+
+def _means(data: dict[str, Json], address: Address) -> bool:
+    return all(
+        name not in data or (type(data[name]), data[name]) == (type(getattr(address, name)), getattr(address, name))
+        for name in ("suite", "case", "trial", "turn", "evaluator")
+    )
+
+
+def _why_not(data: dict[str, Json], book: Gradebook) -> str:
+    done = [score for address, score in book.known.items() if _means(data, address)]
+    what = f"{show(data['evaluator'], SAID)} of case {show(data['case'], SAID)}"
+    if done:
+        return f"{what} does not wait for a grade: {_as_it_is(done[0])}"
+    addresses = [item.address for item in book.waiting] + list(book.known)
+    for name in ("suite", "case", "evaluator"):
+        names = [getattr(address, name) for address in addresses]
+        if name in data and data[name] not in names:
+            return f"run {book.run.id} has no {name} {show(plain(data[name]), SAID)}{nearest(str(data[name]), names)}"
+    return f"{what} is not in run {book.run.id} with this {' and '.join(n for n in ('trial', 'turn') if n in data)}"
+
+
+def _as_it_is(score: Score) -> str:
+    said = score.outcome.value if score.value is None else f"{score.outcome.value} with {score.value:g}"
+    return f"{said}, graded by {score.details[GRADED_BY]}" if GRADED_BY in score.details else said
+
+
+def _together(problems: Sequence[str]) -> str:
+    count = len(problems)
+    return "\n".join([*problems, f"{count} problem{'s' if count != 1 else ''}; nothing was graded"])

@@ -1,0 +1,225 @@
+"""Runs suites: a new run, an interrupted one that is continued, or one that reuses stored answers.
+
+The order matters. The plan is made first, so that every problem is reported before anything happens. Then the agents
+move to where they run: `isolated` and `on_workers` give back the same plan with other agents in it, and nothing after
+that knows the difference. Then the run is opened in the store, under its lock, and executed; its row is closed with
+what came of it, also if the run was stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.environment import environment_from
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.event_loops import run_sync
+from proctor.base.json_data import canonical, plain
+from proctor.base.masking import mask
+from proctor.cases.suite import Suite
+from proctor.results.gate_outcome import gate_to_json
+from proctor.results.git_state import git_state
+from proctor.results.run import Run
+from proctor.results.run_info import RunInfo
+from proctor.results.store import Store
+from proctor.results.verdict import RunVerdict
+from proctor.running.execution import execute
+from proctor.running.gate import GateRequest, GateRounds, all_possible, spaced, usual_of_plan
+from proctor.running.plan import Plan, Selection, make_plan
+from proctor.running.resume import OpenRun, evaluator_keys, resume_run, running, scoring_key, start_run
+from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
+from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
+from proctor.running.suite_hooks import hooks_of
+from proctor.running.suite_judges import judge_identity
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be run, and how."""
+
+    suites: Sequence[Suite]
+    options: RunOptions = NO_OPTIONS
+    agent: Any = None
+    """Instead of the agents that suites name."""
+    select: Selection | None = None
+    store: Path | None = None
+    """The folder of the store; with `None`, results stay in memory."""
+    resume: bool = False
+    reuse: bool = False
+    name: str = ""
+    """What the user calls the run."""
+    key: str = ""
+    """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
+    gate: GateRequest | None = None
+    """Re-run only suspects, and compare the run with the baseline."""
+    agents: Mapping[str, Any] = field(default_factory=dict)
+    """Instead of the agents that suites name, several of them by name: each is asked every case."""
+
+
+def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+    """Run, and return everything that was found. A run that Ctrl-C stops is returned too, marked as interrupted."""
+    return run_sync(run_suites_async(request, listener))
+
+
+def raise_if_stopped(run: Run) -> None:
+    """Raise what ends a script if a signal stopped the run: the run has cleaned up, and the signal was not meant for it
+    alone. Ctrl-C is `KeyboardInterrupt`; SIGTERM is `SystemExit` with the exit code that shells give it.
+    """
+    if run.stopped_by == signal.SIGINT.name:
+        raise KeyboardInterrupt
+    if run.stopped_by == signal.SIGTERM.name:
+        raise SystemExit(128 + signal.SIGTERM)
+
+
+async def run_suites_async(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+    """The same, for code that has an event loop."""
+    if not request.suites:
+        raise UsageError("there is no suite to run")
+    if request.gate is not None and request.reuse:
+        raise UsageError("the gate needs fresh answers, so it cannot take those of earlier runs (--reuse)")
+    with variables_of(request.suites):
+        return await _run(request, listener)
+
+
+def variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
+    """Sets the variables of the suites' `.env` files while they are run or scored."""
+    hooked = [suite for suite in suites if suite.hooks]
+    if not hooked:
+        return nullcontext()
+    return environment_from(path for suite in hooked for path in hooks_of(suite).env_files(suite))
+
+
+async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:
+    plan, gate, options = _plan(request), request.gate, request.options
+    store = None if request.store is None else Store(request.store)
+    usual = None if gate is None else usual_of_plan(plan, gate.baseline, store, fast=options.fast)
+    async with AsyncExitStack() as stack:
+        if options.cluster is not None:
+            # The cluster is an extra, and its modules are needed only with it.
+            from proctor.running.cluster.connection import on_workers
+
+            plan = await stack.enter_async_context(on_workers(plan, options.cluster, listener))
+        elif options.isolate:
+            from proctor.running.isolation import isolated  # needed only with --isolate
+
+            plan = stack.enter_context(isolated(plan))
+        rounds = None if gate is None or usual is None else GateRounds(plan, gate, store, usual)
+        info = info_of(plan, request)
+        open_run = _opened(plan, request, store, info)
+        close = stack.enter_context(open_row(plan, open_run, info))
+        earlier = _earlier_answers(request, store, open_run)
+        run, verdict = await execute(plan, options, open_run, listener=listener, earlier=earlier, rounds=rounds)
+        close(run, verdict)
+    return run, verdict
+
+
+def _plan(request: Request) -> Plan:
+    plan = make_plan(
+        request.suites,
+        request.options,
+        agent=request.agent,
+        agents=request.agents,
+        select=request.select,
+        key="|".join([request.key, *(_title(agent) for agent in (request.agent, *request.agents.values()))]),
+    )
+    if not plan.trials:
+        raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
+    if request.gate is not None:
+        plan = spaced(plan, request.gate)
+    return with_reuse(plan) if request.reuse and request.store is not None else plan
+
+
+def _opened(plan: Plan, request: Request, store: Store | None, info: RunInfo) -> OpenRun:
+    """The run to continue, if that was requested and there is one, else a new one."""
+    resumed = None
+    if store is not None and request.resume:
+        resumed = resume_run(plan if request.gate is None else all_possible(plan, request.gate), store)
+    return resumed or start_run(plan, store, info, name=request.name)
+
+
+def _earlier_answers(request: Request, store: Store | None, open_run: OpenRun) -> EarlierAnswer | None:
+    earlier = kept_answers(store) if request.reuse and store is not None else None
+    return answers_first(open_run.answers, earlier) if open_run.answers else earlier
+
+
+def _title(agent: Any) -> str:
+    """What tells one given agent from another in any process; whether it has changed, its fingerprint tells."""
+    if agent is None or isinstance(agent, (str, Mapping)):
+        return canonical(agent)
+    return str(getattr(agent, "__qualname__", None) or type(agent).__qualname__)
+
+
+def _choices(suites: Sequence[Suite]) -> str:
+    """The cases and tags that can be selected, as the end of a sentence."""
+    cases = [case for suite in suites for case in suite.cases]
+    tags = sorted({tag for case in cases for tag in case.tags})
+    ids = [case.id for case in cases]
+    more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
+    listed = f"; there {'is' if len(ids) == 1 else 'are'} {', '.join(ids[:20])}{more}" if ids else ""
+    return listed + (f"; tags: {', '.join(tags[:20])}" if tags else "")
+
+
+def info_of(plan: Plan, request: Request) -> RunInfo:
+    return RunInfo(
+        suites=tuple(item.info for item in plan.suites),
+        options={
+            "fast": request.options.fast,
+            "maxfail": request.options.maxfail,
+            "judge": None if request.options.judge is None else judge_identity(request.options.judge),
+            "budget_usd": request.options.budget_usd,
+            **_given_agents(request),
+            **plain(request.options.given),
+        },
+        planned=len(plan.trials),
+        scoring=scoring_key(plan.suites),
+        git=git_state(Path.cwd()),
+        evaluator_keys=evaluator_keys(plan, fast=request.options.fast),
+    )
+
+
+def _given_agents(request: Request) -> dict[str, Any]:
+    """The agents that were given instead of those of the suites, as far as text can name them: to run a case again."""
+    one = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
+    several = {name: mask(agent) for name, agent in request.agents.items() if isinstance(agent, str)}
+    return one | ({"agents": several} if several else {})
+
+
+@contextmanager
+def open_row(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Callable[[Run, RunVerdict], None]]:
+    """Hold the run's lock, and yield the function that closes its row in the store with the verdict."""
+
+    def close(run: Run, verdict: RunVerdict) -> None:
+        run.git, run.options = info.git, info.options
+        if open_run.store is None:
+            return
+        status = (
+            "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
+        )
+        ended = replace(
+            info.judged(verdict),
+            note=run.note,
+            environment=run.environment,
+            judges=tuple(run.judges),
+            uncounted=run.uncounted,
+            git=run.git,
+            gate=None if run.gate is None else gate_to_json(run.gate),
+        )
+        try:
+            open_run.store.finish_run(open_run.no, status, ended)
+        except StoreError:
+            if not run.note:
+                raise
+            return  # the run's note says already that the store fails; its results are in the report
+
+    with running(open_run):
+        try:
+            yield close
+        except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued
+            if open_run.store is not None:
+                open_run.store.finish_run(open_run.no, "interrupted", replace(info, note="interrupted"))
+            raise

@@ -1,0 +1,156 @@
+"""Which cases run: by words, by tags, by their ids, by what failed last time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.base.documents import nearest
+from proctor.base.errors import UsageError
+from proctor.cases.suite import Case, Suite
+from proctor.results.run import Outcome
+from proctor.results.store import Store
+
+Predicate = Callable[[str], bool]
+
+DEEPEST = 100
+"""How many parentheses or negations an expression may have; more is not a person's doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """Cases that satisfy everything that was asked for."""
+
+    words: Predicate | None = None
+    tags: frozenset[str] = frozenset()
+    """A case needs one of them."""
+    addresses: frozenset[tuple[str, str]] | None = None
+    """(suite, case id) pairs; `None` is any."""
+    ids: tuple[str, ...] = ()
+    """What `--case` names; a case needs one of them."""
+    places: tuple[str, ...] = ()
+    """What `suite.yaml::case-id` names: of the files that are named so, these cases alone."""
+
+    def __call__(self, suite: Suite, case: Case) -> bool:
+        if self.ids and not any(names_case(wanted, suite.name, suite.path, case.id) for wanted in self.ids):
+            return False
+        if self.places and not self._is_at_a_place(suite, case):
+            return False
+        if self.addresses is not None and (suite.name, case.id) not in self.addresses:
+            return False
+        if self.tags and not self.tags & set(case.tags):
+            return False
+        text = " ".join((f"{suite.name}/{case.id}", case.description, *case.tags))
+        return self.words is None or self.words(text.casefold())
+
+    def _is_at_a_place(self, suite: Suite, case: Case) -> bool:
+        about = [place for place in self.places if _is_file_of(place.partition("::")[0], suite.path)]
+        return not about or any(names_case(place, suite.name, suite.path, case.id) for place in about)
+
+
+def split_places(paths: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The files to read, each once, and those of the paths that name a case in one: `suite.yaml::case-id`."""
+    files: dict[str, None] = {}
+    places: list[str] = []
+    for path in paths:
+        file, sign, case_id = path.partition("::")
+        if not sign or Path(path).exists():
+            files[path] = None
+        elif not file or not case_id.strip():
+            raise UsageError(f"{path!r}: write a file and the id of a case: suite.yaml::case-id")
+        else:
+            files.setdefault(file)
+            places.append(path)
+    whole = {path for path in files if path in paths}
+    return list(files), tuple(place for place in places if place.partition("::")[0] not in whole)
+
+
+def check_names(wanted: Sequence[str], cases: Iterable[tuple[str, Path | str | None, str]]) -> None:
+    """Raise `UsageError` for a name that no case has, with the nearest; cases are (suite, file, id)."""
+    known = list(cases)
+    for name in wanted:
+        if not any(names_case(name, *case) for case in known):
+            case_id = name.partition("::")[2] or name
+            near = nearest(case_id, [case[2] for case in known]) or nearest(name, [f"{c[0]}/{c[2]}" for c in known])
+            raise UsageError(f"no case {name!r}{near}")
+
+
+def names_case(wanted: str, suite: str, path: Path | str | None, case_id: str) -> bool:
+    """A case is named by its id, by `suite/id` or by `file::id`."""
+    if wanted in (case_id, f"{suite}/{case_id}"):
+        return True
+    ending = f"::{case_id}"
+    return wanted.endswith(ending) and _is_file_of(wanted.removesuffix(ending), path)
+
+
+def _is_file_of(file: str, path: Path | str | None) -> bool:
+    """Whether a suite comes from a file, from a folder above it, or from a list in a Python file."""
+    if path is None:
+        return False
+    own, named = Path(path).resolve(), Path(file).resolve()
+    if own == named or named in own.parents:
+        return True
+    python, sign, _ = file.rpartition(":")
+    return bool(sign) and Path(python).resolve() == own
+
+
+def parse_words(expression: str) -> Predicate:
+    """`refund and not (slow or flaky)`: words are looked for anywhere in a case's address, description and tags."""
+    tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
+    if not tokens:
+        raise UsageError("-k needs an expression, such as: refund and not slow")
+    if tokens.count("(") > DEEPEST or tokens.count("not") > DEEPEST:
+        raise UsageError("-k is nested too deeply")
+    predicate, rest = _either(tokens)
+    if rest:
+        raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
+    return predicate
+
+
+def last_failed(store: Store) -> frozenset[tuple[str, str]]:
+    """The cases of the latest run that did not pass; empty when all did or nothing was run."""
+    runs = store.runs(limit=1)
+    if not runs:
+        return frozenset()
+    bad = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
+    return frozenset((s.suite, s.case_id) for s in store.summaries(runs[0].no) if s.outcome in bad)
+
+
+def tag_set(tags: Iterable[str]) -> frozenset[str]:
+    return frozenset(part.strip() for tag in tags for part in tag.split(",") if part.strip())
+
+
+def _either(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _both(tokens)
+    options = [first]
+    while tokens and tokens[0] == "or":
+        option, tokens = _both(tokens[1:])
+        options.append(option)
+    return (first if len(options) == 1 else lambda text: any(option(text) for option in options)), tokens
+
+
+def _both(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _one(tokens)
+    parts = [first]
+    while tokens and tokens[0] not in ("or", ")"):
+        part, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
+        parts.append(part)
+    return (first if len(parts) == 1 else lambda text: all(part(text) for part in parts)), tokens
+
+
+def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    if not tokens or tokens[0] in (")", "and", "or"):
+        raise UsageError(f"-k: a word is missing{f' before {tokens[0]!r}' if tokens else ' at the end'}")
+    head, rest = tokens[0], tokens[1:]
+    if head == "not":
+        inner, rest = _one(rest)
+        return (lambda text: not inner(text)), rest
+    if head == "(":
+        inner, rest = _either(rest)
+        if not rest or rest[0] != ")":
+            raise UsageError("-k: a closing parenthesis is missing")
+        return inner, rest[1:]
+    word = head.strip('"').casefold()
+    return (lambda text: word in text), rest

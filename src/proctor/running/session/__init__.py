@@ -1,1 +1,0 @@
-"""One run shared by all tests of a pytest session."""

@@ -1,0 +1,184 @@
+"""Settings of a run: what the caller, the suites and the project's configuration say, and who wins.
+
+`limits_for` and `judge_for` are the two functions that know the order of precedence. A plan calls them once for each
+suite and case; everyone else reads the `Limits` and the judge that the plan holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from proctor.agents.trial_context import MAX_REPLY_BYTES
+from proctor.base.errors import UsageError
+from proctor.base.json_data import object_or_text
+from proctor.cases.suite import Case, Settings, Suite
+from proctor.judging.context import VARIABLE
+from proctor.judging.judge import EMBEDDED
+from proctor.results.run import Run, TrialResult
+from proctor.results.verdict import RunVerdict
+
+GIVEN = "--judge"
+"""The origin of a judge that the caller names: it also judges for evaluators that name their own."""
+
+NO_SETTINGS = Settings()
+DEFAULTS = Settings(
+    repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=MAX_REPLY_BYTES
+)
+JUDGED_SECONDS = 300.0
+"""Default timeout of evaluators that ask a judge: a model takes its time, and may be asked more than once."""
+BACKOFF_SECONDS = 0.5
+"""Seconds before the first retry; doubled each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Where the agents of a run are asked, if not in its own process."""
+
+    workers: int = 0
+    """Processes to start on this machine."""
+    address: str = ""
+    """A scheduler that is there already, instead."""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    upload: bool = False
+    """Whether the files of the working folder are sent to the workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Everything about a run that is not in the suites."""
+
+    given: Settings = NO_SETTINGS
+    """From the command line or the call; beats what suites say."""
+    fallback: Settings = NO_SETTINGS
+    """From the project's configuration or the environment; holds where suites say nothing."""
+    fast: bool = False
+    """Leave out whatever needs a language model."""
+    judge: Any = None
+    """Who judges, whatever suites and their evaluators say."""
+    usual_judge: Any = None
+    """Who judges if neither the caller nor a suite names a judge."""
+    budget_usd: float | None = None
+    """What agents and judges may cost before no further trial is begun."""
+    maxfail: int | None = None
+    isolate: bool = False
+    """Whether every trial has a process of its own."""
+    keep_secrets: bool = False
+    """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
+    backoff: float = BACKOFF_SECONDS
+    """Seconds before the first retry; doubled each time."""
+    rate: float | None = None
+    """Turns a second that each endpoint is sent at most."""
+    cluster: ClusterOptions | None = None
+    """Ask the agents on workers, which the run starts or finds."""
+
+
+NO_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings in force for one suite or case."""
+
+    repeat: int
+    parallel: int
+    timeout: float
+    evaluator_timeout: float
+    retries: int
+    max_reply_bytes: int = MAX_REPLY_BYTES
+    judged_timeout: float = JUDGED_SECONDS
+    """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
+
+
+def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+    """The limits in force for a suite, or for one of its cases.
+
+    The first that sets a limit wins: the caller, the case, the suite, the configuration, the default.
+    """
+    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    values = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
+        if values[name] < least:
+            raise UsageError(f"{name} must be at least {least}, not {values[name]}")
+    for name in ("timeout", "evaluator_timeout"):
+        if not values[name] > 0:
+            raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
+    is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
+    return Limits(**values, judged_timeout=values["evaluator_timeout"] if is_set else JUDGED_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who judges, and where that was decided."""
+
+    judge: Any
+    origin: str
+    path: Path | None = None
+    """The suite's file, if the suite names the judge."""
+
+
+def judge_for(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The judge of a suite's evaluators, unless one names its own.
+
+    The first that names one wins: the caller, the suite, the configuration, the environment, the rule-based judge.
+    """
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
+
+
+def written_judge(judge: Any, origin: str) -> Any:
+    """A judge that is written as text: the name, or the object that the text holds in JSON."""
+    return object_or_text(judge, f"{origin}: the judge")
+
+
+class Listener(Protocol):
+    """Follows a run: called in order, always from one thread, and with a trial only once it is safely stored."""
+
+    def started(self, run: Run, planned: int, kept: int) -> None:
+        """`planned` trials belong to the run, of which `kept` are stored already."""
+        ...
+
+    def trial_done(self, trial: TrialResult) -> None: ...
+
+    def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """A worker as a display shows it."""
+
+    name: str
+    under_way: int = 0
+    done: int = 0
+    failed: int = 0
+    """Trials in which the agent gave no answer."""
+    lost: int = 0
+    """How often its process ended."""
+    status: str = "ready"
+    """`ready`, `lost`, or why it is refused."""
+
+
+@runtime_checkable
+class WorkerListener(Protocol):
+    """A listener that follows workers too."""
+
+    def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
+        """There are workers; `states` says at any time how they are."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Something happened that shows in no trial: a worker was lost or refused."""
+        ...

@@ -1,0 +1,148 @@
+"""Simulated users: a model says what the user of a scenario would say next, until the plan is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from proctor.agents.reply import Reply
+from proctor.base.errors import JudgeFailed, Problem
+from proctor.base.json_data import Json
+from proctor.cases.scenario import SIMULATED, Scenario
+from proctor.cases.suite import Case, Suite, Turn
+from proctor.evaluators.judged_evaluator import call_account, spent_on
+from proctor.judging.call_log import call_log
+from proctor.judging.judge import EMBEDDED, Judge, JudgeCall
+from proctor.judging.judge_specs import has_only_options
+from proctor.running.conversation import User, WrittenUser
+from proctor.running.failures import ConversationSpoiled
+from proctor.running.settings import GIVEN, RunOptions, judge_for
+from proctor.running.suite_judges import RunJudges, line_with, refusal
+from proctor.tracing.capture import untraced
+
+WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
+
+
+def users_of(case: Case, sample: int, judge: Any, run_judges: RunJudges | None) -> Callable[[], User]:
+    """Makes the user that talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
+    scenario = case.scenario
+    calls: list[JudgeCall] = []
+    if scenario is None or run_judges is None:
+        return lambda: WrittenUser(case)
+    return lambda: SimulatedUser(scenario, _played_by(run_judges, judge), sample, calls)
+
+
+def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
+    """Who plays the user of a case: the command line's model, else the scenario's own model, else the judge."""
+    choice = judge_for(options, suite)
+    own = None if case.scenario is None else case.scenario.model
+    return choice.judge if own is None or has_only_options(own) or choice.origin == GIVEN else own
+
+
+def cannot_play(player: Any) -> bool:
+    """Whether the named judge cannot write messages."""
+    return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
+
+
+def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
+    """Models that are to play a user and cannot be had."""
+    problems: list[Problem] = []
+    for case in suite.cases:
+        if case.scenario is None or case.skip is not None or options.fast:
+            continue
+        player = player_of(case, options, suite)
+        if cannot_play(player):
+            continue
+        if reason := refusal(player):
+            place = f"case {case.id!r}: scenario: model:" if player is case.scenario.model else "judge:"
+            problem = Problem(reason, suite.path, line_with(suite.path, case.id), place)
+            problems += [problem] if all(problem.message != known.message for known in problems) else []
+    return problems
+
+
+class SimulatedUser:
+    """Asks a model for each message but the first; what it says is checked, and the end is its own to choose."""
+
+    def __init__(self, scenario: Scenario, judge: Judge, sample: int, calls: list[JudgeCall]) -> None:
+        self._scenario = scenario
+        self._judge = judge
+        self._sample = sample
+        self._turns: list[Turn] = []
+        self._calls = calls
+        """Those of earlier tries as well, which were paid for too."""
+        self._ended: dict[str, Json] = {}
+        self._before = 0.0
+        self._since: float | None = None
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        if not self._turns:
+            message: str | None = self._scenario.start
+        elif len(self._turns) >= self._scenario.max_turns:
+            self._ended = {"ended": f"the limit of {self._scenario.max_turns} turns was reached"}
+            message = None
+        else:
+            message = await self._made_up(replies)
+        if message is None:
+            return None
+        self._turns.append(Turn(message))
+        return self._turns[-1]
+
+    @property
+    def seconds(self) -> float:
+        return self._before + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    @property
+    def said(self) -> tuple[Turn, ...]:
+        if not self._turns:
+            return (Turn(self._scenario.start),)
+        first, *others = self._turns
+        return (replace(first, extra={SIMULATED: self._account()}), *others)
+
+    async def _made_up(self, replies: Sequence[Reply]) -> str | None:
+        from proctor.running.user_prompt import next_message  # heavy (pydantic), and few suites simulate users
+
+        question = next_message(self._scenario, [turn.input for turn in self._turns], replies)
+        with self._thinking(), call_log() as calls, untraced():
+            try:
+                reply = await self._judge.ask(question, sample=self._sample)
+            except JudgeFailed as error:
+                raise ConversationSpoiled(f"the simulated user ({self._judge.name}) broke down: {error}") from error
+            finally:
+                self._calls += calls
+        if reply.status == "finished" or self._scenario.stop in reply.message:
+            closing = reply.message.replace(self._scenario.stop, "").strip()
+            self._ended = {"ended": "the user ended it", "closing": closing}
+            return None
+        return reply.message.strip()
+
+    @contextmanager
+    def _thinking(self) -> Iterator[None]:
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._before, self._since = self.seconds, None
+
+    def _account(self) -> dict[str, Json]:
+        return {
+            "model": self._judge.name,
+            "calls": [call_account(call) for call in self._calls],
+            "usage": spent_on(self._calls),
+            **self._ended,
+        }
+
+
+def _played_by(run_judges: RunJudges, player: Any) -> Judge:
+    """The first of those named who can speak."""
+    judges: Sequence[Judge] = run_judges.judges.panel(player).judges
+    return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])
+
+
+def why_unplayable(case: Case, options: RunOptions, suite: Suite) -> str:
+    """Why the user of a case cannot be simulated in a run; empty where it can."""
+    if options.fast:
+        return "its user is simulated, which needs a language model (--fast)"
+    return WITHOUT_MODEL if cannot_play(player_of(case, options, suite)) else ""

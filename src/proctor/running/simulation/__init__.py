@@ -1,1 +1,0 @@
-"""Users that a model plays."""

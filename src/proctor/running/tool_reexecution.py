@@ -1,0 +1,49 @@
+"""Tools called again after an answer, which is then held against what they really give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from proctor.agents.reply import Reply
+from proctor.agents.tool_mocks import ToolMocks
+from proctor.agents.tool_rerun import passages_of, reexecute
+from proctor.agents.tools import Tool, toolbox
+from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.cases.suite import Case
+from proctor.evaluators.tools.correctness import describe
+from proctor.running.conversation import Answer
+from proctor.running.plan import PlannedSuite
+from proctor.tracing.capture import untraced
+
+
+@contextmanager
+def answering_for_tools(case: Case) -> Iterator[None]:
+    """While a case is scored, its doubles answer for the tools they stand for."""
+    token = current_trial.set(TrialContext(mocks=ToolMocks(case.doubles)))
+    try:
+        yield
+    finally:
+        current_trial.reset(token)
+
+
+async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answer:
+    """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
+    tools = toolbox(planned.suite.reexecute, planned.suite.base, planned.agent)
+    replies: list[Reply] = []
+    warnings: list[str] = []
+    with answering_for_tools(case), untraced():
+        for reply in answer.replies:
+            passages, found = await _passages(reply, tools)
+            replies.append(replace(reply, retrieval_context=passages))
+            warnings += found
+    return replace(answer, replies=tuple(replies), warnings=answer.warnings + tuple(dict.fromkeys(warnings)))
+
+
+async def _passages(reply: Reply, tools: dict[str, Tool]) -> tuple[tuple[str, ...] | None, list[str]]:
+    """What the agent says it read, then what its tools give."""
+    again = await reexecute(reply.tool_calls, tools)
+    passages = dict.fromkeys([*(reply.retrieval_context or ()), *passages_of(again)])
+    found = [item for item in again if item.differs or (item.error is not None and item.differs is None)]
+    return tuple(passages) or reply.retrieval_context, [f"called again, {describe(item)}" for item in found]

@@ -1,0 +1,156 @@
+"""One trial: skip it, reuse an answer, or hold the conversation; then call tools again and score."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from proctor.agents.agent import BaseAgent
+from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.base.clock import CLOCK
+from proctor.results.encoding import with_masked_note
+from proctor.results.run import Outcome, Score, TrialResult
+from proctor.running.attachments import AttachedFiles
+from proctor.running.conversation import Answer, RunStopped, User, WrittenUser, converse
+from proctor.running.plan import PlannedTrial
+from proctor.running.rate_limit import RateLimit
+from proctor.running.reuse import EarlierAnswer, answer_of
+from proctor.running.scoring import (
+    WITHOUT_MODEL,
+    ScoringContext,
+    case_of,
+    needs_only_models,
+    score,
+    settled,
+)
+from proctor.running.settings import RunOptions, limits_for
+from proctor.running.simulated_user import player_of, users_of, why_unplayable
+from proctor.running.suite_hooks import hooks_of
+from proctor.running.tool_reexecution import answering_for_tools, reexecuted
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRunner:
+    """Runs single trials, with what all trials of a run share."""
+
+    options: RunOptions
+    scoring: ScoringContext
+    files: AttachedFiles
+    rate: RateLimit | None
+    earlier: EarlierAnswer | None
+    """Finds an answer that is stored already."""
+    unavailable: dict[BaseAgent, str]
+    """Agents that could not start, and why."""
+    is_stopping: Callable[[], bool]
+    """Whether no further trial is to begin."""
+
+    async def run(self, planned: PlannedTrial) -> TrialResult:
+        """The result of the trial; raises `RunStopped` if the run cannot go on."""
+        if (reason := self._why_skipped(planned)) is not None:
+            return unanswered(planned, Outcome.SKIPPED, reason)
+        past = None if self.earlier is None else self.earlier(planned)
+        if past is not None:
+            return await self._scored(planned, answer_of(past), reused=True)
+        if reason := self._why_user_is_missing(planned):
+            return unanswered(planned, Outcome.SKIPPED, reason)
+        if planned.suite.agent in self.unavailable:
+            return unanswered(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
+        answer = await self._converse(planned)
+        if planned.suite.suite.reexecute is not None and answer.outcome is None:
+            answer = await reexecuted(answer, planned.case, planned.suite)
+        return await self._scored(planned, answer, reused=False)
+
+    def _why_skipped(self, planned: PlannedTrial) -> str | None:
+        if planned.case.skip is not None:
+            return planned.case.skip
+        return WITHOUT_MODEL if self.options.fast and needs_only_models(planned) else None
+
+    def _why_user_is_missing(self, planned: PlannedTrial) -> str:
+        if planned.case.scenario is None:
+            return ""
+        return why_unplayable(planned.case, self.options, planned.suite.suite)
+
+    async def _converse(self, planned: PlannedTrial) -> Answer:
+        suite, case = planned.suite, planned.case
+        limits = suite.limits if case.timeout is None else limits_for(self.options, suite.suite, case)
+        new_user = self._users(planned)
+        files = self.files.of(planned)
+        if files is not None:
+            new_user = files.user(new_user)
+        if self.rate is not None:
+            await self.rate.wait(suite.agent, len(case.turns))
+            if self.is_stopping():
+                raise RunStopped("")
+        goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
+        current_trial.set(TrialContext(planned.number))
+        answer = await converse(
+            suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, goes_on=goes_on
+        )
+        return answer if files is None else files.noted(answer)
+
+    def _users(self, planned: PlannedTrial) -> Callable[[], User]:
+        """Makes the user who talks to the agent, a new one for each attempt."""
+        case = planned.case
+        if case.scenario is None:
+            return lambda: WrittenUser(case)
+        player = player_of(case, self.options, planned.suite.suite)
+        return users_of(case, planned.number - 1, player, self.scoring.run_judges)
+
+    async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
+        suite = planned.suite
+        if answer.outcome is not None:
+            return result_of(planned, answer, reused=reused, ended_early=True)
+        with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
+            scores, warnings = await score(planned, answer, self.scoring)
+        if reused:
+            scores = with_masked_note(scores, answer.replies)
+        if suite.not_reused_because:
+            warnings += (suite.not_reused_because,)
+        done = settled(suite.suite, answer, scores)
+        if self.options.fast and not scores and any(True for _ in planned.evaluators):
+            done = replace(done, outcome=Outcome.SKIPPED, reason=WITHOUT_MODEL)
+        return result_of(planned, done, scores, warnings, reused=reused)
+
+
+def result_of(
+    planned: PlannedTrial,
+    answer: Answer,
+    scores: tuple[Score, ...] = (),
+    warnings: tuple[str, ...] = (),
+    *,
+    reused: bool = False,
+    ended_early: bool = False,
+) -> TrialResult:
+    """The result of a trial, as it is stored."""
+    return TrialResult(
+        suite=planned.suite.suite.name,
+        case=case_of(planned, answer),
+        number=planned.number,
+        position=planned.position,
+        outcome=answer.outcome or Outcome.ERROR,
+        reason=answer.reason,
+        replies=answer.replies,
+        scores=scores,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=planned.suite.agent_fingerprint,
+        warnings=(*answer.warnings, *warnings),
+        reused=reused,
+        ended_early=ended_early,
+        spans=answer.spans,
+    )
+
+
+def unanswered(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
+    """The result of a trial in which the agent was not asked."""
+    answer = Answer((), outcome, reason, attempts=0, started_at=CLOCK.time(), duration_ms=0.0)
+    return result_of(planned, answer, ended_early=True)
+
+
+def internal_error(planned: PlannedTrial, error: BaseException) -> TrialResult:
+    """The result of a trial that broke in a way nobody foresaw, even if the exception cannot be turned into text."""
+    reason = f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+    return unanswered(planned, Outcome.ERROR, reason)

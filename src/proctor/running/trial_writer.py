@@ -1,0 +1,122 @@
+"""Stores each finished trial before anyone hears of it.
+
+The order is the promise: mask, one transaction, then the listener. A trial that a report shows is on disk, whatever
+happens next. Trials that finish within a few milliseconds share a transaction. When the disk is full, the results that
+cannot be stored stay in memory for the report, and the run stops; when the listener breaks, trials are stored without
+it, and its error is raised at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from proctor.base.errors import StoreError
+from proctor.base.guard import allow_at_least
+from proctor.base.threads import end_fork_of
+from proctor.results.database import BUSY_SECONDS
+from proctor.results.encoding import TrialMasker
+from proctor.results.run import TrialResult, TrialSummary
+from proctor.results.store import Store
+from proctor.running.settings import Listener
+
+SPACING_SECONDS = 0.002
+"""Writes come at least this far apart: one alone goes out at once, many share a transaction."""
+
+
+class TrialWriter:
+    """Stores what finished together as one batch, then reports it to the listener."""
+
+    def __init__(
+        self,
+        store: Store | None,
+        run: int,
+        listener: Listener | None,
+        on_failure: Callable[[BaseException], None],
+        *,
+        keep_secrets: bool = False,
+    ) -> None:
+        self.summaries: list[TrialSummary] = []
+        self.listener_error: BaseException | None = None
+        self._store = store
+        self._masker = None if keep_secrets else TrialMasker()
+        self._run = run
+        self._listener = listener
+        self._on_failure = on_failure
+        self._pending: list[TrialResult] = []
+        self._unsaved: list[TrialResult] = []
+        self._handle: asyncio.Handle | None = None
+        self._flushed_at = 0.0
+        self._pid = os.getpid()
+
+    def add(self, trial: TrialResult) -> None:
+        self._pending.append(trial if self._masker is None else self._masker.trial(trial))
+        if self._handle is None:
+            loop = asyncio.get_running_loop()
+            self._handle = loop.call_at(self._flushed_at + SPACING_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Store what is pending. If the store fails, results stay in memory, so that reports still have them."""
+        self._handle = None
+        self._flushed_at = asyncio.get_running_loop().time()
+        batch, self._pending = self._pending, []
+        if not batch:
+            return
+        if self._store is None or self._unsaved:
+            self._unsaved.extend(batch)
+        else:
+            try:
+                end_fork_of(self._pid)  # a fork that an agent made has no business with the database
+                allow_at_least(BUSY_SECONDS)
+                self._store.add_trials(self._run, batch, masked=self._masker is not None)
+            except StoreError as error:
+                self._unsaved.extend(batch)
+                self._on_failure(error)
+        self.summaries.extend(TrialSummary.of(trial) for trial in batch)
+        for trial in batch:
+            self._report(trial)
+
+    def _report(self, trial: TrialResult) -> None:
+        """Call the listener; one that breaks is not called again, and the trials are stored all the same."""
+        if self._listener is None or self.listener_error is not None:
+            return
+        try:
+            self._listener.trial_done(trial)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.listener_error = error
+            self._on_failure(error)
+
+    def check(self) -> str:
+        """A note for the run if stored results have disappeared, so that the report is all that is left of it."""
+        try:
+            if self._store is not None:
+                self._store.check_present()
+        except StoreError as error:
+            return f"{error}; the results are only in this report"
+        return ""
+
+    def trials(self) -> Iterable[TrialResult]:
+        """All trials in the order of the plan; can be iterated any number of times."""
+        return _Trials(self._store, self._run, self._unsaved)
+
+
+class _Trials:
+    """The trials that are stored, and those that could not be."""
+
+    def __init__(self, store: Store | None, run: int, unsaved: list[TrialResult]) -> None:
+        self._store = store
+        self._run = run
+        self._unsaved = unsaved
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        stored = iter(()) if self._store is None else self._store.trials(self._run)
+        unsaved = sorted(self._unsaved, key=_position)
+        yield from heapq.merge(stored, unsaved, key=_position)
+
+
+def _position(trial: TrialResult) -> int:
+    return trial.position

@@ -1,0 +1,122 @@
+"""What a model is asked when it plays a user, and what of its replies is no message of a user."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from proctor.agents.reply import Reply
+from proctor.base.json_data import Json, show
+from proctor.cases.scenario import Scenario, persona_text
+from proctor.judging.judge import Question, Texts
+
+REPEATED = 40
+"""A message of at least this many characters that the agent said word for word is the agent's, not the user's."""
+
+INSTRUCTIONS = """Somebody talks to an agent: the user. Work out what this user would say next, and report it as your \
+finding, in the user's own words. You are not the agent: never answer for it, and never do its task.
+
+The plan says what the user wants, in which order, and what the user knows. Keep to it: bring up one step at a time, \
+nothing that the plan does not have, and no step before its turn. Respond to what the agent just said: give what it \
+asks for if the plan has it, say that you do not know if the plan does not, and put right what the agent got wrong \
+about the user's wishes. Do not tell the agent how to do its work, and do not go on about an error for more than a \
+message or two. {persona}Write as people write in a chat: no headings, no names before the text, no remarks about \
+the plan or about being simulated.
+
+The status is 'says' if the user says something, with the text in message. It is 'finished' if the plan is done, or \
+cannot be taken further because the agent will not or cannot; message is then empty. It is 'cannot' only if you will \
+not or cannot play this user, and reason says why."""
+
+PERSONA = "The persona says who the user is: let that show in what is said and how. "
+
+
+class NextMessage(BaseModel):
+    reason: str = Field(description="where in the plan the conversation is, and what follows from that")
+    status: Literal["says", "finished", "cannot"]
+    message: str = Field("", description="what the user says, and nothing else")
+
+
+def next_message(scenario: Scenario, said: Sequence[Json], replies: Sequence[Reply]) -> Question[NextMessage]:
+    """What the user says after this conversation."""
+    persona = persona_text(scenario.persona)
+    material: dict[str, Texts] = {"plan": scenario.plan}
+    if persona:
+        material["persona"] = persona
+    return Question(
+        kind="next-user-message",
+        version=1,
+        instructions=_instructions(scenario, bool(persona)),
+        material={**material, "line": _lines(said, replies, tools=scenario.show_tools)},
+        reply=NextMessage,
+        check=_check(scenario, replies),
+    )
+
+
+def _instructions(scenario: Scenario, has_persona: bool) -> str:
+    usual = INSTRUCTIONS.format(persona=PERSONA if has_persona else "")
+    if not scenario.instructions:
+        return usual
+    places = {
+        "stop_signal": scenario.stop,
+        "conversation_plan": "(the material called plan)",
+        "conversation_history": "(the material called line)",
+        "persona": "(the material called persona)",
+    }
+    own = re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: places.get(found[1], found[0]), scenario.instructions)
+    return (
+        f"{usual}\n\nWhoever wrote the scenario adds the following about how the user is to be played. Where it asks "
+        f"to say {scenario.stop} at the end, the status 'finished' means the same.\n\n{own}"
+    )
+
+
+def _lines(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
+    lines: list[str] = []
+    for message, reply in zip(said, replies, strict=False):
+        lines.append(f"user: {show(message)}")
+        if tools:
+            used = (f"{call.name}({show(dict(call.arguments))}): {show(call.result)}" for call in reply.tool_calls)
+            lines += [f"agent uses {call}" for call in used]
+        lines.append(f"agent: {_answer(reply)}")
+    return lines
+
+
+def _answer(reply: Reply) -> str:
+    if reply.text or reply.structured is None:
+        return reply.text
+    return show(reply.structured)
+
+
+def _check(scenario: Scenario, replies: Sequence[Reply]) -> Callable[[NextMessage], str | None]:
+    heard = [" ".join(reply.text.split()) for reply in replies]
+
+    def check(reply: NextMessage) -> str | None:
+        message = " ".join(reply.message.split())
+        if reply.status == "cannot":
+            return f"the user was not played: {reply.reason.strip() or 'no reason is given'}"
+        if reply.status == "finished" or scenario.stop in reply.message:
+            return None
+        if not message:
+            return "status is 'says', and message is empty; write what the user says"
+        if _out_of_role().search(message):
+            return "message is not what a user would say; it speaks as a model or as the agent. Stay in the user's role"
+        if len(message) >= REPEATED and message in heard:
+            return "message repeats what the agent said, word for word; write what the user says to that"
+        return None
+
+    return check
+
+
+@functools.cache
+def _out_of_role() -> re.Pattern[str]:
+    return re.compile(
+        r"^(?:agent|assistant|ai|bot|model|user)\s*:"
+        r"|\bas an? (?:ai\b|artificial intelligence|(?:large )?language model)"
+        r"|\b(?:i am|i'm|i’m) (?:only |just )?an? (?:ai|large language model|language model|user simulator)\b"
+        r"|^(?:i'm |i’m |i am )?(?:sorry|afraid)[, ]+(?:but )?i (?:can't|can’t|cannot|am unable to) "
+        r"(?:assist|help|comply|continue|play|pretend|take part)",
+        re.IGNORECASE,
+    )

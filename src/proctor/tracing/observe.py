@@ -1,0 +1,251 @@
+"""`observe` and `start_observation`: mark a step of an application, so that a trace shows its input and output.
+
+Where no trace is captured, an observed function is called as if it were not marked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, overload
+
+from proctor.agents.streams import follow_async_stream, follow_stream, join_stream
+from proctor.base.errors import one_line
+from proctor.base.json_data import Json, plain
+from proctor.tracing.instrumentation import begin_otel_span
+from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
+from proctor.tracing.spans import ObserveSpan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_INSIDE: ContextVar[tuple[str, str] | None] = ContextVar("proctor_inside_observation", default=None)
+"""The trace and span that a new observation is part of, where OpenTelemetry does not say."""
+
+
+class Observation:
+    """One step while it lasts."""
+
+    def __init__(self, name: str, given: Any, kind: str | None = None) -> None:
+        self._name = name
+        self._kind = kind
+        self._input = plain(given)
+        self._output: Json = None
+        self._metadata: dict[str, Json] = {}
+        self._scope: Scope | None = SCOPE.get()
+        self._outer = _INSIDE.get()
+        self._otel_span: Any = None
+        self._started_at: float | None = None
+
+    def set_output(self, value: Any) -> None:
+        """What came out; as it is now, whatever becomes of it later."""
+        self._output = plain(value)
+
+    def set_metadata(self, key: str, value: Any) -> None:
+        self._metadata[str(key)] = plain(value)
+
+    def begin(self) -> None:
+        self._started_at = time.time()
+        self._clock = time.perf_counter()
+        self._otel_span = begin_otel_span(self._name, self._kind, self._input)
+        if self._otel_span is not None:
+            self._trace_id, self._span_id, self._parent_id = self._otel_span.ids
+            return
+        self._trace_id, self._parent_id = self._outer or (os.urandom(16).hex(), None)
+        self._span_id = os.urandom(8).hex()
+
+    @contextlib.contextmanager
+    def as_current(self) -> Iterator[None]:
+        """What begins meanwhile is part of this step, in whatever context the step goes on."""
+        scope, inside = SCOPE.set(self._scope), _INSIDE.set((self._trace_id, self._span_id))
+        try:
+            with contextlib.nullcontext() if self._otel_span is None else self._otel_span.as_current():
+                yield
+        finally:
+            with contextlib.suppress(ValueError):  # what is abandoned half way may be cleared up in another context
+                _INSIDE.reset(inside)
+                SCOPE.reset(scope)
+
+    def end(self, error: BaseException | None = None) -> None:
+        if self._started_at is None:
+            return
+        duration = time.perf_counter() - self._clock
+        said = None if error is None else _said(error)
+        if self._otel_span is not None:
+            self._otel_span.end(self._output, self._metadata, error, said)
+        span = ObserveSpan(
+            self._span_id,
+            self._trace_id,
+            self._parent_id,
+            self._started_at,
+            self._started_at + duration,
+            duration * 1000,
+            self._name,
+            self._input,
+            self._output,
+            self._metadata,
+            said,
+            self._kind,
+        )
+        deliver(self._scope, span)
+
+    @contextlib.contextmanager
+    def span(self) -> Iterator[None]:
+        """From here to the end of the block, however that is left."""
+        self.begin()
+        try:
+            with self.as_current():
+                yield
+        except BaseException as error:
+            self.end(error)
+            raise
+        self.end()
+
+
+def _said(error: BaseException) -> str:
+    """An exception in words, even if it has none."""
+    try:
+        return one_line(error)
+    except Exception:
+        return type(error).__name__
+
+
+class Observing(Protocol):
+    """What `start_observation` gives: a place for what comes out."""
+
+    def set_output(self, value: Any) -> None: ...
+
+    def set_metadata(self, key: str, value: Any) -> None: ...
+
+
+class _Unobserved:
+    """Stands for an observation where no trace is captured."""
+
+    def set_output(self, value: Any) -> None: ...
+
+    def set_metadata(self, key: str, value: Any) -> None: ...
+
+
+_UNOBSERVED = _Unobserved()
+
+
+@contextlib.contextmanager
+def start_observation(*, input: Any, name: str | None = None) -> Iterator[Observing]:  # noqa: A002
+    """Mark a block of code as one step; an exception is recorded with it and goes on its way."""
+    if not wanted(SCOPE.get()):
+        yield _UNOBSERVED
+        return
+    observation = Observation(name or "(unnamed)", input)
+    with observation.span():
+        yield observation
+
+
+@overload
+def observe(name: F) -> F: ...
+@overload
+def observe(name: str | None = None) -> Callable[[F], F]: ...
+def observe(name: Any = None) -> Any:
+    """Mark a function as one step: its arguments by name go in, what it returns or yields comes out.
+
+    `@observe`, `@observe()` and `@observe("title")` all do; sync, async and generator functions are all welcome.
+    """
+    if callable(name):
+        return _observed(name, None)
+    return functools.partial(_observed, title=name)
+
+
+def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., Any]:
+    name = title or getattr(function, "__name__", None) or type(function).__name__
+    signature = _signature(function)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+            if not wanted(SCOPE.get()):
+                return await function(*args, **kwargs)
+            observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
+            with observation.span():
+                result = await function(*args, **kwargs)
+                observation.set_output(result)
+            return result
+
+        return asynchronous
+
+    @functools.wraps(function)
+    def synchronous(*args: Any, **kwargs: Any) -> Any:
+        if not wanted(SCOPE.get()):
+            return function(*args, **kwargs)
+        observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
+        return observe_call(observation, functools.partial(function, *args, **kwargs))
+
+    return synchronous
+
+
+def observe_call(observation: Observation, call: Callable[[], Any]) -> Any:
+    """The result of `call`; what has yet to be awaited or drained keeps the observation open until that is done."""
+    observation.begin()
+    try:
+        with observation.as_current():
+            result = call()
+    except BaseException as error:
+        observation.end(error)
+        raise
+
+    def finish(chunks: list[Any], error: BaseException | None) -> None:
+        observation.set_output(join_stream(chunks))
+        observation.end(error)
+
+    if inspect.isgenerator(result):
+        return follow_stream(result, finish, observation.as_current)
+    if inspect.isasyncgen(result):
+        return follow_async_stream(result, finish, observation.as_current)
+    if inspect.iscoroutine(result):
+        return _awaited(observation, result)
+    observation.set_output(result)
+    observation.end()
+    return result
+
+
+async def _awaited(observation: Observation, result: Any) -> Any:
+    try:
+        with observation.as_current():
+            value = await result
+        observation.set_output(value)
+    except BaseException as error:
+        observation.end(error)
+        raise
+    observation.end()
+    return value
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C do not tell
+        return None
+
+
+def named_arguments(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool
+) -> dict[str, Any]:
+    """The arguments of a call by name; a method's `self` is not an argument."""
+    try:
+        if signature is None:
+            raise TypeError("no signature")
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return {str(index): value for index, value in enumerate(args)} | kwargs
+    if defaults:
+        bound.apply_defaults()
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif name not in ("self", "cls"):
+            named[name] = value
+    return named

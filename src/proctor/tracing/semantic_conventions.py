@@ -1,0 +1,398 @@
+"""What the attributes of a span mean: OpenInference (`llm.*`, `tool.*`) and the GenAI conventions of OpenTelemetry.
+
+Libraries set attributes more or less as agreed: numbers may be text, and lists may be spread over keys. The GenAI
+conventions (`gen_ai.*`) are read as they are today, and as libraries still write them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.base.json_data import Json, parsed
+from proctor.tracing.model_messages import read_message, read_messages, read_tools
+from proctor.tracing.spans import (
+    AssistantMessage,
+    LLMSpan,
+    Message,
+    ObserveSpan,
+    Span,
+    SystemMessage,
+    ToolDefinition,
+    UserMessage,
+)
+
+
+def first(attributes: Mapping[str, Any], *keys: str) -> Any:
+    """The value of the first key that has one."""
+    return next((attributes[key] for key in keys if attributes.get(key) is not None), None)
+
+
+def text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def whole(value: Any) -> int | None:
+    found = number(value)
+    return None if found is None else int(found)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """One text or several."""
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return tuple(str(item) for item in value if item is not None) if isinstance(value, (list, tuple)) else ()
+
+
+def known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what was said; an empty list says nothing."""
+    return {name: value for name, value in fields.items() if value is not None and value != ()}
+
+
+def spread(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """The items of a list written as `prefix.0.key`, `prefix.1.key`, each with its keys; a bare value is under ""."""
+    start = f"{prefix}."
+    items: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if not key.startswith(start):
+            continue
+        index, _, rest = key[len(start) :].partition(".")
+        if index.isascii() and index.isdigit() and len(index) < 10:
+            items.setdefault(int(index), {})[rest] = value
+    return [items[index] for index in sorted(items)]
+
+
+def without_prefix(items: Iterable[Mapping[str, Any]], prefix: str) -> list[dict[str, Any]]:
+    """OpenInference repeats the kind of an item in each of its keys: `message.role` of a message."""
+    return [{key.removeprefix(prefix): value for key, value in item.items()} for item in items]
+
+
+Events = Sequence[tuple[str, Mapping[str, Any]]]
+USAGE = "gen_ai.usage."
+ROLE_OF_EVENT = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+
+
+def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
+    """What is said of a model call, by field of `LLMSpan`."""
+    said = {**attributes, **_details(events)}
+    asked, answered = _said_messages(said, events)
+    reasons = texts(parsed_list(said.get("gen_ai.response.finish_reasons")))
+    spoken = tuple(
+        message.finish_reason
+        for message in answered
+        if isinstance(message, AssistantMessage) and message.finish_reason is not None
+    )
+    return known(
+        {
+            "provider": text(first(said, "gen_ai.provider.name", "gen_ai.system")),
+            "request_model": text(said.get("gen_ai.request.model")),
+            "response_model": text(said.get("gen_ai.response.model")),
+            "input_tokens": whole(first(said, f"{USAGE}input_tokens", f"{USAGE}prompt_tokens")),
+            "output_tokens": whole(first(said, f"{USAGE}output_tokens", f"{USAGE}completion_tokens")),
+            "cache_read_tokens": whole(
+                first(said, f"{USAGE}cache_read.input_tokens", f"{USAGE}cache_read_input_tokens")
+            ),
+            "cache_creation_tokens": whole(
+                first(said, f"{USAGE}cache_creation.input_tokens", f"{USAGE}cache_creation_input_tokens")
+            ),
+            "request_temperature": number(said.get("gen_ai.request.temperature")),
+            "request_max_tokens": whole(said.get("gen_ai.request.max_tokens")),
+            "request_top_p": number(said.get("gen_ai.request.top_p")),
+            "finish_reasons": reasons or spoken,
+            "response_id": text(said.get("gen_ai.response.id")),
+            "output_type": text(said.get("gen_ai.output.type")),
+            "input_messages": asked,
+            "output_messages": answered,
+            "tool_definitions": read_tools(said.get("gen_ai.tool.definitions")),
+        }
+    )
+
+
+def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a tool or an agent, by field of `ObserveSpan`."""
+    return known(
+        {
+            "name": text(first(attributes, "gen_ai.tool.name", "gen_ai.agent.name")),
+            "input": parsed(first(attributes, "gen_ai.tool.call.arguments", "gen_ai.input.messages")),
+            "output": parsed(first(attributes, "gen_ai.tool.call.result", "gen_ai.output.messages")),
+        }
+    )
+
+
+def parsed_list(value: Any) -> Any:
+    """A list, or JSON text of one."""
+    data = parsed(value)
+    return data if isinstance(data, list) else value
+
+
+def _details(events: Events) -> Mapping[str, Any]:
+    """What an instrumentation says in one event instead of on the span."""
+    return next((said for name, said in events if name == "gen_ai.client.inference.operation.details"), {})
+
+
+def _said_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    asked, answered = _read(said.get("gen_ai.input.messages")), _read(said.get("gen_ai.output.messages"), "assistant")
+    told = parsed(said.get("gen_ai.system_instructions"))
+    if told:
+        system = read_message({"role": "system", "parts": told if isinstance(told, (list, str)) else [told]})
+        asked = asked if asked and isinstance(asked[0], SystemMessage) else (system, *asked)
+    if not asked and not answered:
+        asked, answered = _from_events(events)
+    if not asked and not answered:
+        asked, answered = _spread_messages(said, "gen_ai.prompt"), _spread_messages(said, "gen_ai.completion")
+    return asked, answered
+
+
+def _read(value: Any, role: str | None = None) -> tuple[Message, ...]:
+    data = parsed(value)
+    if role is not None and isinstance(data, str):
+        data = [{"role": role, "content": data}]
+    if role is not None and isinstance(data, list):
+        data = [{"role": role, **item} if isinstance(item, Mapping) else item for item in data]
+    return read_messages(data) if data else ()
+
+
+def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The older form: an event per message, its content in attributes or as JSON in one of them."""
+    asked: list[Message] = []
+    answered: list[Message] = []
+    for name, attributes in events:
+        body = parsed(first(attributes, "gen_ai.event.content", "event.body"))
+        said = {**attributes, **(body if isinstance(body, Mapping) else {})}
+        if name in ROLE_OF_EVENT:
+            asked.append(read_message({"role": ROLE_OF_EVENT[name], **_unpacked(said)}))
+        elif name == "gen_ai.choice":
+            inner = parsed(said.get("message"))
+            message = {**said, **inner} if isinstance(inner, Mapping) else said
+            answered.append(read_message({"role": "assistant", **_unpacked(message)}))
+        elif name == "gen_ai.content.prompt":
+            asked += read_messages(said.get("gen_ai.prompt"))
+        elif name == "gen_ai.content.completion":
+            answered += _read(said.get("gen_ai.completion"), "assistant")
+    return tuple(asked), tuple(answered)
+
+
+def _unpacked(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes hold no objects: tool calls and parts come as JSON text."""
+    return {key: parsed(value) if key in ("tool_calls", "parts") else value for key, value in said.items()}
+
+
+def _spread_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+    role = "assistant" if prefix.endswith("completion") else "user"
+    return tuple(
+        read_message({"role": role, **item, "tool_calls": spread(item, "tool_calls")}) for item in spread(said, prefix)
+    )
+
+
+COUNT = "llm.token_count."
+
+
+def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a model call, by field of `LLMSpan`.
+
+    The raw request and reply, which most instrumentations keep, tell what no attribute does.
+    """
+    asked = _object(attributes, "input.value")
+    answered = _object(attributes, "output.value")
+    options = asked | _object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
+    model = text(first(attributes, "llm.model_name", "embedding.model_name"))
+    return known(
+        {
+            "provider": text(first(attributes, "llm.provider", "llm.system")),
+            "request_model": text(first(attributes, "llm.request.model_name")) or text(options.get("model")) or model,
+            "response_model": text(first(attributes, "llm.response.model_name"))
+            or text(answered.get("model"))
+            or model,
+            "input_tokens": whole(attributes.get(f"{COUNT}prompt")),
+            "output_tokens": whole(attributes.get(f"{COUNT}completion")),
+            "cache_read_tokens": whole(
+                first(attributes, f"{COUNT}prompt_details.cache_read", f"{COUNT}prompt_details.cache_input")
+            ),
+            "cache_creation_tokens": whole(attributes.get(f"{COUNT}prompt_details.cache_write")),
+            "request_temperature": number(options.get("temperature")),
+            "request_max_tokens": whole(first(options, "max_tokens", "max_completion_tokens", "max_output_tokens")),
+            "request_top_p": number(options.get("top_p")),
+            "finish_reasons": _finish_reasons(attributes, answered),
+            "response_id": text(answered.get("id")),
+            "input_messages": _asked(attributes, asked),
+            "output_messages": _answered(attributes, answered),
+            "tool_definitions": _tools(attributes, options),
+        }
+    )
+
+
+def openinference_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of any other step, by field of `ObserveSpan`."""
+    metadata = parsed(attributes.get("metadata"))
+    given = first(attributes, "input.value", "tool.parameters")
+    documents = spread(attributes, "retrieval.documents")
+    found = [content for item in documents if (content := item.get("document.content")) is not None]
+    output = attributes.get("output.value")
+    return known(
+        {
+            "name": text(attributes.get("tool.name")) or text(attributes.get("agent.name")),
+            "input": _data(given, attributes.get("input.mime_type")),
+            "output": _data(output, attributes.get("output.mime_type")) if output is not None else (found or None),
+            "metadata": dict(metadata) if isinstance(metadata, Mapping) else None,
+        }
+    )
+
+
+def _data(value: Any, mime_type: Any) -> Json:
+    """A value that was written as JSON; text that is said to be text stays text."""
+    return value if mime_type == "text/plain" else parsed(value)
+
+
+def _object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    data = parsed(first(attributes, *keys))
+    return dict(data) if isinstance(data, Mapping) else {}
+
+
+def _finish_reasons(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[str, ...]:
+    said = texts(attributes.get("llm.finish_reason"))
+    choices = answered.get("choices")
+    if said or not isinstance(choices, list):
+        return said or texts(first(answered, "stop_reason", "status"))
+    return texts([choice.get("finish_reason") for choice in choices if isinstance(choice, Mapping)])
+
+
+def _asked(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Message, ...]:
+    messages = _spread_out(attributes, "llm.input_messages")
+    if not messages:
+        prompts = [item.get("prompt.text", item.get("")) for item in spread(attributes, "llm.prompts")]
+        embedded = [item.get("embedding.text") for item in spread(attributes, "embedding.embeddings")]
+        messages = tuple(UserMessage.from_text(said) for said in prompts + embedded if isinstance(said, str))
+    if not messages:
+        messages = read_messages(first(asked, "messages", "input"))
+    told = text(first(asked, "instructions", "system"))
+    if told and not any(isinstance(message, SystemMessage) for message in messages):
+        messages = (SystemMessage(told), *messages)
+    return messages
+
+
+def _answered(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[Message, ...]:
+    messages = _spread_out(attributes, "llm.output_messages")
+    if messages:
+        return messages
+    choices = [item.get("completion.text", item.get("")) for item in spread(attributes, "llm.choices")]
+    if choices:
+        return read_messages([{"role": "assistant", "content": said} for said in choices if isinstance(said, str)])
+    if answered.get("object") == "response":
+        return read_messages(answered.get("output"))
+    return ()
+
+
+def _spread_out(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+    return tuple(_message(item) for item in without_prefix(spread(attributes, prefix), "message."))
+
+
+def _message(item: Mapping[str, Any]) -> Message:
+    """One message, put together again as libraries write it."""
+    calls = [
+        {"id": call.get("id"), "name": call.get("function.name"), "arguments": call.get("function.arguments")}
+        for call in without_prefix(spread(item, "tool_calls"), "tool_call.")
+    ]
+    if not calls and text(item.get("function_call_name")):
+        calls = [{"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")}]
+    parts = [_part(part) for part in without_prefix(spread(item, "contents"), "message_content.")]
+    whole_message = {**item, "content": parts or item.get("content"), "tool_calls": calls}
+    message = read_message(whole_message)
+    if isinstance(message, UserMessage) and calls:  # a message without a role that calls tools is the model's
+        return read_message({**whole_message, "role": "assistant"})
+    return message
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    url = first(part, "image.image.url", "image.url")
+    return {"type": "image", "url": url} if url is not None else dict(part)
+
+
+def _tools(attributes: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
+    offered = [first(item, "tool.json_schema", "json_schema") for item in spread(attributes, "llm.tools")]
+    found = tuple(tool for schema in offered for tool in read_tools(schema))
+    return found or read_tools(options.get("tools"))
+
+
+SPAN_KIND = "openinference.span.kind"
+CALL_OPERATIONS = {
+    "chat": "chat",
+    "completion": "chat",
+    "text_completion": "chat",
+    "generate_content": "chat",
+    "llm": "chat",
+    "embeddings": "embedding",
+    "embedding": "embedding",
+}
+STEP_OPERATIONS = {"execute_tool": "tool", "invoke_agent": "agent", "create_agent": "agent"}
+READ_INTO_FIELDS = (
+    SPAN_KIND,
+    "input.value",
+    "input.mime_type",
+    "output.value",
+    "output.mime_type",
+    "metadata",
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.result",
+)
+"""Attributes that an observed step shows elsewhere than in its metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSpan:
+    """A span of OpenTelemetry that has ended, from this process or from a file."""
+
+    name: str
+    span_id: str
+    trace_id: str
+    parent_span_id: str | None
+    started_at: float
+    ended_at: float
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    events: tuple[tuple[str, Mapping[str, Json]], ...] = ()
+    error: str | None = None
+
+
+def read_span(span: FinishedSpan) -> Span:
+    """A model call if the span says it is one, an observed step otherwise."""
+    kind = _kind(span.attributes)
+    duration_ms = max(0.0, (span.ended_at - span.started_at) * 1000)
+    place = (span.span_id, span.trace_id, span.parent_span_id, span.started_at, span.ended_at, duration_ms)
+    if kind in ("chat", "embedding"):
+        said = genai_call(span.attributes, span.events) | openinference_call(span.attributes)
+        error = span.attributes.get("error.type") or _exception(span.events) or span.error
+        return LLMSpan(*place, operation=kind, error_type=None if error is None else str(error), **said)
+    step = genai_step(span.attributes) | openinference_step(span.attributes)
+    name = str(step.pop("name", None) or span.name or "(unnamed)")
+    rest = {key: value for key, value in span.attributes.items() if key not in READ_INTO_FIELDS}
+    metadata = step.pop("metadata", {}) | rest
+    return ObserveSpan(*place, name=name, error=span.error, kind=kind, metadata=metadata, **step)
+
+
+def _kind(attributes: Mapping[str, Any]) -> str | None:
+    """`chat` or `embedding` for a model call; what the library calls it for any other step."""
+    named = str(attributes.get(SPAN_KIND) or attributes.get("gen_ai.operation.name") or "").lower()
+    if not named and attributes.get("gen_ai.request.model"):
+        named = str(attributes.get("llm.request.type") or "chat").lower()
+    named = CALL_OPERATIONS.get(named) or STEP_OPERATIONS.get(named) or named
+    return None if named in ("", "unknown") else named
+
+
+def _exception(events: tuple[tuple[str, Mapping[str, Any]], ...]) -> str | None:
+    return next((str(said["exception.type"]) for name, said in events if said.get("exception.type")), None)

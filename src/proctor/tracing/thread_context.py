@@ -1,0 +1,57 @@
+"""Carries the context of a trial into thread pools: the one patch that Proctor makes to the standard library.
+
+`@tool`, `wrap`, `observe` and mocks find their trial through context variables. Tasks, `asyncio.to_thread` and
+Proctor's own threads carry these along. `ThreadPoolExecutor.submit` does not, and hand-written agents often run their
+tools in pools, so `submit` is replaced by one that runs the job in a copy of the caller's context.
+
+Logfire, OpenTelemetry, ddtrace and Sentry patch the same function. So ours looks `submit` up with `getattr`, which
+binds what others put there (a wrapt object taken from `__dict__` would be called without its instance). It passes
+everything through outside a trial and a capture, and it stays in place: putting back the function that was there before
+would throw away what another library has put there since.
+
+`Thread.start` is not patched. A thread of the application's own often serves many trials, and would belong to the
+wrong one. Code that starts threads for one trial uses `contextvars.copy_context().run`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from proctor.agents.trial_context import current_trial
+from proctor.tracing.scope import SCOPE
+
+_LOCK = threading.Lock()
+_OURS = "__proctor_carries_context__"
+
+
+def carry_context_into_pools() -> None:
+    """Let jobs of thread pools belong to the trial or capture in which they are submitted, from now on."""
+    with _LOCK:
+        submit = getattr(ThreadPoolExecutor, "submit")  # noqa: B009  what is there may be a descriptor of another library
+        if not _is_in_place(submit):
+            ThreadPoolExecutor.submit = _carrying(submit)  # type: ignore[method-assign]
+
+
+def _is_in_place(function: Any) -> bool:
+    """Whether ours is there, also beneath wrappers that others have put around it."""
+    while function is not None:
+        if getattr(function, "__dict__", {}).get(_OURS):
+            return True
+        function = getattr(function, "__wrapped__", None)
+    return False
+
+
+def _carrying(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    @functools.wraps(original)
+    def submit(executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if current_trial.get() is None and SCOPE.get() is None:
+            return original(executor, function, *args, **kwargs)
+        return original(executor, contextvars.copy_context().run, function, *args, **kwargs)
+
+    setattr(submit, _OURS, True)
+    return submit

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.agents import frameworks
+from proctor.agents.agent import Agent
+from proctor.agents.command_agent import CommandAgent
+from proctor.agents.control_agents import NopAgent, OracleAgent
+from proctor.agents.function_agent import CallableAgent
+from proctor.agents.http_agent import HttpAgent
+from proctor.agents.reply import Reply, Usage
+from proctor.agents.resolve import resolve_agent
+from proctor.agents.runnable_agent import RunnableAgent
+from proctor.agents.tools import shown_by
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.references import resolve
+from proctor.cases.suite import Case, Turn
+
+SOURCE = """
+class App:
+    @classmethod
+    def create(cls): return cls()
+    async def run(self, args): return args
+
+class Bot:
+    def __init__(self, tone="dry"): self.tone = tone
+    def __call__(self, question): return self.tone
+
+class Picky:
+    def __init__(self, key): self.key = key
+    def __call__(self, question): return self.key
+
+def shout(question, mark="!"): return question + mark
+
+control = NotImplemented
+config = {"python": "agents_here.py:shout", "arguments": {"mark": "?"}}
+number = 3
+address = "http://x"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "agents_here.py").write_text(SOURCE)
+    return tmp_path
+
+
+def ask(agent: Agent, question: Any = "hi") -> Reply:
+    async def hold() -> Reply:
+        async with agent.session(Case("c", (Turn(question),))) as session:
+            return await session.send(Turn(question))
+
+    return asyncio.run(hold())
+
+
+def test_the_controls_have_names() -> None:
+    assert isinstance(resolve_agent("oracle"), OracleAgent)
+    assert isinstance(resolve_agent("nop"), NopAgent)
+
+
+def test_a_reference_to_a_function_a_class_or_a_runnable_is_an_agent(folder: Path) -> None:
+    assert ask(resolve_agent("agents_here.py:shout", folder)).text == "hi!"
+    assert ask(resolve_agent("agents_here.py:Bot", folder)).text == "dry"
+    assert isinstance(resolve_agent("agents_here.py:App", folder), RunnableAgent)
+    assert ask(resolve_agent("agents_here.py:config", folder)).text == "hi?"
+    assert ask(resolve_agent("json:dumps")).text == '"hi"'
+
+
+def test_addresses_and_commands_are_told_by_how_they_begin(folder: Path) -> None:
+    assert isinstance(resolve_agent("https://example.test/chat"), HttpAgent)
+    assert isinstance(resolve_agent("HTTP://localhost:8000"), HttpAgent)
+    assert isinstance(resolve_agent({"http": "http://localhost:8000"}), HttpAgent)
+    assert isinstance(resolve_agent(f"cmd:{sys.executable} agents_here.py", folder), CommandAgent)
+
+
+def test_a_python_mapping_gives_a_class_or_function_its_arguments_and_a_name(folder: Path) -> None:
+    agent = resolve_agent({"python": "agents_here.py:Picky", "arguments": {"key": "k"}, "name": "mine"}, folder)
+    assert (ask(agent).text, agent.name) == ("k", "mine")
+
+
+def test_objects_are_agents_by_what_they_can_do() -> None:
+    class Own:
+        name = "own"
+
+        def session(self, case: Case) -> Any:
+            return OracleAgent().session(case)
+
+    own = Own()
+    assert resolve_agent(own) == resolve_agent(own) != resolve_agent(Own)
+    assert (resolve_agent(own).name, ask(resolve_agent(Own)).text) == ("own", "")
+    assert isinstance(resolve_agent(lambda question: question), CallableAgent)
+
+
+def test_an_object_of_the_users_needs_a_name_and_sessions_alone() -> None:
+    class Least:
+        name = "least"
+
+        def session(self, case: Case) -> Any:
+            return OracleAgent().session(case)
+
+    agent = resolve_agent(Least())
+    asyncio.run(agent.start())
+    asyncio.run(agent.stop())
+    assert agent.check(Case("one", (Turn("hello"),))) is None
+    assert (agent.fingerprint, agent.takes_files, agent.start_seconds) == ("", True, 0.0)
+    assert agent.identity == resolve_agent(Least()).identity
+
+
+def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
+    class Most:
+        name, fingerprint, takes_files, start_seconds, tools = "most", "most-1", False, 9, [print]
+        tells_cost, sees_calls, endpoint, unknown_parts = True, True, "models.example", ("a prompt in a database",)
+
+        def __init__(self) -> None:
+            self.steps: list[str] = []
+
+        def start(self) -> None:
+            self.steps.append("start")
+
+        async def stop(self) -> None:
+            self.steps.append("stop")
+
+        def check(self, case: Case) -> str | None:
+            return f"not {case.id}"
+
+        def session(self, case: Case) -> Any:
+            return OracleAgent().session(case)
+
+    most = Most()
+    agent = resolve_agent(most)
+    asyncio.run(agent.start())
+    asyncio.run(agent.stop())
+    assert most.steps == ["start", "stop"]
+    assert agent.check(Case("one", (Turn("hello"),))) == "not one"
+    assert (agent.identity, agent.takes_files, agent.start_seconds) == ("most-1", False, 9.0)
+    assert (agent.tells_cost, agent.sees_calls, agent.endpoint) == (True, True, "models.example")
+    assert agent.unknown_parts == ("a prompt in a database",)
+    assert list(shown_by(agent)) == ["print"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (None, "no agent is named"),
+        ("", "no agent is named"),
+        ("my_agent", "'my_agent' is not an agent; write file.py:name"),
+        ("agents_here.py", "which name in it? agents_here.py:my_agent"),
+        ("missing.py:x", "no file 'missing.py'"),
+        ("agents_here.py:shuot", "did you mean 'shout'"),
+        ("agents_here.py:number", "a number is not an agent"),
+        ("agents_here.py:address", "is text, not an agent"),
+        ("agents_here.py:Picky", '"arguments"'),
+        ("no_such_package_x:y", "could not be imported"),
+        ({}, "an empty object is not an agent"),
+        ({"htpp": "x"}, "did you mean 'http'"),
+        ({"http": "http://x", "command": ["x"]}, "only one of these keys"),
+        ({"http": {"url": "http://x"}, "timeout": 3}, "must stand inside 'http'"),
+        ({"python": "agents_here.py:shout", "argument": {}}, "did you mean 'arguments'"),
+        ({"python": 3}, "not a number"),
+        ({"python": "agents_here.py:Picky", "arguments": {"kye": 1}}, "cannot be made with kye"),
+        (3, "a number is not an agent"),
+        (object(), "a value of type object is not an agent"),
+    ],
+)
+def test_what_is_no_agent_is_refused_with_what_to_write(folder: Path, reference: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve_agent(reference, folder)
+    assert message in str(caught.value)
+
+
+def test_an_object_with_a_session_but_no_name_is_told_so() -> None:
+    class Nameless:
+        def session(self, case: Case) -> Any: ...
+
+    with pytest.raises(UsageError, match="no name"):
+        resolve_agent(Nameless())
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Entry points of installed packages, to which a test adds its own."""
+    entries: list[Any] = []
+    monkeypatch.setattr(frameworks, "entry_points", lambda group: entries if group == "proctor.agents" else [])
+    frameworks.plugins.cache_clear()
+    yield entries
+    frameworks.plugins.cache_clear()
+
+
+def test_a_function_of_an_installed_package_knows_more_references(installed: list[Any]) -> None:
+    installed += [_Entry("other", lambda reference, base: OracleAgent() if reference == "special" else None)]
+    assert isinstance(resolve_agent("special"), OracleAgent)
+
+
+def test_a_broken_package_is_mentioned_where_nothing_else_knows_the_reference(installed: list[Any]) -> None:
+    installed += [_Entry("broken", None)]
+    with pytest.raises(UsageError, match="the plugin broken failed: ImportError: gone"):
+        resolve_agent("unknown")
+
+
+class Module:
+    """An agent of another framework, which can be called too."""
+
+    name = "a module"
+
+    def __call__(self, question: str) -> str:
+        return "called past the adapter"
+
+
+class Modules(frameworks.Adapter):
+    name, title, packages, modules = "modules", "Modules", ("modules",), (__name__,)
+    takes = "a Module"
+
+    @classmethod
+    def accepts(cls, target: Any) -> bool:
+        return isinstance(target, Module)
+
+    def describe(self) -> Any:
+        return self.target.name
+
+    async def send(self, session: Any, turn: Turn, recorder: Any) -> str:
+        await recorder.call_tool("look_up", {"question": turn.input}, lambda: "found")
+        recorder.model_call(3, 4)
+        return f"adapted {turn.input}"
+
+
+def test_an_adapter_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Any]) -> None:
+    installed += [_Entry("modules", Modules)]
+    agent = resolve_agent(Module())
+    reply = ask(agent)
+    assert (agent.name, reply.text, reply.usage) == ("a module", "adapted hi", Usage(3, 4, model_calls=1))
+    assert [(call.name, call.result) for call in reply.tool_calls] == [("look_up", "found")]
+
+
+def test_a_function_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Any]) -> None:
+    installed += [_Entry("other", lambda target, base: OracleAgent() if isinstance(target, Module) else None)]
+    assert isinstance(resolve_agent(Module()), OracleAgent)
+
+
+def test_a_factory_is_called_once_when_the_agent_starts(tmp_path: Path) -> None:
+    (tmp_path / "factories_here.py").write_text(
+        "made = []\n"
+        "def answer(question): return f'{question} {len(made)}'\n"
+        "def make():\n    made.append('sync')\n    return answer\n"
+        "async def make_later(word='later'):\n    made.append(word)\n    return answer\n"
+        "def number(): return 3\n"
+        "def text(): return 'hello'\n"
+        "def broken(): raise ValueError('no key')\n"
+    )
+    made = resolve("factories_here.py:made", tmp_path)
+    agent = resolve_agent("factories_here.py:make()", tmp_path)
+    assert made == []
+    assert (_started(agent, "a", "b"), made) == (["a 1", "b 1"], ["sync"])
+    assert _started(resolve_agent("factories_here.py:make_later()", tmp_path), "a") == ["a 2"]
+    described = {"python": "factories_here.py:make_later()", "arguments": {"word": "given"}}
+    assert _started(resolve_agent(described, tmp_path), "a") == ["a 3"]
+    assert made == ["sync", "later", "given"]
+    for name, reason in [("number", "a number is not an agent"), ("text", "returned text"), ("broken", "no key")]:
+        with pytest.raises(AgentFailed, match=reason):
+            _started(resolve_agent(f"factories_here.py:{name}()", tmp_path), "a")
+    with pytest.raises(UsageError, match="cannot be called"):
+        resolve_agent("factories_here.py:made()", tmp_path)
+
+
+def _started(agent: Any, *questions: str) -> list[str]:
+    """The answers of an agent that was started, each in a session of its own."""
+
+    async def converse() -> list[str]:
+        await agent.start()
+        try:
+            return [await _answer(agent, question) for question in questions]
+        finally:
+            await agent.stop()
+
+    return asyncio.run(converse())
+
+
+async def _answer(agent: Any, question: str) -> str:
+    case = Case(question, (Turn(question),))
+    async with agent.session(case) as session:
+        return str((await session.send(case.turns[0])).text)
+
+
+@given(st.text(max_size=20) | st.dictionaries(st.sampled_from(["http", "command", "python", "x"]), st.text(max_size=5)))
+def test_any_reference_is_an_agent_or_a_usage_error(reference: Any) -> None:
+    try:
+        assert isinstance(resolve_agent(reference, Path("/nonexistent")), Agent)
+    except UsageError:
+        pass
+
+
+class _Entry:
+    def __init__(self, name: str, function: Any) -> None:
+        self.name = name
+        self._function = function
+
+    def load(self) -> Any:
+        if self._function is None:
+            raise ImportError("gone")
+        return self._function

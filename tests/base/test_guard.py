@@ -1,0 +1,144 @@
+"""The parent process of a command: its exit code is the verdict, and it never waits for what an agent left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+HEAD = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from proctor.base.guard import allow_at_least, is_guarded, run_guarded, run_unguarded, tell_alive, tell_verdict
+"""
+
+
+def start(body: str, folder: Path, run: str = "run_guarded") -> subprocess.Popen[str]:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    script = f"{HEAD}def main():\n{lines}\n{run}(main)\n"
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def wait_for(path: Path) -> str:
+    for _ in range(2000):
+        if path.exists() and path.read_text():
+            return path.read_text()
+        time.sleep(0.01)
+    raise AssertionError(f"{path.name} was not written")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_the_exit_code_is_the_verdict_whatever_the_process_ends_with(tmp_path: Path, code: int) -> None:
+    assert end(start(f"tell_verdict({code})\nos._exit(7)", tmp_path)) == (code, "", "")
+
+
+def test_a_process_that_ends_without_a_verdict_is_an_error_that_names_what_ran(tmp_path: Path) -> None:
+    code, _, err = end(start("tell_alive(60, 'desk/c3\\nverdict 0')\nos._exit(0)", tmp_path))
+    assert code == 4
+    assert "exit code 0 during case desk/c3 verdict 0, before there was a result" in err
+
+
+def test_without_a_second_process_exiting_with_0_is_no_success_either(tmp_path: Path) -> None:
+    code, _, err = end(start("assert not is_guarded()\nos._exit(0)", tmp_path, "run_unguarded"))
+    assert (code, "before there was a result" in err) == (4, True)
+    assert end(start("raise SystemExit(0)", tmp_path, "run_unguarded"))[0] == 0
+
+
+def test_a_process_that_was_left_behind_does_not_delay_the_end(tmp_path: Path) -> None:
+    body = "if os.fork() == 0:\n    Path('orphan').write_text(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)"
+    process = start(
+        f"{body}\nwhile not Path('orphan').exists(): time.sleep(0.01)\ntell_verdict(0)\nos._exit(0)", tmp_path
+    )
+    try:
+        assert process.wait(60) == 0
+    finally:
+        os.kill(int(wait_for(tmp_path / "orphan")), signal.SIGKILL)
+        process.communicate()
+
+
+def test_killing_the_parent_ends_the_child_at_its_next_heartbeat(tmp_path: Path) -> None:
+    body = "Path('child').write_text(str(os.getpid()))\nwhile True:\n    tell_alive(60, 'c')\n    time.sleep(0.05)"
+    process = start(body, tmp_path)
+    child = int(wait_for(tmp_path / "child"))
+    process.kill()
+    process.communicate()
+    for _ in range(1000):
+        if not is_running(child):
+            break
+        time.sleep(0.01)
+    assert not is_running(child)
+
+
+def test_a_descriptor_that_took_the_place_of_the_pipe_is_not_written_to(tmp_path: Path) -> None:
+    """An agent that closes all descriptors makes room for files, such as reports, under their numbers."""
+    body = (
+        "os.closerange(3, 100)\nfiles = [open(f'file{n}', 'w') for n in range(20)]\n"
+        "tell_alive(60, 'c')\ntell_verdict(0)\nos._exit(0)"
+    )
+    code, _, err = end(start(body, tmp_path))
+    assert (code, "before there was a result" in err) == (4, True)
+    assert {path.stat().st_size for path in tmp_path.glob("file*")} == {0}
+
+
+CATCHES = """
+caught = []
+def handler(*arguments): caught.append(1)
+signal.signal(signal.SIGINT, handler)
+Path('ready').write_text('yes')
+while not caught: time.sleep(0.01)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+time.sleep(1)
+tell_verdict(130)
+print(len(caught), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_signal_reaches_the_child_once_whether_it_is_sent_to_the_command_or_to_its_group(
+    tmp_path: Path, group: bool
+) -> None:
+    process = start(CATCHES, tmp_path)
+    wait_for(tmp_path / "ready")
+    (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+    assert end(process) == (130, "1\n", "")
+
+
+def test_the_second_signal_ends_a_child_that_does_not_stop(tmp_path: Path) -> None:
+    body = "for n in (signal.SIGINT, signal.SIGTERM): signal.signal(n, signal.SIG_IGN)\n"
+    process = start(f"{body}Path('child').write_text(str(os.getpid()))\ntime.sleep(600)", tmp_path)
+    child = int(wait_for(tmp_path / "child"))
+    os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    assert end(process) == (130, "", "interrupted\n")
+    assert not is_running(child)
+
+
+def test_a_child_that_stops_beating_is_ended_and_time_that_was_announced_is_allowed(tmp_path: Path) -> None:
+    body = "tell_alive(0.1, 'c1')\nallow_at_least(2)\ntime.sleep(6.5)\ntell_alive(0.1, 'c2')\ntime.sleep(600)"
+    code, _, err = end(start(body, tmp_path))
+    assert code == 4
+    assert "case c2 held the interpreter" in err

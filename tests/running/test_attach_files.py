@@ -1,0 +1,127 @@
+"""The files of a case, as they reach an agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor.cases.suite import Attachment, Case, Expected, Suite, Turn
+from proctor.results.run import Outcome, TrialResult
+from proctor.running.attachments import files_of_turn
+
+WHITE = (
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0:~\x9bU"
+    b"\0\0\0\nIDATx\x9cc\xf8\x0f\0\1\1\1\0\xb18\xf6\x14\0\0\0\0IEND\xaeB`\x82"
+)
+"""One white point."""
+
+
+def write_agent(folder: Path, tests: list[dict[str, Any]], **rest: Any) -> Path:
+    metrics = [{"type": "standard", "metric": "equality"}]
+    path = folder / "agent.yaml"
+    path.write_text(json.dumps({"name": "a", "evaluations": {"metrics": metrics}, "test_cases": tests, **rest}))
+    return path
+
+
+def trials(suite: Any, agent: Any) -> list[TrialResult]:
+    return list(proctor.run(suite, agent).trials)
+
+
+def last_line(question: str) -> str:
+    return question.split("\n")[-2]
+
+
+def test_files_are_found_beside_the_agents_file_and_their_text_is_appended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "deed.txt").write_text("signed in 1901")
+    monkeypatch.chdir(tmp_path / "inner")
+    test = {"input": "When?", "ground_truth": "signed in 1901", "files": [{"path": "inner/deed.txt", "type": "text"}]}
+    [trial] = trials(write_agent(tmp_path, [test]), last_line)
+    assert trial.outcome is Outcome.PASSED
+    assert trial.case.turns[0].input == "When?"
+    assert trial.replies[0].retrieval_context == ("signed in 1901",)
+
+
+def test_an_image_without_words_is_a_warning_of_the_trial(tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(WHITE)
+    test = {"input": "What?", "ground_truth": "(no text)", "files": [{"path": "p.png", "type": "image"}]}
+    [trial] = trials(write_agent(tmp_path, [test]), last_line)
+    assert [warning.partition(": is an image")[0] for warning in trial.warnings] == ["the file p.png"]
+    assert trial.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ({"path": "x.pdf", "type": "pdf"}, b"", "x.pdf is no readable pdf file"),
+        ({"path": "x.docx", "type": "word"}, b"PK\x03\x04", "x.docx is read as word, but is a damaged zip file"),
+        ({"path": "x.png", "type": "image"}, b"text", "x.png is no image that can be read"),
+        ({"path": "x.txt", "type": "text", "pages": [1]}, b"text", "x.txt is read as text, which has no pages"),
+        ({"path": "x.xlsx", "type": "excel"}, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "password-protected office file"),
+        ({"url": "http://127.0.0.1:1/x.txt", "type": "text"}, b"", "http://127.0.0.1:1/x.txt cannot be fetched"),
+    ],
+)
+def test_a_bad_file_is_an_error_of_its_trial_and_the_others_go_on(
+    tmp_path: Path, file: dict[str, Any], content: bytes, reason: str
+) -> None:
+    pytest.importorskip("pypdf")
+    if "path" in file:
+        (tmp_path / file["path"]).write_bytes(content)
+    tests = [{"input": "What?", "ground_truth": "x", "files": [file]}, {"input": "x\n", "ground_truth": "x"}]
+    bad, good = trials(write_agent(tmp_path, tests), last_line)
+    assert bad.outcome is Outcome.ERROR
+    assert reason in bad.reason
+    assert good.outcome is Outcome.PASSED
+
+
+def test_an_agent_can_look_up_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("four")
+
+    async def agent(question: str) -> str:
+        [read] = files_of_turn() or [None]
+        return "nothing" if read is None else f"{read.text} {read.metadata['size_bytes']}"
+
+    first = Turn("?", Expected("four 4"), attachments=(Attachment(path="a.txt"),))
+    suite = Suite("s", (Case("c", (first, Turn("?", Expected("nothing")))),), path=tmp_path / "s.yaml")
+    assert [trial.outcome for trial in trials(suite, agent)] == [Outcome.PASSED]
+
+
+def test_a_file_that_cannot_be_read_is_no_failure_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes(b"\x00\xff")
+    test = {"input": "What?", "ground_truth": "x", "files": [{"path": "x.txt", "type": "text"}]}
+    [trial] = trials(write_agent(tmp_path, [test]), last_line)
+    assert trial.outcome is Outcome.ERROR
+    assert "x.txt is not text" in trial.reason
+
+
+def test_each_turn_has_its_own_files_and_a_shared_one_is_read_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(name)
+    turns = tuple(Turn("?", Expected(name), attachments=(Attachment(path=f"{name}.txt"),)) for name in ("a", "b"))
+    cases = tuple(Case(f"case-{n}", turns) for n in range(3))
+    suite = Suite("s", cases, path=tmp_path / "s.yaml")
+    assert {trial.outcome for trial in trials(suite, last_line)} == {Outcome.PASSED}
+
+
+def test_an_agent_that_takes_the_turn_sees_to_its_files_itself(tmp_path: Path) -> None:
+    def agent(turn: Turn) -> str:
+        assert turn.input == "?"
+        return str(turn.attachments[0].path)
+
+    turn = Turn("?", Expected("gone.txt"), attachments=(Attachment(path="gone.txt"),))
+    [trial] = trials(Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml"), agent)
+    assert trial.outcome is Outcome.PASSED
+
+
+def test_input_that_is_no_text_has_no_room_for_files(tmp_path: Path) -> None:
+    turn = Turn({"q": 1}, Expected("1"), attachments=(Attachment(path="gone.txt"),))
+    suite = Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml")
+    [trial] = trials(suite, lambda question: str(question["q"]))
+    assert trial.outcome is Outcome.PASSED
+    assert "its input is no text" in trial.warnings[0]

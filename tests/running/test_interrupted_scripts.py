@@ -1,0 +1,59 @@
+"""Ctrl-C in a script that calls `proctor.run` ends the script, after the run has cleaned up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor.results.store import Store
+
+pytestmark = pytest.mark.process
+
+SCRIPT = """
+import pathlib, time
+import proctor
+
+STOPPED = pathlib.Path("stopped.txt")
+
+class Slow:
+    name = "slow"
+    async def stop(self):
+        STOPPED.write_text("stopped")
+    def session(self, case):
+        return self
+    async def __aenter__(self):
+        return self
+    async def __aexit__(self, *_):
+        pass
+    async def send(self, turn):
+        import asyncio
+        with open("asked.txt", "a") as log:
+            log.write("asked\\n")
+        await asyncio.sleep(60)
+
+suite = proctor.Suite("s", (proctor.Case("a", (proctor.Turn("hi"),)),), (proctor.EvaluatorSpec("ExactMatch"),))
+for model in range(3):
+    proctor.run(suite, Slow(), store=".proctor")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_signal_ends_the_script_and_not_only_the_run(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    process = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    asked = tmp_path / "asked.txt"
+    while not asked.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == code, errors
+    assert asked.read_text().split() == ["asked"]
+    assert (tmp_path / "stopped.txt").exists()
+    [row] = Store(tmp_path / ".proctor").runs()
+    assert row.status == "interrupted"

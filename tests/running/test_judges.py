@@ -1,0 +1,286 @@
+"""Judges in a run: asked once, found again, never in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judge_server import judge_server, says
+from judged_projects import judge_at, marks, write_project
+
+from proctor.base.errors import InvalidSuite
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import EvaluatorSpec, Settings, Suite
+from proctor.results.run import Outcome, Run
+from proctor.results.store import Store, read_run
+from proctor.results.verdict import RunVerdict
+from proctor.running.rescore import rescore
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
+
+
+class Scripted:
+    """A judge that answers at once, or when it is let, and counts."""
+
+    def __init__(self, mark: float = 1.0, name: str = "scripted") -> None:
+        self.name = name
+        self.mark = mark
+        self.asked: list[int] = []
+
+    async def ask(self, question: Any, *, sample: int = 0) -> Any:
+        self.asked.append(sample)
+        return question.reply(mark=self.mark, reason="seen")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROCTOR_JUDGE", raising=False)
+
+
+def _run(suite: Path | Suite, **options: Any) -> tuple[Run, RunVerdict]:
+    store, resume = options.pop("store", None), options.pop("resume", False)
+    suites = [suite] if isinstance(suite, Suite) else load([suite])
+    return run_suites(Request(suites, RunOptions(**options), store=store, resume=resume))
+
+
+def test_an_unchanged_run_asks_the_judge_nothing_again(tmp_path: Path) -> None:
+    with judge_server(marks) as server:
+        suite = write_project(tmp_path, judge_at(server))
+        first, _ = _run(suite, store=tmp_path / "s")
+        assert len(server.requests) == 3
+        second, verdict = _run(suite, store=tmp_path / "s")
+        assert len(server.requests) == 3
+    assert verdict.outcome is Outcome.PASSED
+    assert [(j.model, j.calls, j.cached) for j in first.judges] == [("openai:scripted", 3, 0)]
+    assert [(j.model, j.calls, j.cached) for j in second.judges] == [("openai:scripted", 0, 3)]
+
+
+def test_rescoring_asks_the_judge_nothing_it_was_asked_before(tmp_path: Path) -> None:
+    with judge_server(marks) as server:
+        suite = write_project(tmp_path, judge_at(server))
+        _run(suite, store=tmp_path / "s")
+        again, verdict = rescore(tmp_path / "s", "last", options=RunOptions())
+        assert len(server.requests) == 3
+        assert (verdict.outcome, again.judges[0].cached) == (Outcome.PASSED, 3)
+
+
+def test_equal_answers_of_many_cases_at_once_cost_one_call(tmp_path: Path) -> None:
+    with judge_server({"mark": 1.0}) as server:
+        suite = write_project(tmp_path, judge_at(server), cases=50)
+        (tmp_path / "app" / "desk.py").write_text("def agent(question): return 'always the same'\n", encoding="utf-8")
+        run, verdict = _run(suite, store=tmp_path / "s", given=Settings(parallel=50))
+        assert len(server.requests) == 1
+    assert verdict.outcome is Outcome.PASSED
+    assert (run.judges[0].calls, run.judges[0].cached, run.judges[0].shared) == (1, 0, 49)
+
+
+def test_another_judge_is_another_cell_and_is_asked(tmp_path: Path) -> None:
+    suite = load([write_project(tmp_path)])[0]
+    strict, kind = Scripted(0.1, "strict"), Scripted(1.0, "kind")
+    one, _ = _run(suite, judge=strict)
+    two, _ = _run(suite, judge=kind)
+    marks_ = [{(s.fingerprint, s.value) for t in run.trials for s in t.scores} for run in (one, two)]
+    assert len(marks_[0]) == len(marks_[1]) == 1
+    assert {f for f, _ in marks_[0]}.isdisjoint({f for f, _ in marks_[1]})
+
+
+def test_an_evaluators_own_model_beats_the_suites_judge_and_the_caller_beats_both(tmp_path: Path) -> None:
+    own, other, given = Scripted(name="own"), Scripted(name="other"), Scripted(name="given")
+    suite = load([write_project(tmp_path)])[0]
+    suite = replace(suite, evaluators=(EvaluatorSpec("checks/marks.py:Marked", {"model": own}),), judge=other)
+    run, verdict = _run(suite, usual_judge=other)
+    assert (verdict.outcome, run.judges[0].model, other.asked) == (Outcome.PASSED, "own", [])
+    run, _ = _run(suite, judge=given)
+    assert (run.judges[0].model, len(own.asked)) == ("given", 3)
+
+
+def test_options_without_a_name_are_for_whoever_judges(tmp_path: Path) -> None:
+    judge = Scripted()
+    suite = load([write_project(tmp_path, cases=1)])[0]
+    suite = replace(suite, evaluators=(EvaluatorSpec("checks/marks.py:Marked", {"model": {"samples": 3}}),))
+    _run(suite, judge=judge)
+    assert sorted(judge.asked) == [0, 1]
+
+
+def test_the_caller_beats_the_suite_which_beats_what_is_usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = load([write_project(tmp_path)])[0]
+    judges = {name: Scripted(name=name) for name in ("caller", "suite", "usual")}
+    named = replace(suite, judge=judges["suite"])
+    assert _run(named, judge=judges["caller"], usual_judge=judges["usual"])[0].judges[0].model == "caller"
+    assert _run(named, usual_judge=judges["usual"])[0].judges[0].model == "suite"
+    assert _run(suite, usual_judge=judges["usual"])[0].judges[0].model == "usual"
+    monkeypatch.setenv("PROCTOR_JUDGE", "nobody:at-all")
+    with pytest.raises(InvalidSuite, match="nobody"):
+        _run(suite)
+    assert _run(named)[0].judges[0].model == "suite"
+
+
+def test_a_wrong_judge_is_reported_with_all_other_problems_before_anything_runs(tmp_path: Path) -> None:
+    own = {"checks/marks.py:Marked": {"model": "nobody:x", "name": "own"}}
+    evaluators = ["checks/marks.py:Marked", "NoSuchEvaluator", own]
+    suite = write_project(tmp_path, "openia:gpt-5-mini", evaluators=evaluators)
+    with pytest.raises(InvalidSuite) as caught:
+        _run(suite)
+    text = str(caught.value)
+    assert len(caught.value.problems) == 3
+    assert "desk.json:4: judge:" in text
+    assert "evaluator 'own': model:" in text
+    assert "NoSuchEvaluator" in text
+
+
+def test_fast_needs_no_judge_that_is_a_model(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, "nobody:x", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
+    run, verdict = _run(suite, fast=True)
+    assert verdict.outcome is Outcome.PASSED
+    assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
+
+
+def test_fast_leaves_out_what_the_embedded_judge_has_no_rule_for(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, "embedded", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
+    run, _ = _run(suite, fast=True)
+    assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
+
+
+def test_evaluators_without_a_judge_are_not_held_up_by_those_with_one(tmp_path: Path) -> None:
+    let_go = threading.Event()
+
+    class Slow(Scripted):
+        async def ask(self, question: Any, *, sample: int = 0) -> Any:
+            await asyncio.get_running_loop().run_in_executor(None, let_go.wait)
+            return await super().ask(question, sample=sample)
+
+    def release(evaluable: Any) -> float:
+        released.append(1)
+        if len(released) == 3:
+            let_go.set()
+        return 1.0
+
+    released: list[int] = []
+    suite = load([write_project(tmp_path)])[0]
+    module = sys.modules[__name__]
+    module.release = release  # type: ignore[attr-defined]
+    specs = (EvaluatorSpec("checks/marks.py:Marked"), EvaluatorSpec(f"{__name__}:release"))
+    _, verdict = _run(replace(suite, evaluators=specs, judge=Slow()), given=Settings(parallel=3))
+    assert verdict.outcome is Outcome.PASSED
+
+
+def test_a_run_that_is_resumed_with_another_judge_is_scored_anew_and_asks_no_agent_again(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, cases=3)
+    (tmp_path / "app" / "desk.py").write_text(
+        "from pathlib import Path\ndef agent(question):\n"
+        "    with (Path(__file__).parents[1] / 'asked').open('a') as log: log.write('.')\n    return question\n",
+        encoding="utf-8",
+    )
+    strict, kind = Scripted(0.0, "strict"), Scripted(1.0, "kind")
+    store, one_at_a_time = tmp_path / "s", Settings(parallel=1)
+    _, verdict = _run(suite, judge=strict, store=store, maxfail=2, given=one_at_a_time)
+    assert verdict.outcome is Outcome.FAILED
+    run, verdict = _run(suite, judge=kind, store=store, resume=True, given=one_at_a_time)
+    assert (verdict.outcome, [judge.model for judge in run.judges]) == (Outcome.PASSED, ["kind"])
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == "..."
+
+
+def test_waiting_for_others_is_not_held_against_an_evaluator() -> None:
+    from proctor.running.timeouts import TimedOut, Watchdog, run_with_timeout
+
+    async def late(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    async def main() -> None:
+        with Watchdog() as watchdog:
+            assert await run_with_timeout(late(0.05), 0.01, watchdog, lambda: 3600.0) == "done"
+            with pytest.raises(TimedOut):
+                await run_with_timeout(late(3600), 0.01, watchdog, lambda: 0.0)
+
+    asyncio.run(main())
+
+
+def test_waiting_for_the_judge_to_be_free_is_no_timeout(tmp_path: Path) -> None:
+    with judge_server(marks) as server:
+        suite = write_project(tmp_path, judge_at(server, concurrency=1, requests_per_minute=600), cases=6)
+        _, verdict = _run(suite, given=Settings(parallel=6, evaluator_timeout=30))
+    assert verdict.outcome is Outcome.PASSED
+
+
+def test_a_judge_that_never_answers_is_an_error_of_the_evaluator(tmp_path: Path) -> None:
+    class Silent(Scripted):
+        async def ask(self, question: Any, *, sample: int = 0) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+    suite = replace(load([write_project(tmp_path, cases=1)])[0], judge=Silent())
+    run, verdict = _run(suite, given=Settings(evaluator_timeout=0.05))
+    (trial,) = run.trials
+    assert verdict.outcome is Outcome.ERROR
+    assert trial.scores[0].reasoning == "gave no score within 0.05 s"
+
+
+def test_verdicts_that_were_paid_for_survive_the_end_of_the_run(tmp_path: Path) -> None:
+    class Interrupted(Exception):
+        pass
+
+    class Terminal:
+        def started(self, run: Run, planned: int, kept: int) -> None: ...
+
+        def trial_done(self, trial: Any) -> None:
+            raise Interrupted
+
+        def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+    with judge_server(marks) as server:
+        suite = write_project(tmp_path, judge_at(server), cases=3)
+        request = Request(load([suite]), RunOptions(given=Settings(parallel=1)), store=tmp_path / "s")
+        with pytest.raises(Interrupted):
+            run_suites(request, Terminal())
+        paid = len(server.requests)
+        assert paid < 3
+        run, verdict = run_suites(replace(request, resume=True))
+        assert len(server.requests) == 3
+    assert verdict.outcome is Outcome.PASSED
+    assert (run.judges[0].scores, run.judges[0].calls + run.judges[0].cached) == (3, 3)
+
+
+def test_when_the_budget_is_spent_no_further_trial_is_begun_and_resume_goes_on(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, cases=5)
+    (tmp_path / "app" / "desk.py").write_text(
+        "from proctor import Reply, Usage\ndef agent(question): return Reply(question, usage=Usage(10, 10, 0.4))\n",
+        encoding="utf-8",
+    )
+    options = {"judge": Scripted(), "given": Settings(parallel=1), "store": tmp_path / "s", "budget_usd": 1.0}
+    run, verdict = _run(suite, **options)
+    assert verdict.reason == (
+        "stopped: the budget of $1.00 is spent ($1.20); 2 of 5 trials were not made; --resume goes on"
+    )
+    assert (verdict.exit_code, len(run.summaries)) == (4, 3)
+    run, verdict = _run(suite, **options, resume=True)
+    assert (verdict.outcome, len(run.summaries)) == (Outcome.PASSED, 5)
+
+
+def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> None:
+    with judge_server(marks) as server:
+        suite = write_project(tmp_path, judge_at(server), cases=4)
+        (tmp_path / "app" / "desk.py").write_text(
+            "from proctor import Reply, Usage\ndef agent(question): return Reply(question, usage=Usage(10, 10, 5.0))\n",
+            encoding="utf-8",
+        )
+        run, verdict = _run(suite, given=Settings(parallel=2), budget_usd=1.0)
+    assert {summary.outcome for summary in run.summaries} == {Outcome.PASSED}
+    assert "of 4 trials were not made" in verdict.reason
+
+
+def test_a_cost_that_is_not_known_is_said(tmp_path: Path) -> None:
+    run, _ = _run(write_project(tmp_path, cases=2), judge=Scripted(), budget_usd=1.0)
+    assert run.uncounted == "the cost of 2 answers is not known and not counted"
+
+
+def test_a_kept_run_still_says_who_judged(tmp_path: Path) -> None:
+    with judge_server(lambda asked: says('{"mark": 1.0}', usage=(100, 20))) as server:
+        run, _ = _run(write_project(tmp_path, judge_at(server)), store=tmp_path / "s")
+    kept = read_run(Store(tmp_path / "s"), "last")
+    assert list(kept.judges) == list(run.judges)
+    assert (kept.judges[0].input_tokens, kept.judges[0].output_tokens) == (300, 60)
