@@ -1,0 +1,212 @@
+"""What a tool or package can add to Proctor, and how it is found.
+
+A plugin is one object. A package of your own declares it once, as an entry point in its `pyproject.toml`:
+
+    [project.entry-points."proctor.plugins"]
+    acme = "acme_proctor:PLUGIN"
+
+and fills in what it brings:
+
+    # acme_proctor/__init__.py
+    from proctor.plugins import Format, Plugin, Reporter
+
+    PLUGIN = Plugin(
+        name="acme",
+        formats=[Format(name="acme", summary="Acme's dialogue files", keys=frozenset({"dialogues"}),
+                        recognises=lambda path, data: isinstance(data, dict) and "dialogues" in data,
+                        read="acme_proctor.reader:read")],
+        evaluators={"Brevity": "acme_proctor.checks:Brevity"},
+        reporters=[Reporter(name="acme", help="Acme's score sheet.", suffix=".txt", write="acme_proctor.sheet:write")],
+    )
+
+The four tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door: each
+is a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
+
+A plugin is looked at whenever a file is loaded, so importing it must be cheap. Anything that takes time to import is
+given as `"module:name"`, like in an entry point, and is imported when it is first used; `load` does that. This module
+itself imports nothing of Proctor, so every package may ask it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proctor.agents.agent import BaseAgent
+    from proctor.base.documents import Document
+    from proctor.base.json_data import Json
+    from proctor.cases.suite import Case, Suite
+    from proctor.results.run import Run
+    from proctor.results.verdict import RunVerdict
+
+SHIPPED: tuple[str, ...] = ()
+"""The plugins of this package. They are named here and not as entry points of our own, because looking through what is
+installed takes as long as starting Python four times, and most runs need nothing else."""
+
+ENTRY_POINTS = "proctor.plugins"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A file format that suites can be read from."""
+
+    name: str
+    """How `proctor list formats` and `dataset convert --from` call it."""
+    summary: str
+    """What the files are, in a few words."""
+    recognises: Callable[[Path, Json], bool]
+    """Whether a file with this parsed content is a suite of this format. Must not raise."""
+    read: Callable[[Document], list[Suite]] | str
+    """The suites in a file; raises `InvalidSuite` with every problem found."""
+    suffixes: tuple[str, ...] = (".json", ".yaml", ".yml")
+    file_names: tuple[str, ...] = ()
+    """Patterns such as `*.test.json`. A file with such a name that cannot be read is an error, not someone else's file."""
+    keys: frozenset[str] = frozenset()
+    """Top-level keys that only this format has. They decide which format a file is in, and what pytest collects."""
+    companions: tuple[str, ...] = ()
+    """Names of files that stand beside a suite and are not suites, such as `test_config.json`."""
+    parse: Callable[[Path, str], Document] | str | None = None
+    """Parses a file that is neither JSON nor YAML."""
+    edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | str | None = None
+    """The text of the file with some cases (by position) changed and every other line as it was."""
+    agent_hint: str = ""
+    """How a file of this format names its agent: a clause for an error message, such as "add `agent: app.py:agent`"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentKind:
+    """A kind of agent that a suite describes: `agent: {acme: {...}}`."""
+
+    key: str
+    build: Callable[[Json, Path | None], BaseAgent] | str
+    """Makes the agent from what stands under the key; the path is the folder that relative names refer to."""
+    example: str
+    """A line of YAML for `proctor list agents`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporter:
+    """A report of a run: `--report NAME=FILE`, or `--report FILE` if the suffix says which."""
+
+    name: str
+    help: str
+    write: Callable[[Run, RunVerdict, TextIO], None] | str
+    suffix: str = ""
+    """The ending that selects this report, such as `.csv`; a suffix belongs to one report."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFormat:
+    """A file format that recorded traces can be read from."""
+
+    name: str
+    recognises: Callable[[Json], bool]
+    read: Callable[[Sequence[tuple[int, Json]]], Any] | str
+    """The spans in the numbered lines of a file."""
+    write: Callable[[Any], Any] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportName:
+    """A package that users import by another name: `import deepeval` gives Proctor's names if the project asks for it."""
+
+    home: str
+    """The module that has all the names."""
+    modules: tuple[str, ...]
+    """The paths below the package that can be imported."""
+    page: str
+    """The page of the documentation about it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of the command line: `proctor NAME`, or `proctor GROUP NAME`."""
+
+    name: str
+    help: str
+    """One line for `proctor --help`."""
+    target: str
+    """The click command, as `"module:name"`."""
+    section: str = "tools"
+    """The heading under which `proctor --help` lists it."""
+    runs_user_code: bool = True
+    """Whether it may load a suite or an agent. Such a command runs in a guarded process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """A project that `proctor init -t NAME` writes."""
+
+    name: str
+    summary: str
+    folder: str
+    """The package folder that holds the files, as `"package:folder"`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """Everything that one tool or package adds."""
+
+    name: str
+    formats: Sequence[Format] = ()
+    agents: Sequence[AgentKind] = ()
+    evaluators: Mapping[str, str] = field(default_factory=dict)
+    """Names of evaluators in files, and where each is: `"module:Class"`."""
+    evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
+    """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
+    reporters: Sequence[Reporter] = ()
+    trace_formats: Sequence[TraceFormat] = ()
+    commands: Sequence[Command] = ()
+    templates: Sequence[Template] = ()
+    import_names: Mapping[str, ImportName] = field(default_factory=dict)
+    option_hints: Mapping[str, str] = field(default_factory=dict)
+    """The tool's command-line options and what to write instead: `"--parallel-test-cases"`: `"write -j N"`."""
+
+
+class PluginError(Exception):
+    """A plugin of another package could not be loaded."""
+
+
+def plugins() -> Iterator[Plugin]:
+    """Every plugin, the shipped ones first. Other packages are looked through only if the iteration gets there."""
+    yield from shipped_plugins()
+    yield from installed_plugins()
+
+
+@functools.cache
+def shipped_plugins() -> tuple[Plugin, ...]:
+    """The plugins of this package."""
+    return tuple(import_module(name).PLUGIN for name in SHIPPED)
+
+
+@functools.cache
+def installed_plugins() -> tuple[Plugin, ...]:
+    """The plugins of other packages; raises `PluginError` for one that cannot be loaded."""
+    from importlib.metadata import entry_points  # as heavy as asyncio, and most runs get by without it
+
+    found: list[Plugin] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            plugin = entry.load()
+        except Exception as error:
+            raise PluginError(f"the plugin {entry.name!r} ({entry.value}) could not be loaded: {error}") from error
+        if not isinstance(plugin, Plugin):
+            raise PluginError(f"the plugin {entry.name!r} ({entry.value}) is not a proctor.plugins.Plugin")
+        found.append(plugin)
+    return tuple(found)
+
+
+def load(target: T | str) -> T:
+    """What a plugin names: `"module:name"` is imported, anything else is returned as it is."""
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return cast(T, getattr(import_module(module), name))
