@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from limits import FALSE_ALARMS, GATE_TRIALS
 from proctor.agents.reply import Reply
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
-from proctor.results.compare_runs import compare_runs
+from proctor.results.comparison.comparing import compare_runs
 from proctor.results.gate import Gate, GateVerdict, Past
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from table import Row, at_most

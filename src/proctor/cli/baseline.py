@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.git import git_state
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
@@ -24,10 +25,9 @@ from proctor.results.baseline import (
     read_baseline,
     write_baseline,
 )
-from proctor.results.git_state import git_state
 from proctor.results.history import Accepted, accept
 from proctor.results.statistics import wilson
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.gate import identities_of_plan
 from proctor.running.plan import make_plan
 from proctor.running.settings import NO_OPTIONS

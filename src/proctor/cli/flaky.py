@@ -21,7 +21,7 @@ from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
 from proctor.results.history import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 from proctor.running.rescore import rejudge
 from proctor.running.selection import CaseFilter, check_names, names_case, split_places
 

@@ -15,7 +15,7 @@ from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import Chance, case_option, json_option, say, say_json, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.gate import GateOptions
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 from proctor.running.gate import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate, usual_of_plan
 from proctor.running.plan import Plan, make_plan
 from proctor.running.selection import CaseFilter, check_names, parse_words, split_places, tag_set

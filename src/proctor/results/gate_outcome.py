@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from proctor.base.json_data import Json, plain
-from proctor.results.conversation_alignment import Divergence
+from proctor.results.comparison.alignment import Divergence
 from proctor.results.gate import DriftFinding, GateVerdict, Standing
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import known_fields

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.errors import StoreError, UsageError
+from proctor.cases.identity import content_key
 from proctor.results.baseline import (
     Baseline,
     BaselineLine,
@@ -19,12 +20,11 @@ from proctor.results.baseline import (
     read_baseline,
     write_baseline,
 )
-from proctor.results.case_encoding import content_key
 from proctor.results.gate import Standing
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialSummary
 from proctor.results.run_info import RunRow
 from proctor.results.statistics import wilson
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge_suite
 
 

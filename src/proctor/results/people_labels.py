@@ -14,8 +14,8 @@ from typing import Any
 
 from proctor.base.masking import mask
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.database import Database
-from proctor.results.encoding import decode_text, encode_text
+from proctor.results.store.database import Database
+from proctor.results.store.encoding import decode_text, encode_text
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS labels (

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proctor.agents.reply import Reply, Usage
+from proctor.base.git import GitState
 from proctor.base.json_data import Json
 from proctor.cases.quarantine_file import is_over
 from proctor.cases.suite import Case, Criteria, Quarantine, passes
 from proctor.evaluators.evaluation import Evaluation
-from proctor.results.git_state import GitState
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.errors import UsageError
+from proctor.cases.identity import content_key, question_key
 from proctor.results.baseline import Baseline, CaseIdentity, Spread, Usual, baseline_path, read_baseline, trial_score
-from proctor.results.case_encoding import content_key, question_key
-from proctor.results.comparison_statistics import Enlargement, PlannedCase, detectable_drop, enlargement
-from proctor.results.conversation_alignment import Divergence, nearest_pair
-from proctor.results.encoding import mask_case
+from proctor.results.comparison.alignment import Divergence, nearest_pair
+from proctor.results.comparison.significance import Enlargement, PlannedCase, detectable_drop, enlargement
 from proctor.results.gate import DRIFT_SHARES, CaseFinding, Gate, GateOptions, GateReport, Past, Standing
 from proctor.results.gate_evidence import UsualRates
 from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, conclude
 from proctor.results.history import baseline_of_run
+from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import SuiteVerdict, judge_suite
 from proctor.running.plan import Plan, PlannedTrial
 from proctor.running.resume import evaluator_keys

@@ -15,11 +15,11 @@ from proctor.reporting.html.escaping import block, escape, inline, pretty
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.wording import counted, trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.encoding import encode_text
 from proctor.results.judge_calls import judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
+from proctor.results.store.encoding import encode_text
 from proctor.running.review.grading import GRADED_BY, waiting_score
 from proctor.running.review.labelled_rows import calibration_rows, label_score, place_of
 from proctor.viewer.layout import case_address, page, run_address, sign, with_levels

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from proctor.base.errors import StoreError
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.plots import BARS
-from proctor.results.encoding import decode_text, encode_text
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import RunRow
 from proctor.results.statistics import Estimate, wilson
-from proctor.results.store import Store
+from proctor.results.store.encoding import decode_text, encode_text
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge_suite
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from proctor.reporting.html.escaping import GLYPHS, code, escape, facts, inline
 from proctor.reporting.html.overview import score_cell
 from proctor.reporting.plots import BARS, Histogram, bar_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.encoding import score_rows_from_json
 from proctor.results.run import Outcome, ScoreRow
 from proctor.results.run_info import RunRow
+from proctor.results.store.encoding import score_rows_from_json
 from proctor.viewer.case_query import (
     PAGE,
     SORTS,

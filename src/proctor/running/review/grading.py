@@ -17,8 +17,8 @@ from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.cases.suite import Case, Turn, passes
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
-from proctor.results.run_files import is_file_name
-from proctor.results.store import Store, read_run
+from proctor.results.store.run_files import is_file_name
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
 from proctor.running.resume import exclusive_run
 

@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
+from proctor.cases.encoding import decode_case, dumps, encode_case
+from proctor.cases.identity import case_key, case_key_as_planned, question_key
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
-from proctor.results.database import Database, guarded
-from proctor.results.encoding import (
+from proctor.results.gate_outcome import GateOutcome, gate_from_json
+from proctor.results.judge_calls import JudgeSummary, Tally
+from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
+from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
+from proctor.results.store.database import Database, guarded
+from proctor.results.store.encoding import (
     SELECT_TRIAL,
     TrialColumns,
     decode_text,
@@ -25,11 +30,7 @@ from proctor.results.encoding import (
     trial_content,
     trial_of_columns,
 )
-from proctor.results.gate_outcome import GateOutcome, gate_from_json
-from proctor.results.judge_calls import JudgeSummary, Tally
-from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
-from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
-from proctor.results.stored_traces import TraceRow, Traces
+from proctor.results.store.traces import TraceRow, Traces
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -302,7 +303,7 @@ class Store:
             self._numbers[key] = no
             if len(self._numbers) > RECENT_CASES:  # memory must not grow with the run
                 del self._numbers[next(iter(self._numbers))]
-        return no, key if case.scenario is None else planned_key(case)
+        return no, key if case.scenario is None else case_key_as_planned(case)
 
 
 def _keep_out_of_git(folder: Path) -> None:

@@ -19,7 +19,7 @@ from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.results.run import Outcome, Score, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 

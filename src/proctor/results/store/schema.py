@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 
-from proctor.results.case_encoding import case_key, decode_case, encode_case, planned_key
+from proctor.results.store.version_2_cases import encode_version_2_case
 
 BATCH = 1000
 """Cases in memory at once."""
@@ -30,12 +30,11 @@ def _to_version_3(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TEMP TABLE new_keys (case_no INTEGER PRIMARY KEY, key TEXT NOT NULL)")
     for no, content in _cases(connection):
         try:
-            case = decode_case(content)
-            encoded, key = encode_case(case), planned_key(case)
+            encoded, key, planned = encode_version_2_case(content)
         except Exception:  # noqa: S112  one damaged case must not keep the others from being read
             continue
-        connection.execute("UPDATE cases SET key = ?, content = ? WHERE no = ?", (case_key(encoded), encoded, no))
-        connection.execute("INSERT INTO new_keys VALUES (?, ?)", (no, key))
+        connection.execute("UPDATE cases SET key = ?, content = ? WHERE no = ?", (key, encoded, no))
+        connection.execute("INSERT INTO new_keys VALUES (?, ?)", (no, planned))
     connection.execute(
         "UPDATE trials SET case_key = (SELECT key FROM new_keys WHERE new_keys.case_no = trials.case_no)"
         " WHERE case_no IN (SELECT case_no FROM new_keys)"

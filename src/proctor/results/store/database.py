@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import ProctorError, StoreError
-from proctor.results.migrations import migrate
+from proctor.results.store.schema import migrate
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
-from proctor.base.masking import Masker, is_masked, texts_in, values_under_names
+from proctor.cases.encoding import dumps
 from proctor.cases.suite import Case, NamedData
-from proctor.results.case_encoding import dumps
-from proctor.results.database import Database
 from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
-from proctor.results.stored_traces import StoredSpans
+from proctor.results.store.database import Database
+from proctor.results.store.traces import StoredSpans
 
 ESCAPED = "\x00json:"
 """Marks text in a column that is kept as JSON."""
@@ -162,67 +161,6 @@ def decode_text(text: str) -> str:
 def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
     pairs = ((name, getattr(value, name)) for name in names)
     return {name: item for name, item in pairs if item is not None}
-
-
-MASKED_NOTE = "scored on an answer in which secrets are masked"
-"""What a score says whose evaluator saw a masked answer: it may differ from that of the original."""
-
-
-class TrialMasker:
-    """Masks trials of one run; most cases come several times, and are looked at once."""
-
-    def __init__(self) -> None:
-        self._case: tuple[Case, Case] | None = None
-
-    def trial(self, trial: TrialResult) -> TrialResult:
-        """The trial without secrets; the same object if it has none."""
-        general = Masker()
-        words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
-        spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
-        if not general.may_find_in((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
-            return trial
-        masker = Masker(values_under_names((trial.replies, trial.case)))
-        content = (trial.reason, trial.replies, trial.scores, trial.warnings)
-        reason, replies, scores, warnings = masked = masker.data(content)
-        case, masked_spans = self.case(trial.case, general), masker.data(spans)
-        if masked is content and case is trial.case and masked_spans is spans:
-            return trial
-        return replace(
-            trial,
-            case=case,
-            spans=trial.spans if masked_spans is spans else masked_spans,
-            reason=reason,
-            replies=replies,
-            scores=scores,
-            warnings=warnings,
-            unmasked=trial,
-        )
-
-    def case(self, case: Case, masker: Masker) -> Case:
-        """The case without secrets. Its id stays, by which it is found again."""
-        if self._case is None or self._case[0] is not case:
-            masked = masker.data(case)
-            self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
-        return self._case[1]
-
-
-def mask_trial(trial: TrialResult) -> TrialResult:
-    return TrialMasker().trial(trial)
-
-
-def mask_case(case: Case) -> Case:
-    """The case as the store has it: two cases are the same if they are so masked."""
-    return TrialMasker().case(case, Masker())
-
-
-def with_masked_note(scores: tuple[Score, ...], replies: Sequence[Reply]) -> tuple[Score, ...]:
-    """Scores that say so where the answer they are about had been masked before."""
-    if not any(map(is_masked, texts_in(tuple(replies)))):
-        return scores
-    return tuple(
-        replace(score, reasoning=f"{score.reasoning} ({MASKED_NOTE})" if score.reasoning else MASKED_NOTE)
-        for score in scores
-    )
 
 
 SELECT_TRIAL = (

@@ -20,20 +20,14 @@ from typing import Any, TextIO
 
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
+from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import decode_case, dumps, encode_case
-from proctor.results.encoding import (
-    TrialMasker,
-    ended_early,
-    reply_from_json,
-    score_from_json,
-    score_to_json,
-    trial_content,
-)
+from proctor.results.masking import TrialMasker
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
-from proctor.results.store import Store, read_run
-from proctor.results.trace_encoding import span_from_json, span_to_json
+from proctor.results.store.encoding import ended_early, reply_from_json, score_from_json, score_to_json, trial_content
+from proctor.results.store.store import Store, read_run
+from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
 HEAD = "proctor_run"
