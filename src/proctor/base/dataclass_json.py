@@ -48,6 +48,7 @@ class DataclassCodec:
     `hooks`: by type, how it is written. `skip`: by class, fields that are not written. `always`: by class, fields that
     are written although they have their default. `json_value`: what is done to values of type `Json`, which may be
     anything that a user's code returned. `names`: types that the hints of a class name but its module does not import.
+    `strict`: whether text, numbers and truth values are checked when they are read, for data that comes from anywhere.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class DataclassCodec:
         always: Mapping[type, Collection[str]] | None = None,
         json_value: Convert | None = None,
         names: Mapping[str, Any] | None = None,
+        strict: bool = False,
     ) -> None:
         self._hooks: dict[Any, Hook] = dict(hooks or {})
         self._skip = dict(skip or {})
         self._always = dict(always or {})
         self._json_value = json_value
         self._names = dict(names or {})
+        self._strict = strict
         self._classes: dict[type, list[_Field]] = {}
 
     def encode(self, value: Any, without: Collection[str] = ()) -> dict[str, Json]:
@@ -121,16 +124,37 @@ class DataclassCodec:
             return Hook(lambda value: value, lambda value: _one_of(value, arguments))
         if hint is Any:
             return None if self._json_value is None else Hook(self._json_value, lambda value: value)
+        if hint in _SCALARS:
+            return Hook(lambda value: value, _SCALARS[hint]) if self._strict else None
         if isinstance(hint, type) and issubclass(hint, enum.Enum):
             return Hook(lambda value: value.value, hint)
         if isinstance(hint, type) and is_dataclass(hint):
             kind: type = hint
             return Hook(self.encode, lambda data: self.decode(kind, data))
         if isinstance(origin, type) and issubclass(origin, Mapping):
+            if arguments[1] is Any and self._json_value is not None:
+                return Hook(self._json_value, lambda data: data)
             return _mapping_hook(self._hook(arguments[1]))
         if isinstance(origin, type) and issubclass(origin, Collection):
             return _sequence_hook(self._hook(arguments[0]))
         return None
+
+
+def _checked(*kinds: type, what: str) -> Convert:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{type(value).__name__} instead of {what}")
+        return value
+
+    return check
+
+
+_SCALARS: Mapping[Any, Convert] = {
+    str: _checked(str, what="text"),
+    int: _checked(int, what="a whole number"),
+    float: _checked(int, float, what="a number"),
+    bool: _checked(bool, what="true or false"),
+}
 
 
 def _mapping_hook(inner: Hook | None) -> Hook:

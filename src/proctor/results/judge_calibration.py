@@ -27,8 +27,8 @@ from proctor.results.judge_calls import DETAIL, calls_of, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database
-from proctor.results.store.encoding import decode_text, encode_text
 from proctor.results.store.store import FILE
+from proctor.results.store.text_columns import decode_text, encode_text
 
 NEAR = 0.005
 """Thresholds this close are the same one: people type what they read."""

@@ -17,7 +17,7 @@ from proctor.cases.encoding import dumps
 from proctor.cases.scenario import SIMULATED
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.results.store.database import Database
-from proctor.results.store.encoding import encode_text
+from proctor.results.store.text_columns import encode_text
 
 
 class JudgeCalls:

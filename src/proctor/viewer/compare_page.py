@@ -14,7 +14,7 @@ from proctor.results.comparison.comparing import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunRow
-from proctor.results.store.encoding import encode_text
+from proctor.results.store.text_columns import encode_text
 from proctor.viewer.case_query import outcome_groups
 from proctor.viewer.layout import case_address, page, run_address, sign, suites_text
 from proctor.viewer.library import Library, NotFound, Source, all_runs

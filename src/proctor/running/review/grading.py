@@ -96,7 +96,7 @@ class Gradebook:
         run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
         verdict = judge(run)
         info = self._info.judged(verdict)
-        self._store.grade_trials(self._no, changed, info)
+        self._store.update_scores(self._no, changed, info)
         self.run, self._info = run, info
         self.waiting = [item for item in self.waiting if item.address not in given]
         self.known |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
