@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from proctor.cases.suite import Case, Suite
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
+    from proctor.tracing.spans import Span
 
 SHIPPED: tuple[str, ...] = (
     "proctor.compat.pixie.plugin",
@@ -109,13 +110,15 @@ class Reporter:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFormat:
-    """A file format that recorded traces can be read from."""
+    """A format of recorded traces beside OTLP: one record a line."""
 
     name: str
     recognises: Callable[[Json], bool]
-    read: Callable[[Sequence[tuple[int, Json]]], Any] | str
-    """The spans in the numbered lines of a file."""
-    write: Callable[[Any], Any] | str | None = None
+    """Whether a line of a file is a record of this format."""
+    read: Callable[[Sequence[tuple[int, Any]]], list[Span]] | str
+    """The spans in the records of one file, each with the number of its line."""
+    write: Callable[[Sequence[Span]], str] | str | None = None
+    """The text of a file with these spans."""
 
 
 @dataclass(frozen=True, kw_only=True)
