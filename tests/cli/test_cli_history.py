@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proctor.results.run_info import RunInfo
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Run
+from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 
 Command = Callable[..., Any]
@@ -121,9 +121,9 @@ def test_showing_cases_that_nobody_has_is_a_mistake(proctor: Command, suite: Com
 def kill_a_run(project: Path) -> str:
     """Leaves a run as a process leaves it that is killed after its first trial of 1,234."""
     kept = Store(project / ".proctor")
-    run = read_run(kept, "last")
+    run = kept.find_run("last")
     suites = tuple(dataclasses.replace(info, planned=1234) for info in run.suites)
-    number = kept.add_run("99990101-000000-dead", "plan", RunInfo(suites=suites, planned=1234))
+    number = kept.add_run(Run("99990101-000000-dead", 0.0, suites, planned=1234))
     kept.add_trials(number, [next(iter(run.trials))])
     kept.close()
     return "99990101-000000-dead"

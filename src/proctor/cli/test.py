@@ -35,7 +35,7 @@ from proctor.evaluators.datasets import usual_folder
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
-from proctor.results.run_info import check_name
+from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.gate import GateRequest
@@ -209,7 +209,7 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
 def _run_name(name: str | None) -> str:
     if name is None:
         return ""
-    return check_name(name)
+    return validate_run_name(name)
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:

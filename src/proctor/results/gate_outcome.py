@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
-from proctor.base.json_data import Json, plain
 from proctor.results.comparison.alignment import Divergence
 from proctor.results.gate import DriftFinding, GateVerdict, Standing
 from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.run_info import known_fields
 from proctor.results.verdict import SuiteVerdict
 
 ERROR = "error"
@@ -62,6 +59,11 @@ class GatedCase:
         )
 
 
+def _check_verdict(verdict: str) -> None:
+    if verdict not in OUTCOMES:
+        raise ValueError(f"{verdict!r} is no verdict of the gate; there are {', '.join(OUTCOMES)}")
+
+
 @dataclass(frozen=True, slots=True)
 class GatedSuite:
     """What the gate says of one suite."""
@@ -69,6 +71,9 @@ class GatedSuite:
     name: str
     verdict: str
     reason: str
+
+    def __post_init__(self) -> None:
+        _check_verdict(self.verdict)
 
     @property
     def outcome(self) -> Outcome:
@@ -92,29 +97,15 @@ class GateOutcome:
     cases: tuple[GatedCase, ...]
     suites: tuple[GatedSuite, ...]
 
+    def __post_init__(self) -> None:
+        _check_verdict(self.verdict)
+
     @property
     def outcome(self) -> Outcome:
         return OUTCOMES[self.verdict]
 
     def standing(self, *standings: str) -> list[GatedCase]:
         return [case for case in self.cases if case.standing in standings]
-
-
-def gate_to_json(gate: GateOutcome) -> dict[str, Json]:
-    data: dict[str, Json] = plain(gate)
-    return data
-
-
-def gate_from_json(data: Mapping[str, Any]) -> GateOutcome:
-    """What `gate_to_json` wrote, in this version or an earlier one."""
-    cases = []
-    for item in data["cases"]:
-        case = known_fields(GatedCase, item)
-        found = case.divergence
-        cases.append(case if found is None else replace(case, divergence=known_fields(Divergence, cast(Any, found))))
-    drift = known_fields(DriftFinding, data["drift"])
-    suites = tuple(known_fields(GatedSuite, item) for item in data["suites"])
-    return known_fields(GateOutcome, {**data, "cases": tuple(cases), "drift": drift, "suites": suites})
 
 
 def conclude(

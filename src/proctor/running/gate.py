@@ -19,8 +19,8 @@ from proctor.results.gate_evidence import UsualRates
 from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, conclude
 from proctor.results.history import baseline_of_run
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Outcome, Run, RunStatus, TrialResult, TrialSummary
+from proctor.results.store.store import Store
 from proctor.results.verdict import SuiteVerdict, judge_suite
 from proctor.running.plan import Plan, PlannedTrial
 from proctor.running.resume import evaluator_keys
@@ -259,8 +259,8 @@ def named_baseline(wanted: str, store: Store | None) -> Baseline:
         raise UsageError(f"--baseline: there is no file {wanted}; make it with `proctor baseline accept`")
     if store is None:
         raise UsageError(f"--baseline {wanted}: names no file, and no runs are kept here")
-    run = read_run(store, wanted)
-    if run.interrupted or run.finished_at is None:
+    run = store.find_run(wanted)
+    if run.status is not RunStatus.FINISHED:
         raise UsageError(
             f"--baseline {wanted}: run {run.id} was interrupted, so that it is no measure of what is usual"
         )

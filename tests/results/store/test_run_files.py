@@ -14,24 +14,26 @@ from reporting_samples import HOSTILE, small_run, trial
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
 from proctor.base.git import GitState
-from proctor.results.run import TrialResult
-from proctor.results.run_info import RunInfo, check_name
+from proctor.results.run import Run, RunStatus, TrialResult
 from proctor.results.store.run_files import export_run, import_run, open_run
+from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
 from proctor.tracing.spans import ObserveSpan
 
 
 def kept(folder: Path, trials: list[TrialResult]) -> Store:
     store = Store(folder)
-    no = store.add_run("20260101-000000-cafe", "plan", RunInfo(git=GitState("a" * 40, "main", True)), name="base")
+    run = Run("20260101-000000-cafe", 1.0, git=GitState("a" * 40, "main", True), name="base", plan="plan")
+    no = store.add_run(run)
     store.add_trials(no, trials)
-    store.finish_run(no, "finished", RunInfo(git=GitState("a" * 40, "main", True), planned=len(trials)))
+    run.status, run.planned = RunStatus.FINISHED, len(trials)
+    store.finish_run(run)
     return store
 
 
 def exported(store: Store) -> str:
     out = io.StringIO()
-    export_run(store, store.find_run("last"), out)
+    export_run(store.find_run("last"), out)
     return out.getvalue()
 
 
@@ -50,7 +52,9 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     assert list(other.trials(other.find_run("last").no)) == list(store.trials(1))
     assert [s.name for s in next(iter(other.trials(1))).spans] == ["step"]
     before, after = store.find_run("last"), other.find_run("base")
-    assert replace(before, no=0) == replace(after, no=0)
+    assert list(before.summaries) == list(after.summaries)
+    same = {"no": 0, "store": None, "summaries": (), "trials": ()}
+    assert replace(before, **same) == replace(after, **same)
     assert exported(other) == exported(store)
 
 
@@ -134,7 +138,7 @@ def test_whatever_a_line_holds_one_sentence_comes_out(tmp_path_factory: pytest.T
 def test_runs_are_found_by_name_and_counted_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for run_id, name in (("2025-a", "nightly"), ("2025-b", ""), ("2025-c", "nightly"), ("2025-d", "2025-b")):
-        store.add_run(run_id, "plan", name=name)
+        store.add_run(Run(run_id, 0.0, name=name))
     found = {
         wanted: store.find_run(wanted).id for wanted in ("last", "last~0", "last~1", "last~3", "nightly", "nightly~1")
     }
@@ -154,7 +158,7 @@ def test_runs_are_found_by_name_and_counted_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "last", "a~1", "a@b", "-x", "a/b", "a\\b", "x" * 101, "a\nb", " a"])
 def test_a_name_that_could_be_taken_for_another_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="of a run"):
-        check_name(name)
+        validate_run_name(name)
 
 
 def test_a_file_is_a_run_too(tmp_path: Path) -> None:
