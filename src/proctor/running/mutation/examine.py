@@ -14,7 +14,6 @@ from proctor.base.errors import UnreadableReply
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
-from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, passes
 from proctor.evaluators.registry import Bound
 from proctor.results.run import Outcome
@@ -111,7 +110,7 @@ class _Examination:
         name = self._suite.suite.name
         if controls.broken and not self._request.anyway:
             return SuiteFindings(name, controls, left_out=dict(self._left_out), notes=tuple(self._notes))
-        made = self._expressible(await self._mutants(subjects))
+        made = await self._mutants(subjects)
         tried = await self._tried([(subject, mutant) for subject, item in made for mutant in item.mutants])
         tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
         gating = {bound.title: bound.spec.gates for bound in self._in_force(subjects)}
@@ -242,22 +241,6 @@ class _Examination:
             seed=self._request.seed,
             most=self._request.most,
         )
-
-    def _expressible(self, made: list[tuple[Subject, Made]]) -> list[tuple[Subject, Made]]:
-        """Without mutants that no file of the suite's format could be made to notice."""
-        if not declaration(format_named(self._suite.suite.format)).only_answers:
-            return made
-        kept = [
-            (subject, replace(item, mutants=tuple(m for m in item.mutants if "answer" in m.parts)))
-            for subject, item in made
-        ]
-        count = sum(len(item.mutants) for _, item in made) - sum(len(item.mutants) for _, item in kept)
-        if count:
-            self._notes.append(
-                f"files of this format can expect nothing but words: {count} mutants of tool calls, tokens and time "
-                "were not made; `proctor dataset convert` writes the suite in the native format, which can"
-            )
-        return kept
 
     async def _tried(self, mutants: Sequence[tuple[Subject, Mutant]]) -> list[Tried]:
         """What the suite says of each mutant, in their order."""

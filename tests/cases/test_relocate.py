@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load
+from proctor.cases.relocate import relocate
 from proctor.running.plan import unresolved
 
 SUITE = """
@@ -39,7 +39,7 @@ def suite_file(tmp_path: Path) -> Path:
 
 def test_references_still_lead_to_the_same_files_from_another_folder(suite_file: Path, tmp_path: Path) -> None:
     [suite] = load([suite_file])
-    there = moved(suite, tmp_path / "there")
+    there = relocate(suite, tmp_path / "there")
     assert there.agent == "../here/app.py:agent"
     assert [spec.name for spec in there.evaluators] == ["../here/checks.py:polite", "ExactMatch"]
     [case] = there.cases
@@ -60,11 +60,11 @@ def test_a_converted_suite_finds_its_agent_and_evaluators(suite_file: Path, tmp_
     target = tmp_path / "there" / "suite.yaml"
     target.parent.mkdir()
     [suite] = load([suite_file])
-    target.write_text(write_text([moved(suite, target.parent)], ".yaml").text)
+    target.write_text(write_text([relocate(suite, target.parent)], ".yaml").text)
     [again] = load([target])
     assert unresolved(again) == []
 
 
 def test_in_its_own_folder_nothing_changes(suite_file: Path) -> None:
     [suite] = load([suite_file])
-    assert moved(suite, suite_file.parent) is suite
+    assert relocate(suite, suite_file.parent) is suite
