@@ -258,7 +258,7 @@ def _expected(fields: Fields) -> Expected:
 
 def _with_listed_keywords(fields: Fields, expected: Expected) -> Expected:
     """What is expected, with the words of `expected_output_contains`; `match` says whether any or all of them count."""
-    if not fields.has(KEYWORDS):
+    if not fields.has(KEYWORDS) or fields.take(KEYWORDS) is None:
         return expected
     words = fields.texts(KEYWORDS, ())
     every = fields.choice("match", ("any", "all"), "any") == "all"
