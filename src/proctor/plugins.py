@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from proctor.cases.suite import Case, Suite
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
+    from proctor.tracing.spans import Span
 
 SHIPPED: tuple[str, ...] = (
     "proctor.compat.adk.plugin",
     "proctor.compat.pixie.plugin",
     "proctor.compat.holodeck.plugin",
+    "proctor.compat.deepeval.plugin",
 )
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""
@@ -121,23 +123,27 @@ class Reporter:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFormat:
-    """A file format that recorded traces can be read from."""
+    """A format of recorded traces beside OTLP: one record a line."""
 
     name: str
     recognises: Callable[[Json], bool]
-    read: Callable[[Sequence[tuple[int, Json]]], Any] | str
-    """The spans in the numbered lines of a file."""
-    write: Callable[[Any], Any] | str | None = None
+    """Whether a line of a file is a record of this format."""
+    read: Callable[[Sequence[tuple[int, Any]]], list[Span]] | str
+    """The spans in the records of one file, each with the number of its line."""
+    write: Callable[[Sequence[Span]], str] | str | None = None
+    """The text of a file with these spans."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportName:
-    """A package that users import by another name: `import deepeval` gives Proctor's names if the project wants it."""
+    """A package that Proctor can stand in for: `import deepeval` gives Proctor's names if the project asks for it."""
 
     home: str
     """The module that has all the names."""
-    modules: tuple[str, ...]
-    """The paths below the package that can be imported."""
+    modules: tuple[str, ...] | str
+    """The paths below the package that can be imported, such as `metrics.base_metric`."""
+    own_modules: tuple[str, ...] = ()
+    """Modules of `home` that stand for the package's module of the same name, each with its own `__all__`."""
     page: str
     """The page of the documentation about it."""
 
@@ -256,4 +262,4 @@ def load(target: T | str) -> T:
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")
-    return cast(T, functools.reduce(getattr, name.split("."), import_module(module)))
+    return cast(T, functools.reduce(getattr, name.split(".") if name else (), import_module(module)))

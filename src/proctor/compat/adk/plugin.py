@@ -1,4 +1,4 @@
-"""What ADK's part adds: its EvalSets, and its names for evaluators."""
+"""What Proctor knows of ADK. Light to import: it is looked at whenever a file is loaded."""
 
 from __future__ import annotations
 

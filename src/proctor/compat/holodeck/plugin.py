@@ -1,10 +1,10 @@
-"""What HoloDeck's part adds: its `agent.yaml`, and its names for evaluators."""
+"""What Proctor knows of HoloDeck. Light to import: it is looked at whenever a file is loaded."""
 
 from __future__ import annotations
 
 from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
-from proctor.plugins import Format, Plugin
+from proctor.plugins import Format, ImportName, Plugin
 
 PLUGIN = Plugin(
     name="holodeck",
@@ -37,5 +37,12 @@ PLUGIN = Plugin(
         "contextual_precision": "ContextualPrecision",
         "contextual_recall": "ContextualRecall",
         "answer_relevancy": "AnswerRelevancy",
+    },
+    import_names={
+        "holodeck": ImportName(
+            home="proctor.compat.holodeck",
+            modules="proctor.compat.holodeck.import_paths:IMPORT_PATHS",
+            page="docs/holodeck.md",
+        )
     },
 )
