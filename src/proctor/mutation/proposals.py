@@ -17,13 +17,13 @@ from proctor.cases.evaluator_specs import with_implied, write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn
 from proctor.evaluators.text.keywords import find
+from proctor.mutation.call_mutants import accepts_value
+from proctor.mutation.findings import Proposal
+from proctor.mutation.mutants import Mutant
+from proctor.mutation.scoring import Scorer
+from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
 from proctor.results.run import Outcome
 from proctor.running.conversation import Answer
-from proctor.running.mutation.call_mutants import accepts_value
-from proctor.running.mutation.findings import Proposal
-from proctor.running.mutation.mutants import Mutant
-from proctor.running.mutation.scoring import Scorer
-from proctor.running.mutation.text_changes import DATE, NUMBER, UNIT, number_value
 from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions
 

@@ -15,8 +15,8 @@ from typing import Any
 from proctor.agents.reply import Reply, Usage
 from proctor.base.json_data import Json, show
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Turn
-from proctor.running.mutation import call_mutants, text_changes
-from proctor.running.mutation.text_changes import Change, Choices
+from proctor.mutation import call_mutants, text_changes
+from proctor.mutation.text_changes import Change, Choices
 
 REFUSAL = "I can't help with that."
 ASKED_BACK = "Could you tell me a little more about that first?"

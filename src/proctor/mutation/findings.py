@@ -9,8 +9,8 @@ from enum import StrEnum
 from itertools import combinations
 
 from proctor.cases.suite import Waiver
+from proctor.mutation.mutants import Mutant
 from proctor.results.statistics import wilson
-from proctor.running.mutation.mutants import Mutant
 
 FEWEST_FOR_A_PAIR = 8
 """Mutants that two evaluators must both see before their agreement says something."""

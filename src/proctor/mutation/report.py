@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
 from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
+from proctor.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
 from proctor.reporting.html.escaping import block, escape, gauge
 from proctor.reporting.html.escaping import code as html_code
 from proctor.reporting.html.escaping import inline as html_inline
 from proctor.reporting.html.page_frame import page_end, page_head
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import counted
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Outcome
 from proctor.results.statistics import Estimate
-from proctor.running.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
 
 SCHEMA = "proctor.mutation/1"
 KEPT_IN = "mutants"
@@ -298,39 +296,6 @@ def write_section(suite: SuiteFindings, out: TextIO) -> None:
     out.write("</section>\n")
 
 
-def write_kept(run: Run, out: TextIO) -> None:
-    """The section of a run's own page: what its mutants said when they were last made; nothing where there are none."""
-    mutants = _kept(run)
-    suites = dict.fromkeys(str(mutant.get("suite")) for mutant in mutants)
-    if not suites:
-        return
-    out.write('<section id="mutants">\n<h2>Mutants</h2>\n')
-    for suite in suites:
-        own = [mutant for mutant in mutants if mutant.get("suite") == suite and mutant.get("fate") != Fate.WAIVED]
-        rate = Rate(sum(mutant.get("fate") == Fate.KILLED for mutant in own), len(own))
-        survivors = [mutant for mutant in own if mutant.get("fate") == Fate.SURVIVED]
-        out.write(f"<h3>{html_inline(suite)}: {escape(rate_text(rate))} killed</h3>\n")
-        if survivors:
-            out.write(f"<details><summary>Survivors ({len(survivors):,})</summary>\n")
-        for mutant in survivors[:MOST_ON_PAGE]:
-            before, after = escape(mask(str(mutant.get("before")))), escape(mask(str(mutant.get("after"))))
-            out.write(f"<p>{html_inline(str(mutant.get('name')))}: {html_inline(str(mutant.get('what')))}</p>\n")
-            out.write(f"<pre><del>- {before}</del>\n<ins>+ {after}</ins></pre>\n")
-        out.write("</details>\n" if survivors else "")
-    out.write("</section>\n")
-
-
-def _kept(run: Run) -> list[dict[str, Json]]:
-    """The lines of the file that was written last, without its first; what is no JSON is left out."""
-    folder = Path(run.store or "") / KEPT_IN
-    files = sorted(folder.glob(f"{run.id}-seed-*.jsonl"), key=lambda path: path.stat().st_mtime)
-    mutants = []
-    for line in files[-1].read_text(encoding="utf-8", errors="replace").splitlines()[1:] if files else ():
-        with suppress(ValueError):
-            mutants.append(json.loads(line))
-    return [mutant for mutant in mutants if isinstance(mutant, dict)]
-
-
 def _write_rates(title: str, rows: Sequence[tuple[str, Rate, str]], out: TextIO) -> None:
     if not rows:
         return
@@ -360,5 +325,5 @@ def _write_html_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings
         before, after = escape(mask(item.mutant.before)), escape(mask(item.mutant.after))
         out.write(f"<pre><del>- {before}</del>\n<ins>+ {after}</ins></pre>\n")
     if len(items) > MOST_ON_PAGE:
-        out.write(f'<p class="cut">And {len(items) - MOST_LISTED:,} more.</p>\n')
+        out.write(f'<p class="cut">And {len(items) - MOST_ON_PAGE:,} more.</p>\n')
     out.write("</details>\n")

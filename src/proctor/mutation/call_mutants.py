@@ -12,8 +12,8 @@ from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import Json, show
 from proctor.cases.matchers import Matcher, may_be_absent
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
-from proctor.running.mutation import text_changes
-from proctor.running.mutation.text_changes import Change, Choices
+from proctor.mutation import text_changes
+from proctor.mutation.text_changes import Change, Choices
 
 Calls = tuple[ToolCall, ...]
 

@@ -15,8 +15,8 @@ from proctor import Case, Reply, ToolCall, Turn
 from proctor.agents.reply import Usage
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.cases.suite import EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData
-from proctor.running.mutation import text_changes
-from proctor.running.mutation.mutants import Made, Material, Mutant, mutants_of
+from proctor.mutation import text_changes
+from proctor.mutation.mutants import Made, Material, Mutant, mutants_of
 
 MATERIAL = Material((("other", "Something else entirely."),), ("find_order", "refund", "send_mail"))
 

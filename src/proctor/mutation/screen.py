@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from proctor.base.masking import mask
-from proctor.reporting.mutation_report import (
+from proctor.mutation.findings import EvaluatorFinding, Fate, MutationReport, SuiteFindings, Tried
+from proctor.mutation.report import (
     explanation,
     grouped_proposals,
     mutant_title,
@@ -16,7 +17,6 @@ from proctor.reporting.mutation_report import (
 )
 from proctor.reporting.terminal.screen import Screen, Span, cells, one_line
 from proctor.reporting.wording import counted
-from proctor.running.mutation.findings import EvaluatorFinding, Fate, MutationReport, SuiteFindings, Tried
 
 MOST_SURVIVORS = 8
 MOST_CASES = 6

@@ -21,12 +21,12 @@ from proctor.cli.options_and_output import (
     store_option,
     write_documents,
 )
-from proctor.reporting.mutation_report import KEPT_IN, WRITERS, write_mutants
+from proctor.mutation.examine import MutationRequest, mutate
+from proctor.mutation.findings import MutationReport
+from proctor.mutation.report import KEPT_IN, WRITERS, write_mutants
+from proctor.mutation.screen import show_mutation
 from proctor.reporting.output import write_document
-from proctor.reporting.terminal.mutation_screen import show_mutation
 from proctor.reporting.terminal.screen import screen_of
-from proctor.running.mutation.examine import MutationRequest, mutate
-from proctor.running.mutation.findings import MutationReport
 
 if TYPE_CHECKING:
     from pathlib import Path

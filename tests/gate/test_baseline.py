@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.results.baseline import (
+from proctor.gate.baseline import (
     Baseline,
     BaselineLine,
-    Spread,
+    SampleStats,
     baseline_path,
     parse_line,
     read_baseline,
@@ -24,7 +24,7 @@ from proctor.results.baseline import (
 
 LINE = BaselineLine("desk", "refund", "app.py:agent", "c", "e", "20260101-000000-aaaaaa", 10, 9)
 NUMBERS = st.floats(-1e6, 1e6)
-SPREADS = st.none() | st.builds(Spread, st.integers(1, 99), NUMBERS, st.floats(0, 1e6))
+SPREADS = st.none() | st.builds(SampleStats, st.integers(1, 99), NUMBERS, st.floats(0, 1e6))
 LINES = st.builds(
     lambda passes, failures, **rest: BaselineLine(trials=passes + failures, passes=passes, **rest),
     st.integers(0, 50),
@@ -61,19 +61,19 @@ def test_order_and_repeated_lines_do_not_matter(lines: list[BaselineLine], rng: 
 
 def test_runs_add_up() -> None:
     second = replace(LINE, run="20260102-000000-bbbbbb", trials=5, passes=5)
-    usual = Baseline([LINE, second]).usual(LINE.identity)
-    assert usual.past is not None
-    assert (usual.past.trials, usual.past.passes, usual.runs) == (15, 14, 2)
+    found = Baseline([LINE, second]).lookup(LINE.identity)
+    assert found.record is not None
+    assert (found.record.trials, found.record.passes, len(found.runs)) == (15, 14, 2)
 
 
 def test_lines_of_an_older_beginning_do_not_count_whenever_they_were_recorded() -> None:
     """Main may record the old behaviour after a branch accepted its change: once they are merged, the change holds."""
     accepted = replace(LINE, run="20260102-000000-bbbbbb", passes=0, since="20260102-000000-bbbbbb")
     later_on_main = replace(LINE, run="20260103-000000-cccccc", passes=10)
-    usual = Baseline([LINE, accepted, later_on_main]).usual(LINE.identity)
-    assert usual.past is not None
-    assert (usual.past.trials, usual.past.passes) == (10, 0)
-    assert usual.since == accepted.since
+    found = Baseline([LINE, accepted, later_on_main]).lookup(LINE.identity)
+    assert found.record is not None
+    assert (found.record.trials, found.record.passes) == (10, 0)
+    assert found.since == accepted.since
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_lines_of_an_older_beginning_do_not_count_whenever_they_were_recorded() 
     ],
 )
 def test_a_case_without_a_past_says_why(changed: dict[str, str], reason: str) -> None:
-    usual = Baseline([LINE]).usual(replace(LINE.identity, **changed))
-    assert usual.past is None
-    assert usual.unknown.startswith(reason)
+    found = Baseline([LINE]).lookup(replace(LINE.identity, **changed))
+    assert found.record is None
+    assert found.missing_because.startswith(reason)
 
 
 def test_a_run_that_was_resumed_after_it_was_accepted_replaces_its_line() -> None:
@@ -99,7 +99,7 @@ def test_a_run_that_was_resumed_after_it_was_accepted_replaces_its_line() -> Non
 @given(st.lists(st.lists(NUMBERS, min_size=1, max_size=6), min_size=1, max_size=4))
 def test_spreads_of_parts_add_up_to_the_spread_of_the_whole(parts: list[list[float]]) -> None:
     whole = [value for part in parts for value in part]
-    pooled = Spread.pooled(Spread.of(part) for part in parts)
+    pooled = SampleStats.pooled(SampleStats.of(part) for part in parts)
     assert pooled is not None
     assert pooled.count == len(whole)
     assert pooled.mean == pytest.approx(statistics.fmean(whole), abs=1e-6)

@@ -16,11 +16,11 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
 from proctor.cases.suite import Case, passes
 from proctor.evaluators.registry import Bound
+from proctor.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
+from proctor.mutation.mutants import Made, Material, Mutant, answer_in, mutants_of
+from proctor.mutation.proposals import Subject, propose
+from proctor.mutation.scoring import Scorer, Verdict, asks_models, failed_by, judges_within, said_of, sight
 from proctor.results.run import Outcome
-from proctor.running.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
-from proctor.running.mutation.mutants import Made, Material, Mutant, answer_in, mutants_of
-from proctor.running.mutation.proposals import Subject, propose
-from proctor.running.mutation.scoring import Scorer, Verdict, asks_models, failed_by, judges_within, said_of, sight
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
 from proctor.running.reuse import answer_of
