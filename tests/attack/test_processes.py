@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command_line import COMMAND
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 Command = Callable[..., Any]
 
@@ -234,7 +234,7 @@ sys.meta_path.insert(0, Finder())
     [
         (("grade", "last", "--from", "grades.json"), "proctor.running.review.grading"),
         (("rescore",), "proctor.running.scoring"),
-        (("compare", "last", "last"), "proctor.results.compare_runs"),
+        (("compare", "last", "last"), "proctor.results.comparison.comparing"),
         (("show", "last", "--html", "r.html"), "proctor.reporting.html.report_page"),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_store_that_is_still_open_when_python_ends_says_nothing(project: Path,
     script = (
         "import contextlib, sqlite3, sys\n"
         "from pathlib import Path\n"
-        "from proctor.results.store import Store\n"
+        "from proctor.results.store.store import Store\n"
         "kept = [Store(Path('kept'))]\n"
         "kept.append(kept)\n"
         "sys.modules['kept'] = kept\n"

@@ -16,7 +16,7 @@ from proctor.cli.options_and_output import Chance, case_option, json_option, say
 from proctor.gate.decision import GateSettings
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
 from proctor.running.selection import CaseFilter, check_names, parse_words, split_places, tag_set

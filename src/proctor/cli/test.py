@@ -37,7 +37,7 @@ from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
 from proctor.results.run_info import check_name
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import Request, run_suites
 from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set

@@ -24,7 +24,7 @@ from proctor.judging.judge_factory import SharedJudges
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
 from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.review.labelled_rows import LabelledRow, LabelledRows
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS, GIVEN, Choice

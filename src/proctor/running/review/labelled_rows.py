@@ -15,7 +15,7 @@ from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable
 from proctor.results.people_labels import Label, Labels, Place
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 from proctor.running.review.grading import Address, Grade, Gradebook, waiting_score
 

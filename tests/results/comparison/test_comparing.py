@@ -14,8 +14,8 @@ from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, s
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case
-from proctor.results.compare_runs import compare_runs
-from proctor.results.comparison import Comparison, Group
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Comparison, Group
 from proctor.results.run import Outcome, Run, TrialResult
 
 

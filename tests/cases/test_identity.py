@@ -8,9 +8,23 @@ from typing import Any
 
 import pytest
 
+from proctor.cases.encoding import decode_case, encode_case
 from proctor.cases.files import CONTENTS, Contents, contents_of
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Turn
-from proctor.results.case_encoding import content_key, decode_case, encode_case, question_key
+from proctor.cases.identity import case_key, content_key, question_key
+from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, OneOf, Predicate, Regex, Subset, parse
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import (
+    Attachment,
+    Case,
+    Double,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Keywords,
+    NamedData,
+    Quarantine,
+    Turn,
+)
 
 
 def case(*files: Attachment) -> Case:
@@ -118,3 +132,77 @@ def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
     assert content_key(one) == content_key(other)
     (tmp_path / "b.txt").write_text("two")
     assert content_key(one) != content_key(Contents(tmp_path).of(case(Attachment(path="b.txt"))))
+
+
+SIMPLE = Case("a", (Turn("hi"),))
+PINNED = {
+    "Case": SIMPLE,
+    "Case, all but turns": replace(
+        SIMPLE,
+        description="d",
+        tags=("t",),
+        evaluators=(),
+        inputs=(NamedData("n", 1),),
+        metadata={"m": 1},
+        state={"s": 1},
+        final_state={},
+        repeat=2,
+        timeout=3.0,
+        skip="later",
+        line=7,
+        extra={"x-b": 2},
+    ),
+    "Turn": replace(SIMPLE, turns=(Turn({"q": 1}, retrieval_context=("r",), metadata={"m": 1}, extra={"x-a": 1}),)),
+    "Expected, Keywords": replace(SIMPLE, turns=(Turn("hi", Expected(None, Keywords(("a",), ("b",)), (), ("c",))),)),
+    "ExpectedCall, matchers": replace(
+        SIMPLE,
+        turns=(
+            Turn(
+                "hi",
+                Expected(
+                    tool_calls=(
+                        ExpectedCall("t"),
+                        ExpectedCall("t", {"a": Equals(1), "b": Regex("x+")}, 2, True, True, None),
+                        ExpectedCall("t", {"a": Approx(1.0), "b": Subset({"k": 1}), "c": OneOf((1, "b"))}),
+                        ExpectedCall("t", {"a": Ignore(), "b": Predicate("c.py:f"), "c": Fuzzy("a")}),
+                        ExpectedCall("t", {"a": Fuzzy("a", True), "b": parse({"$type": "string"})}),
+                    )
+                ),
+            ),
+        ),
+    ),
+    "EvaluatorSpec": replace(
+        SIMPLE,
+        evaluators=(
+            EvaluatorSpec("A"),
+            EvaluatorSpec("A", {"x": 1}, 0.5, "l", False, "case", "o", 3.0, "p", 2, True),
+        ),
+    ),
+    "Attachment": replace(SIMPLE, turns=(Turn("hi", attachments=(Attachment("p", "u", "k", "d", {"pages": [1]}),)),)),
+    "Double": replace(SIMPLE, doubles={"t": (Double(), Double({"a": Equals(1)}, 1, "e", 0.5, 2))}),
+    "Scenario": replace(SIMPLE, scenario=Scenario("s", "p")),
+    "Scenario, all": replace(SIMPLE, scenario=Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True)),
+    "Quarantine": replace(SIMPLE, quarantine=Quarantine("r", "2030-01-31", "o")),
+    "lone surrogate": Case("\ud800", (Turn("\U0001f600"),)),
+}
+KEYS: dict[str, tuple[str, str, str]] = {
+    "Case": ("2a6ba5a42145c4163df7bc73", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),
+    "Case, all but turns": ("0abdc3f2929e9d37d077b9db", "961e8f911eb576ff4a9fa664", "cd820383bf6d7f7374bc34e4"),
+    "Turn": ("e1107c883ff80ab9a72c0eef", "2a08bcfaaebdcc1d9e7b7b0f", "a0b6ad86a0fe260700af0f32"),
+    "Expected, Keywords": ("4b5b405c25b7717fc86fa5d4", "961d733c8588b43e929afcc9", "8e547c920427aaafb00e9fc2"),
+    "ExpectedCall, matchers": ("7d2705d3d35782e598a71044", "afac781514e6ddda5f9a3a75", "8e547c920427aaafb00e9fc2"),
+    "EvaluatorSpec": ("11072e8d5ead4e80a873fee8", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),
+    "Attachment": ("4e80e84b9f0b5d05aa049d6a", "4443c3955ac8f4cbe6458b61", "3ee35c0886567b1bd2eccfcf"),
+    "Double": ("d8e29d21c9b8a48f9f5f7a5f", "8896d0efd587dcede4595eb1", "2a6bb619bfcd7cab88e29725"),
+    "Scenario": ("f9549aaaa250d7a8de555da9", "5f595da26f516235d8bc6d06", "83b19abb12fdfd96b1b8dce9"),
+    "Scenario, all": ("be76ba2cc0c053631c4eb587", "cd229122c30b6e441827d315", "b8a3f4207a42af6321dce8d6"),
+    "Quarantine": ("f6edc8d2fe8e5ad1fe394159", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),
+    "lone surrogate": ("b93060e85db0271aa8101d71", "6a5d189a88e8415f2f5647f3", "2ad0a118c3da4673883c4444"),
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_keys_stay_what_they_are(name: str) -> None:
+    """Stored runs, baselines and answers are found by these keys: whoever changes one loses every user's past."""
+    case = PINNED[name]
+    assert (case_key(encode_case(case)), content_key(case), question_key(case)) == KEYS[name]

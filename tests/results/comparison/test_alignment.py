@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
-from proctor.results.conversation_alignment import Divergence, align_trials, nearest_pair
+from proctor.results.comparison.alignment import Divergence, align_trials, nearest_pair
 from proctor.results.run import Outcome, TrialResult
 
 CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))

@@ -13,7 +13,7 @@ import pytest
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 from proctor.tracing.spans import ObserveSpan, Span
 
 CASE = Case("c", (Turn("hi"),))

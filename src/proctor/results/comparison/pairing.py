@@ -7,13 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from proctor.cases.identity import CaseAddress, content_key, question_key
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import content_key, question_key
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
-
-Address = tuple[str, str]
-"""The name of the suite and the id of the case."""
 
 Choose = Callable[[str, Case], bool]
 """Whether a case of a suite, by name, is to be compared."""
@@ -52,7 +49,7 @@ class CaseTrials:
     """Whether any cost is an estimate from a price list."""
 
     @property
-    def address(self) -> Address:
+    def address(self) -> CaseAddress:
         return self.suite, self.case.id
 
     def add(self, trial: TrialResult) -> None:
@@ -101,13 +98,13 @@ class CasePair:
         return self.before is not None and self.after is not None and not self.obstacles
 
 
-def read_cases(run: Run, rename: Mapping[str, str], choose: Choose | None) -> dict[Address, CaseTrials]:
+def read_cases(run: Run, rename: Mapping[str, str], choose: Choose | None) -> dict[CaseAddress, CaseTrials]:
     """The cases of a run in the order of its plan.
 
     `rename` gives the names of the suites that are looked at; without any, all are.
     """
-    found: dict[Address, CaseTrials] = {}
-    left_out: set[Address] = set()
+    found: dict[CaseAddress, CaseTrials] = {}
+    left_out: set[CaseAddress] = set()
     for trial in run.trials:
         suite = rename.get(trial.suite, "") if rename else trial.suite
         address = suite, trial.case.id
@@ -122,7 +119,7 @@ def read_cases(run: Run, rename: Mapping[str, str], choose: Choose | None) -> di
     return found
 
 
-def pair_cases(before: Mapping[Address, CaseTrials], after: Mapping[Address, CaseTrials]) -> Iterator[CasePair]:
+def pair_cases(before: Mapping[CaseAddress, CaseTrials], after: Mapping[CaseAddress, CaseTrials]) -> Iterator[CasePair]:
     """By name where the content is the same, else by content, so that a renamed case is the same case.
 
     A case whose name stayed and whose content changed is a pair that cannot be compared.
@@ -142,12 +139,14 @@ def pair_cases(before: Mapping[Address, CaseTrials], after: Mapping[Address, Cas
             yield CasePair(None, other)
 
 
-def _partners(before: Mapping[Address, CaseTrials], after: Mapping[Address, CaseTrials]) -> dict[Address, Address]:
+def _partners(
+    before: Mapping[CaseAddress, CaseTrials], after: Mapping[CaseAddress, CaseTrials]
+) -> dict[CaseAddress, CaseAddress]:
     """Which case of the second run each case of the first one is; most are equal, which is found out without keys."""
     found = {
         address: address for address, item in before.items() if address in after and _is_same(item, after[address])
     }
-    waiting: dict[str, list[Address]] = {}
+    waiting: dict[str, list[CaseAddress]] = {}
     for address, item in after.items():
         if address not in found:
             waiting.setdefault(content_key(item.case), []).append(address)

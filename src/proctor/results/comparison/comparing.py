@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.base.errors import UsageError
-from proctor.results.case_pairing import RESOURCES, CasePair, CaseTrials, Choose, pair_cases, read_cases
-from proctor.results.comparison import (
+from proctor.results.comparison.alignment import AlignedTrials, nearest_pair
+from proctor.results.comparison.comparison import (
     CaseChange,
     Comparison,
     EvaluatorChange,
@@ -25,8 +25,16 @@ from proctor.results.comparison import (
     p_text,
     percent,
 )
-from proctor.results.comparison_statistics import Effect, Pair, TestResult, compare_pairs, holm, mean_difference, ratio
-from proctor.results.conversation_alignment import AlignedTrials, nearest_pair
+from proctor.results.comparison.pairing import RESOURCES, CasePair, CaseTrials, Choose, pair_cases, read_cases
+from proctor.results.comparison.significance import (
+    Effect,
+    Pair,
+    TestResult,
+    compare_pairs,
+    holm,
+    mean_difference,
+    ratio,
+)
 from proctor.results.run import Outcome, Run, TrialResult
 
 ALPHA = 0.04

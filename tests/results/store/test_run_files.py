@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from reporting_samples import HOSTILE, small_run, trial
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
-from proctor.results.git_state import GitState
+from proctor.base.git import GitState
 from proctor.results.run import TrialResult
-from proctor.results.run_files import export_run, import_run, open_run
 from proctor.results.run_info import RunInfo, check_name
-from proctor.results.store import Store
+from proctor.results.store.run_files import export_run, import_run, open_run
+from proctor.results.store.store import Store
 from proctor.tracing.spans import ObserveSpan
 
 

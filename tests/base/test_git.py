@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.results.git_state import GitState, git_state
+from proctor.base.git import GitState, git_state
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -9,9 +9,9 @@ from typing import Any, overload
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, fingerprint
-from proctor.results.case_encoding import dumps
-from proctor.results.database import Database
-from proctor.results.trace_encoding import pack, unpack
+from proctor.cases.encoding import dumps
+from proctor.results.store.database import Database
+from proctor.results.store.trace_encoding import pack, unpack
 from proctor.tracing.spans import Span
 
 COLUMNS = "t.no, t.id, t.trace_id, r.id, t.started_at, t.duration_ms, t.spans, t.errors, t.info"

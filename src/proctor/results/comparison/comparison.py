@@ -7,10 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from proctor.base.git import GitState
 from proctor.base.json_data import Json, plain
-from proctor.results.comparison_statistics import Effect, TestResult
-from proctor.results.conversation_alignment import Divergence
-from proctor.results.git_state import GitState
+from proctor.results.comparison.alignment import Divergence
+from proctor.results.comparison.significance import Effect, TestResult
 
 if TYPE_CHECKING:
     import pandas

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from native_documents import CASES, MATCHERS
 
+from proctor.cases.encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher
+from proctor.cases.identity import case_key_as_planned
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, OneOf, Predicate, Subset
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
@@ -27,7 +29,6 @@ from proctor.cases.suite import (
     Quarantine,
     Turn,
 )
-from proctor.results.case_encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher, planned_key
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -166,13 +167,13 @@ def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:
     planned = Case("a", (Turn("hi"),), scenario=Scenario("hi", "buy"))
     held = replace(planned, turns=(Turn("hi"), Turn("one, please")))
     assert encode_case(held) != encode_case(planned)
-    assert planned_key(held) == planned_key(planned)
+    assert case_key_as_planned(held) == case_key_as_planned(planned)
 
 
 @pytest.mark.process
 def test_reading_stored_cases_loads_no_reader_of_files(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from proctor.results.store import Store;"
+        "import sys; from pathlib import Path; from proctor.results.store.store import Store;"
         f"Store(Path({str(tmp_path)!r})).close();"
         "print([name for name in sys.modules if name.startswith('proctor.cases.formats')])"
     )

@@ -7,53 +7,16 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proctor.base.errors import ProctorError, StoreError
-from proctor.results.migrations import migrate
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
-
-VERSION = 3
-"""Of the layout, as `PRAGMA user_version` has it; `migrations.py` leads to it from the earlier ones."""
+from proctor.results.store.schema import VERSION, create_or_migrate
 
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
-
-# Every index here grows at its end: a key spread at random would rewrite pages all over the file for each trial.
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
-    no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
-    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL, name TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS trials (
-    no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
-    case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
-    agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
-    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL, scores TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS trials_of_run ON trials (run, position);
-CREATE VIEW IF NOT EXISTS scores AS
-    SELECT t.no AS trial, s.key AS place, json_extract(s.value, '$[0]') AS evaluator,
-        json_extract(s.value, '$[1]') AS outcome, json_extract(s.value, '$[2]') AS value,
-        json_extract(s.value, '$[3]') AS threshold, json_extract(s.value, '$[4]') AS gates,
-        json_extract(s.value, '$[5]') AS turn, json_extract(s.value, '$[6]') AS fingerprint,
-        json_extract(s.value, '$[7]') AS reasoning
-    FROM trials t, json_each(t.scores) s;
-CREATE TABLE IF NOT EXISTS traces (
-    no INTEGER PRIMARY KEY, id TEXT NOT NULL, trace_id TEXT NOT NULL, run INTEGER REFERENCES runs,
-    started_at REAL NOT NULL, duration_ms REAL NOT NULL, spans INTEGER NOT NULL, errors INTEGER NOT NULL,
-    info TEXT NOT NULL, content BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS judge_calls (
-    no INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, created_at REAL NOT NULL, judge TEXT, kind TEXT, version INTEGER,
-    cost_usd REAL, content TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS calibrations (
-    no INTEGER PRIMARY KEY, created_at REAL NOT NULL, judge TEXT NOT NULL, evaluator TEXT NOT NULL,
-    fingerprint TEXT NOT NULL, data TEXT NOT NULL, content TEXT NOT NULL);
-"""
 
 
 class Database:
@@ -62,7 +25,6 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = Path(os.path.abspath(path))  # noqa: PTH100  an agent may change the working folder later
-        self.on_rollback: Callable[[], None] | None = None
         self._copy: TemporaryDirectory[str] | None = None
         self._connection = _connect(path)
         self._identity = (0, 0)
@@ -130,8 +92,6 @@ class Database:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self.on_rollback is not None:
-                    self.on_rollback()
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
@@ -147,12 +107,8 @@ class Database:
             self._switch_to_wal()
             with self.writing():
                 version = self._version()  # another process may have been faster
-                if 0 < version < VERSION:
-                    migrate(self._connection, version)
                 if version < VERSION:
-                    for statement in SCHEMA.split(";"):
-                        self._connection.execute(statement)
-                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+                    create_or_migrate(self._connection, version)
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _open_read_only(self) -> None:

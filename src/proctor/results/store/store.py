@@ -5,31 +5,37 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
+from proctor.cases.encoding import decode_case, dumps, encode_case
+from proctor.cases.identity import case_key, case_key_as_planned, question_key
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
-from proctor.results.database import Database, guarded
-from proctor.results.encoding import (
-    SELECT_TRIAL,
-    TrialColumns,
-    decode_text,
-    encode_text,
-    score_rows_from_json,
-    score_to_json,
-    trial_content,
-    trial_of_columns,
-)
 from proctor.results.gate_result import gate_from_json
 from proctor.results.judge_calls import JudgeSummary, Tally
-from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
+from proctor.results.run import Run, Score, ScoreRow, TrialResult, Trials, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
-from proctor.results.stored_traces import TraceRow, Traces
+from proctor.results.store.database import Database, guarded
+from proctor.results.store.encoding import (
+    SCORE_COLUMNS,
+    SCORE_ROW_COLUMNS,
+    SUMMARY_COLUMNS,
+    TRIAL_COLUMNS,
+    score_from_row,
+    score_row_from_row,
+    score_to_row,
+    summary_from_row,
+    trial_from_json,
+    trial_to_json,
+    trial_to_row,
+)
+from proctor.results.store.text_columns import decode_text, encode_text
+from proctor.results.store.traces import StoredSpans, TraceRow, Traces
+from proctor.tracing.spans import Span
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,10 +43,18 @@ V = TypeVar("V")
 FOLDER = ".proctor"
 FILE = "results.db"
 
-RECENT_CASES = 256
-"""Repeats of a case come close together: the numbers of this many are remembered, so that each is written once."""
-
 NO_INFO = RunInfo()
+
+# ruff: noqa: S608  the queries below are made of the names of columns
+SELECT_TRIAL = (
+    f"SELECT t.no, c.content, t.content, {TRIAL_COLUMNS.select('t')} FROM trials t JOIN cases c ON c.no = t.case_no"
+)
+SELECT_SCORES = f"SELECT {SCORE_COLUMNS.select('s')} FROM scores s WHERE s.trial = ? ORDER BY s.place"
+SELECT_SUMMARIES = f"SELECT t.no, {SUMMARY_COLUMNS.select('t')} FROM trials t WHERE t.run = ? ORDER BY t.position"
+SELECT_SCORE_ROWS = (
+    f"SELECT s.trial, {SCORE_ROW_COLUMNS.select('s')} FROM trials t JOIN scores s ON s.trial = t.no"
+    " WHERE t.run = ? ORDER BY s.trial, s.place"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,6 @@ class Store:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / FILE
-        self._numbers: dict[str, int] = {}
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
@@ -70,7 +83,6 @@ class Store:
             self._database = Database(self.path)
             if create:
                 _keep_out_of_git(folder)
-        self._database.on_rollback = self._numbers.clear
 
     @property
     def database_path(self) -> Path:
@@ -129,20 +141,21 @@ class Store:
         """Forget trials that a resumed run makes anew."""
         with self._database.writing():
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
+            self._database.execute_many("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
 
     def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
         """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
         with self._database.writing():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
-    def grade_trials(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: RunInfo) -> None:
-        """Keep new scores of trials, by their numbers, and what the run makes of them, all or none."""
-        rows = [
-            (trial.outcome.value, dumps([score_to_json(score) for score in trial.scores]), no, run)
-            for no, trial in graded
-        ]
+    def update_scores(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: RunInfo) -> None:
+        """Replace the scores of trials, by their numbers, and what the run makes of them, all or none."""
         with self._database.writing():
-            self._database.execute_many("UPDATE trials SET outcome = ?, scores = ? WHERE no = ? AND run = ?", rows)
+            for no, trial in graded:
+                outcome = (trial.outcome.value, no, run)
+                self._database.execute("UPDATE trials SET outcome = ? WHERE no = ? AND run = ?", outcome)
+                self._database.execute("DELETE FROM scores WHERE trial = ?", (no,))
+                self._add_scores(no, trial.scores)
             self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (dumps(run_info_to_json(info)), run))
 
     def runs(self, limit: int | None = None) -> list[RunRow]:
@@ -191,32 +204,14 @@ class Store:
             yield self.trial(no)
 
     def summaries(self, run: int) -> Sequence[TrialSummary]:
-        """The part of every trial that verdicts need."""
-        found: list[TrialSummary] = []
+        """The part of every trial that verdicts need, in the order of the plan."""
         with self._database.guard("read"):
-            found.extend(self._summaries(run))
-        return found
-
-    def _summaries(self, run: int) -> Iterator[TrialSummary]:
-        rows = self._database.read(
-            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd,"
-            " CASE WHEN cost_usd IS NULL THEN 0 ELSE json_extract(content, '$.estimated') END FROM trials"
-            " WHERE run = ? ORDER BY position",
-            (run,),
-        )
-        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd, estimated in rows:
-            yield TrialSummary(
-                decode_text(suite),
-                decode_text(case_id),
-                number,
-                position,
-                Outcome(outcome),
-                score_rows_from_json(json.loads(scores)),
-                duration_ms,
-                tokens,
-                cost_usd,
-                bool(estimated),
-            )
+            scores: dict[int, list[ScoreRow]] = {}
+            for trial, *row in self._database.read(SELECT_SCORE_ROWS, (run,)):
+                scores.setdefault(trial, []).append(score_row_from_row(row))
+            return [
+                summary_from_row(row, scores.get(no, ())) for no, *row in self._database.read(SELECT_SUMMARIES, (run,))
+            ]
 
     def answers(self) -> dict[tuple[str, str, int], int]:
         """By question, agent and repetition: the latest trial that was answered."""
@@ -224,7 +219,7 @@ class Store:
         found: dict[tuple[str, str, int], int] = {}
         for case_no, content, agent, number, no in self._database.read(
             "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
-            " WHERE t.content NOT LIKE '{\"replies\":[]%' ORDER BY t.no"
+            " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0 ORDER BY t.no"
         ):
             if case_no not in asked:
                 asked[case_no] = question_key(self._decode(content))
@@ -251,10 +246,13 @@ class Store:
         )
         return next((self._trial(row) for row in found), None)
 
-    def _trial(self, row: Any) -> TrialResult:
+    def _trial(self, row: Sequence[Any]) -> TrialResult:
+        no, case, content, *columns = row
         with self._database.guard("read"):
-            columns = TrialColumns._make(row)
-            return trial_of_columns(columns, self._decode(columns.case), self._database)
+            data = json.loads(content)
+            spans: Sequence[Span] = StoredSpans(self._database, data["trace"]) if "trace" in data else ()
+            scores = map(score_from_row, self._database.read(SELECT_SCORES, (no,)))
+            return trial_from_json(data, scores, **TRIAL_COLUMNS.decode(columns), case=self._decode(case), spans=spans)
 
     def _decode(self, content: str) -> Case:
         """The case of a row; repeats come one after another and share it."""
@@ -263,46 +261,32 @@ class Store:
         return self._decoded[1]
 
     def _add_trial(self, run: int, trial: TrialResult, masked: bool = False) -> None:
-        usage = trial.usage
-        case_no, key = self._case(trial.case)
-        content = trial_content(trial)
+        content = trial_to_json(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
             content["trace"] = self.traces.insert(run, trial.spans, about, masked)
-        self._database.execute(
-            "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, agent, outcome,"
-            " started_at, duration_ms, tokens, cost_usd, content, scores)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                run,
-                trial.position,
-                encode_text(trial.suite),
-                encode_text(trial.case.id),
-                trial.number,
-                case_no,
-                key,
-                encode_text(trial.agent),
-                trial.outcome.value,
-                trial.started_at,
-                trial.duration_ms,
-                None if usage is None else usage.total_tokens,
-                None if usage is None else usage.cost_usd,
-                dumps(content),
-                dumps([score_to_json(score) for score in trial.scores]),
-            ),
-        )
+        case_no, case_key = self._case(trial.case)
+        about_case = {"case_no": case_no, "case_key": case_key}
+        no = self._insert("trials", {"run": run, **trial_to_row(trial), **about_case, "content": dumps(content)})
+        self._add_scores(no, trial.scores)
+
+    def _add_scores(self, trial: int, scores: Sequence[Score]) -> None:
+        for place, score in enumerate(scores):
+            self._insert("scores", {"trial": trial, "place": place, **score_to_row(score)})
+
+    def _insert(self, table: str, row: Mapping[str, Any]) -> int:
+        """Write a row, by column; the number of the new row."""
+        marks = ", ".join("?" * len(row))
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"
+        return self._database.insert(statement, tuple(row.values()))
 
     def _case(self, case: Case) -> tuple[int, str]:
-        """The number of a case in the store, which is written when it is new, and the key of what was planned."""
+        """The number of a case in the store, which is written if it is new, and the key of what was planned."""
         content = encode_case(case)
         key = case_key(content)
-        no = self._numbers.get(key)
-        if no is None:
-            no = self._database.insert("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content))
-            self._numbers[key] = no
-            if len(self._numbers) > RECENT_CASES:  # memory must not grow with the run
-                del self._numbers[next(iter(self._numbers))]
-        return no, key if case.scenario is None else planned_key(case)
+        self._database.execute("INSERT OR IGNORE INTO cases (key, content) VALUES (?, ?)", (key, content))
+        [(no,)] = self._database.read("SELECT no FROM cases WHERE key = ?", (key,))
+        return no, key if case.scenario is None else case_key_as_planned(case)
 
 
 def _keep_out_of_git(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Stores that earlier versions left keep working; `version_2/` was made by the last program of that version."""
+"""Stores of earlier versions keep working; `version_2/` and `version_3/` were made by the last programs of these."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import StoreError
+from proctor.cases.encoding import decode_case, encode_case
+from proctor.cases.identity import case_key
 from proctor.cases.matchers import Approx, Equals, Regex
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
@@ -31,24 +33,42 @@ from proctor.cases.suite import (
     NamedData,
     Turn,
 )
-from proctor.results.case_encoding import encode_case
-from proctor.results.case_version_2 import case_of_version_2
-from proctor.results.database import VERSION
 from proctor.results.judge_calls import JudgeCalls
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.people_labels import Labels
+from proctor.results.store.schema import VERSION
+from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.store.version_2_cases import encode_version_2_case
 
-LEFT = Path(__file__).with_name("version_2")
+FOLDER = Path(__file__).parent
+LEFT = FOLDER / "version_2"
 CASES = ["shipped", "refund", "matchers", "two-turns", "grounded", "kind", "broken", "last"]
+"""Of version 2; the suite of version 3 has two more before the last."""
+
+
+def copy_project(version: str, folder: Path) -> Path:
+    (folder / ".proctor").mkdir()
+    shutil.copyfile(FOLDER / version / FILE, folder / ".proctor" / FILE)
+    for path in (FOLDER / version).iterdir():
+        if path.suffix in (".yaml", ".py", ".jsonl"):
+            shutil.copyfile(path, folder / path.name)
+    return folder
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project whose store an earlier version left: a finished run with two trials a case, and one that was cut."""
-    (tmp_path / ".proctor").mkdir()
-    shutil.copyfile(LEFT / FILE, tmp_path / ".proctor" / FILE)
-    for name in ("suite.yaml", "agent.py", "checks.py"):
-        shutil.copyfile(LEFT / name, tmp_path / name)
-    return tmp_path
+    """A project with a store of version 2: a finished run with two trials a case, and one that was cut."""
+    return copy_project("version_2", tmp_path)
+
+
+@pytest.fixture
+def project_3(tmp_path: Path) -> Path:
+    """The same of version 3, with a gated run between the two, a grade, a label, and a text with a lone surrogate."""
+    return copy_project("version_3", tmp_path)
+
+
+@pytest.fixture(params=["version_2", "version_3"])
+def old_project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return copy_project(request.param, tmp_path)
 
 
 def proctor(project: Path, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -99,52 +119,53 @@ def test_a_run_of_an_earlier_version_is_shown_whole(project: Path) -> None:
     assert report["verdict"]["counts"] == first["counts"]
 
 
-def test_cases_of_an_earlier_version_are_those_of_the_suite_that_was_run(project: Path) -> None:
+def test_cases_of_an_earlier_version_are_those_of_the_suite_that_was_run(old_project: Path) -> None:
     from proctor.cases.formats.loading import load
 
-    [suite] = load([project / "suite.yaml"])
-    store = Store(project / ".proctor", create=False)
+    [suite] = load([old_project / "suite.yaml"])
+    store = Store(old_project / ".proctor", create=False)
     stored = {trial.case.id: encode_case(trial.case) for row in store.runs() for trial in store.trials(row.no)}
     store.close()
     assert stored == {case.id: encode_case(case) for case in suite.cases}
 
 
 @pytest.mark.process
-def test_traces_of_an_earlier_version_are_found(project: Path) -> None:
-    ended = proctor(project, "trace", "show", "last")
+def test_traces_of_an_earlier_version_are_found(old_project: Path) -> None:
+    ended = proctor(old_project, "trace", "show", "last")
     assert ended.returncode == 0, ended.stderr
     assert "find_order" in ended.stdout
 
 
 @pytest.mark.process
-def test_a_run_of_an_earlier_version_is_scored_anew(project: Path) -> None:
-    before = shown(project, "last")
-    ended = proctor(project, "rescore", before["run"]["id"])
+def test_a_run_of_an_earlier_version_is_scored_anew(old_project: Path) -> None:
+    before = shown(old_project, "last")
+    ended = proctor(old_project, "rescore", before["run"]["id"])
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    after = shown(project, "last")
+    after = shown(old_project, "last")
     assert after["run"]["id"] != before["run"]["id"]
     outcomes = [[(trial["case"]["id"], trial["outcome"]) for trial in report["trials"]] for report in (before, after)]
     assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.process
-def test_runs_of_an_earlier_version_are_compared(project: Path) -> None:
-    cut, whole = (run["id"] for run in json.loads(proctor(project, "runs", "--json").stdout))
-    ended = proctor(project, "compare", whole, cut, "--json", "-")
+def test_runs_of_an_earlier_version_are_compared(old_project: Path) -> None:
+    cut, *_, whole = (run["id"] for run in json.loads(proctor(old_project, "runs", "--json").stdout))
+    ended = proctor(old_project, "compare", whole, cut, "--json", "-")
     assert ended.returncode == 0, ended.stderr
     assert "shipped" in ended.stdout
 
 
 @pytest.mark.process
-def test_a_run_that_an_earlier_version_left_is_continued_without_asking_again(project: Path) -> None:
-    before = shown(project, "last")
-    ended = proctor(project, "test", "suite.yaml", "--resume")
+def test_a_run_that_an_earlier_version_left_is_continued_without_asking_again(old_project: Path) -> None:
+    before = shown(old_project, "last")
+    ended = proctor(old_project, "test", "suite.yaml", "--resume")
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    after = shown(project, "last")
+    after = shown(old_project, "last")
     assert after["run"]["id"] == before["run"]["id"]
     kept = {trial["case"]["id"]: trial["started_at"] for trial in before["trials"]}
     made = {trial["case"]["id"]: trial["started_at"] for trial in after["trials"]}
-    assert list(made) == CASES
+    assert [*kept, "last"] == list(made)
+    assert set(CASES) <= made.keys()
     assert {name for name in made if made[name] != kept.get(name)} == {"last"}
 
 
@@ -188,17 +209,6 @@ def test_one_damaged_case_of_an_earlier_version_does_not_hide_the_others(project
     store.close()
 
 
-def test_a_case_that_an_older_program_adds_after_the_migration_is_read(project: Path) -> None:
-    old = sqlite3.connect(project / ".proctor" / FILE)
-    store = Store(project / ".proctor")
-    with old:
-        old.execute('INSERT INTO cases VALUES (99, \'k\', \'{"id":"late","input":"hi","expected":"hi"}\')')
-        old.execute("UPDATE trials SET case_no = 99 WHERE no = 1")
-    old.close()
-    assert store.trial(1).case == Case("late", (Turn("hi", Expected("hi")),))
-    store.close()
-
-
 def open_together(folder: str, barrier: Any) -> None:
     barrier.wait()
     store = Store(Path(folder))
@@ -207,17 +217,17 @@ def open_together(folder: str, barrier: Any) -> None:
 
 
 @pytest.mark.process
-def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(project: Path) -> None:
+def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(old_project: Path) -> None:
     method = multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork")
     barrier = method.Barrier(4)
-    folder = str(project / ".proctor")
+    folder = str(old_project / ".proctor")
     workers = [method.Process(target=open_together, args=(folder, barrier)) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0] * 4
-    assert version(project) == VERSION
+    assert version(old_project) == VERSION
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> None:
@@ -233,13 +243,13 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> Non
 
 
 @pytest.mark.process
-def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(project: Path) -> None:
-    path = project / ".proctor" / FILE
+def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(old_project: Path) -> None:
+    path = old_project / ".proctor" / FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
     for words in (["runs"], ["show"], ["test", "suite.yaml"], ["rescore", "last"], ["grade"]):
-        ended = proctor(project, *words)
+        ended = proctor(old_project, *words)
         assert ended.returncode in (2, 4), ended.stdout + ended.stderr
         assert "was written by a newer Proctor (store version 99" in ended.stderr
         assert "Traceback" not in ended.stderr
@@ -296,6 +306,85 @@ def test_a_store_that_cannot_be_written_is_read_whatever_its_version(shared: Pat
     assert (folder / FILE).read_bytes() == before
 
 
+@pytest.mark.process
+def test_runs_of_version_3_are_shown_whole(project_3: Path) -> None:
+    died, gated, first = json.loads(proctor(project_3, "runs", "--json").stdout)
+    assert (died["status"], gated["name"], first["name"]) == ("died", "gated", "first")
+    assert version(project_3) == VERSION
+    report = shown(project_3, "first")
+    trials = {(trial["case"]["id"], trial["number"]): trial for trial in report["trials"]}
+    assert len(trials) == 20
+    assert trials["surrogate", 1]["replies"][0]["text"] == "half \ud83d and \U0001f600"
+    assert [score["value"] for score in trials["refund", 2]["scores"]] == [1.0, 1.0, 1.0]
+    assert [score["gates"] for score in trials["refund", 2]["scores"]] == [True, False, True]
+    assert {trial["outcome"] for (case, _), trial in trials.items() if case == "kind"} == {"passed", "pending"}
+    assert report["verdict"]["counts"] == first["counts"]
+    assert shown(project_3, "gated")["verdict"]["reason"] == gated["verdict"]["reason"]
+
+
+@pytest.mark.process
+def test_a_gated_run_is_compared_with_the_baseline_that_version_3_recorded(project_3: Path) -> None:
+    ended = proctor(project_3, "test", "suite.yaml", "--gate", "--case", "shipped")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "no regression in 1 case" in ended.stdout
+
+
+def test_labels_and_grades_of_version_3_are_still_there(project_3: Path) -> None:
+    store = Store(project_3 / ".proctor")
+    run = store.find_run("first").id
+    store.close()
+    with Labels(project_3 / ".proctor" / FILE) as labels:
+        found = [(label.place, label.passed, label.comment) for label in labels.of_run(run)]
+    assert (("orders", "shipped", 1, 0, "Contains"), True, "right") in found
+    assert [place[1] for place, _, comment in found if comment == "kind"] == ["kind"]
+
+
+@pytest.mark.parametrize("name", ["version_2", "version_3"])
+def test_a_migrated_store_is_like_a_new_one(name: str, tmp_path: Path) -> None:
+    def layout(path: Path) -> dict[str, Any]:
+        with closing(sqlite3.connect(path)) as database:
+            tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master ORDER BY name")]
+            return {table: database.execute(f"PRAGMA table_info({table})").fetchall() for table in tables}
+
+    (tmp_path / "old").mkdir()
+    old, new = copy_project(name, tmp_path / "old") / ".proctor", tmp_path / "new"
+    for folder in (old, new):
+        Store(folder).close()
+    assert layout(old / FILE) == layout(new / FILE)
+
+
+@pytest.mark.parametrize("name", ["version_2", "version_3"])
+def test_a_migrated_store_has_each_case_once_and_every_score(name: str, tmp_path: Path) -> None:
+    folder = copy_project(name, tmp_path) / ".proctor"
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        before = database.execute("SELECT sum(json_array_length(scores)) FROM trials").fetchone()[0]
+    Store(folder).close()
+    cases = len(CASES) + 2 * (name == "version_3")
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        assert database.execute("SELECT count(*), count(DISTINCT key) FROM cases").fetchone() == (cases, cases)
+        orphans = "SELECT count(*) FROM trials WHERE case_no NOT IN (SELECT no FROM cases)"
+        assert database.execute(orphans).fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM scores JOIN trials t ON t.no = trial").fetchone() == (before,)
+
+
+def test_users_find_the_columns_of_the_earlier_view_in_the_table_of_scores(project_3: Path) -> None:
+    columns = "trial, place, evaluator, outcome, value, threshold, gates, turn, fingerprint, reasoning"
+    query = f"SELECT {columns} FROM scores ORDER BY trial, place"
+    with closing(sqlite3.connect(project_3 / ".proctor" / FILE)) as database:
+        before = database.execute(query).fetchall()
+    Store(project_3 / ".proctor").close()
+    with closing(sqlite3.connect(project_3 / ".proctor" / FILE)) as database:
+        assert database.execute(query).fetchall() == before
+
+
+def read_version_2(data: dict[str, Any]) -> Case:
+    """The case as it is read after its migration, which writes what today's encoding writes."""
+    text, key, _ = encode_version_2_case(json.dumps(data))
+    case = decode_case(text)
+    assert (encode_case(case), case_key(encode_case(case))) == (text, key)
+    return case
+
+
 def test_the_whole_native_format_of_version_2_is_read() -> None:
     text = """
     {"id": "all", "description": "d", "tags": ["a"], "skip": "later", "inputs": {"x": 1}, "metadata": {"m": 1},
@@ -325,7 +414,7 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
         {"t": 1},
         {"x-turn": 2},
     )
-    assert case_of_version_2(json.loads(text)) == Case(
+    assert read_version_2(json.loads(text)) == Case(
         "all",
         (first, Turn("then", Expected(["a", "list"]))),
         "d",
@@ -351,10 +440,10 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
 
 def test_a_case_of_version_2_that_inherits_its_evaluators_still_does() -> None:
     data = {"id": "a", "input": "x", "expected": "y", "evaluators": ["..."]}
-    assert case_of_version_2(data) == Case("a", (Turn("x", Expected("y")),))
+    assert read_version_2(data) == Case("a", (Turn("x", Expected("y")),))
 
 
 def test_a_simulated_case_of_version_2_has_the_limits_of_its_time() -> None:
-    case = case_of_version_2({"id": "a", "scenario": {"start": "hi", "plan": "buy"}, "evaluators": ["E"]})
+    case = read_version_2({"id": "a", "scenario": {"start": "hi", "plan": "buy"}, "evaluators": ["E"]})
     assert case.scenario == Scenario("hi", "buy", max_turns=20, stop="</finished>")
     assert case.turns == (Turn("hi"),)

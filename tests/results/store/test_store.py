@@ -19,7 +19,7 @@ from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.results.run import Outcome, Score, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 
@@ -336,3 +336,38 @@ def test_details_are_kept_as_plain_data(tmp_path: Path) -> None:
     (trial,) = kept(tmp_path, a_trial(scores=(score,)))
 
     assert json.loads(json.dumps(trial.scores[0].details)) == {"where": "/x", "set": [1, 2]}
+
+
+def test_a_case_is_stored_once_however_often_it_is_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    trials = [made_trial(), replace(made_trial(), number=2, position=1)]
+    for run in ("one", "two"):
+        store.add_trials(store.add_run(run, "plan"), trials)
+    store.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        assert database.execute("SELECT count(*) FROM cases").fetchone() == (1,)
+
+
+def test_the_arm_of_a_trial_is_stored_where_sql_finds_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    no = store.add_run("r", "plan")
+    store.add_trials(no, [replace(made_trial(), arm="old"), replace(made_trial(), number=2, position=1)])
+    assert [trial.arm for trial in store.trials(no)] == ["old", ""]
+    assert [summary.arm for summary in store.summaries(no)] == ["old", ""]
+    store.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        assert database.execute("SELECT arm FROM trials ORDER BY position").fetchall() == [("old",), ("",)]
+
+
+def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    no = store.add_run("r", "plan")
+    store.add_trials(no, [replace(made_trial(), scores=(Score("E", Outcome.PASSED, 1.0),))])
+    store.drop_trials(no, [key.no for key in store.trial_keys(no).values()])
+    store.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        assert database.execute("SELECT count(*) FROM scores").fetchone() == (0,)
+
+
+def made_trial() -> TrialResult:
+    return TrialResult("s", Case("a", (Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))

@@ -18,22 +18,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
+from proctor.base.errors import StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
+from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import decode_case, dumps, encode_case
-from proctor.results.encoding import (
-    TrialMasker,
-    ended_early,
-    reply_from_json,
-    score_from_json,
-    score_to_json,
-    trial_content,
-)
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.masking import TrialMasker
+from proctor.results.run import Run, Score, TrialResult
 from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
-from proctor.results.store import Store, read_run
-from proctor.results.trace_encoding import span_from_json, span_to_json
+from proctor.results.store.encoding import STRICT_CODEC, TRIAL_COLUMNS, ended_early, trial_to_json
+from proctor.results.store.store import Store, read_run
+from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
 HEAD = "proctor_run"
@@ -255,49 +249,43 @@ def _row(data: Mapping[str, Any]) -> RunRow:
 
 
 def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
-    data: dict[str, Json] = {
-        "suite": trial.suite,
-        "case": case,
-        "number": trial.number,
-        "position": trial.position,
-        "outcome": trial.outcome.value,
-        "started_at": trial.started_at,
-        "duration_ms": trial.duration_ms,
-        "agent": trial.agent,
-        "content": trial_content(trial),
-        "scores": [score_to_json(score) for score in trial.scores],
-    }
+    """The trial in one line: what the store has in columns, the rest as `content`, scores as lists."""
+    data: dict[str, Json] = {"case": case}
+    data |= {name: plain(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
+    data |= {"content": trial_to_json(trial), "scores": [_score_to_json(score) for score in trial.scores]}
     if trial.spans:
         data["spans"] = [plain(span_to_json(span)) for span in trial.spans]
     return data
 
 
 def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
-    content = data["content"]
-    spans: tuple[Any, ...] = ()
-    if data.get("spans"):
-        spans = tuple(span_from_json(span) for span in data["spans"])
-    return TrialResult(
-        suite=_text(data["suite"]),
-        case=case,
-        number=int(data["number"]),
-        position=int(data["position"]),
-        outcome=Outcome(data["outcome"]),
-        reason=_text(content.get("reason", "")),
-        replies=tuple(reply_from_json(reply) for reply in content["replies"]),
-        scores=tuple(score_from_json(score) for score in data["scores"]),
-        started_at=float(data["started_at"]),
-        duration_ms=float(data["duration_ms"]),
-        attempts=int(content.get("attempts", 1)),
-        agent=_text(data["agent"]),
-        warnings=tuple(map(_text, content.get("warnings", ()))),
-        reused=bool(content.get("reused", False)),
-        ended_early=ended_early(content, has_scores=bool(data["scores"])),
-        spans=spans,
-    )
+    content = {**data["content"], **{name: data[name] for name in TRIAL_COLUMNS.names if name in data}}
+    scores = tuple(_score_from_json(score) for score in data["scores"])
+    spans = tuple(span_from_json(span) for span in data.get("spans") or ())
+    early = ended_early(content, has_scores=bool(scores))
+    return STRICT_CODEC.decode(TrialResult, content, case=case, scores=scores, spans=spans, ended_early=early)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ProctorError(f"{type(value).__name__} where text should be")
-    return value
+SCORE_PLACES = (
+    "evaluator",
+    "outcome",
+    "value",
+    "threshold",
+    "gates",
+    "turn",
+    "fingerprint",
+    "reasoning",
+    "details",
+    "duration_ms",
+)
+"""What the places of a score mean in a file. A new one goes to the end, where older programs leave it alone."""
+
+
+def _score_to_json(score: Score) -> list[Json]:
+    values = {name: plain(getattr(score, name)) for name in SCORE_PLACES}
+    return list({**values, "details": values["details"] or None, "duration_ms": round(score.duration_ms, 3)}.values())
+
+
+def _score_from_json(row: list[Json]) -> Score:
+    data = dict(zip(SCORE_PLACES, row, strict=False))
+    return STRICT_CODEC.decode(Score, {**data, "details": data.get("details") or {}})
