@@ -56,6 +56,7 @@ SHIPPED: tuple[str, ...] = (
     "proctor.compat.holodeck.plugin",
     "proctor.compat.deepeval.plugin",
     "proctor.mutation.plugin",
+    "proctor.calibration.plugin",
 )
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""

@@ -35,7 +35,6 @@ COMMANDS = {
     "accept": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
-    "calibrate": "Say how well a judge agrees with people.",
     "trace": "List, show, import and export what happened inside applications, or make a case of it.",
     "dataset": "Validate, convert, list, create and fill datasets.",
     "mcp": "Offer this folder to coding agents: list, show, compare, rerun.",

@@ -6,14 +6,16 @@ import html
 import json
 import time
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from judge_server import Asked, JudgeServer, judge_server, status
 
-from proctor.cli.calibrate import progress_text
-from proctor.running.review.calibration import Step
+from proctor.calibration.command import progress_text
+from proctor.calibration.measurement import Step
 
 Command = Callable[..., Any]
 
@@ -61,6 +63,18 @@ def write(path: Path, data: list[Any]) -> Path:
     return path
 
 
+@pytest.fixture
+def suite(project: Path) -> Callable[..., Path]:
+    """Write the text of a suite and return its path."""
+
+    def write_suite(name: str = "suite.yaml", *, text: str) -> Path:
+        path = project / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_suite
+
+
 def test_the_embedded_judge_is_compared_with_people(proctor: Command, project: Path) -> None:
     ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", rows()))
     assert ended.code == 0
@@ -83,6 +97,23 @@ def test_json_has_every_number_with_its_interval(proctor: Command, project: Path
     assert found["suggestion"]["chosen_on"]["count"] == found["suggestion"]["checked_on"]["count"] == 10
     assert found["baseline"]["auc"]["count"] == 20
     assert found["prompt_versions"] == {"statements": 2, "claims": 2}
+
+
+def test_the_report_is_what_its_schema_says(proctor: Command, project: Path) -> None:
+    text = resources.files("proctor").joinpath("schemas/calibration.schema.json").read_text(encoding="utf-8")
+    found = json.loads(proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(8)), "--json").out)
+    assert found["schema"] == json.loads(text)["$id"]
+    jsonschema_rs.validate(json.loads(text), found)
+
+
+def test_an_evaluator_that_ends_the_process_is_no_success(proctor_process: Command, project: Path) -> None:
+    check = "import os\n\n\ndef ends(evaluable):\n    os._exit(0)\n"
+    (project / "ending.py").write_text(check, encoding="utf-8")
+    ended = proctor_process(
+        "calibrate", "embedded", write(project / "rows.jsonl", references(4)), "-e", "ending.py:ends"
+    )
+    assert ended.code != 0
+    assert "agreement" not in ended.out
 
 
 def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Command, project: Path) -> None:
@@ -307,7 +338,7 @@ def test_progress_tells_rows_calls_and_the_time_that_is_left() -> None:
 def test_without_a_terminal_progress_is_told_now_and_then(
     proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.cli.calibrate.EVERY", 0.0)
+    monkeypatch.setattr("proctor.calibration.command.EVERY", 0.0)
     ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(4)))
     assert ended.err.splitlines() == ["1 of 4 rows", "2 of 4 rows", "3 of 4 rows"]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
+from proctor.calibration.labelled_rows import LabelledRow, LabelledRows
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluation, evaluate
 from proctor.evaluators.registry import Bound, build
@@ -25,7 +26,6 @@ from proctor.results.judge_calibration import Calibration, Calibrations, Measure
 from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome
 from proctor.results.store.store import Store
-from proctor.running.review.labelled_rows import LabelledRow, LabelledRows
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS, GIVEN, Choice
 from proctor.running.suite_judges import refusal, with_judge

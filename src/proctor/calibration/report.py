@@ -6,22 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from proctor.base.json_data import Json, plain, show
+from proctor.calibration.labelled_rows import word_overlap
+from proctor.calibration.measurement import Measurement, Unjudged
+from proctor.calibration.statistics import Retest, auc, retest
 from proctor.cases.suite import passes
 from proctor.reporting.wording import counted
-from proctor.results.agreement import (
-    Interval,
-    JudgeAgreement,
-    Retest,
-    Threshold,
-    auc,
-    judge_agreement,
-    retest,
-    suggest_threshold,
-)
+from proctor.results.agreement import Interval, JudgeAgreement, SuggestedThreshold, judge_agreement, suggest_threshold
 from proctor.results.judge_calibration import Calibration
 from proctor.results.statistics import Estimate, estimate
-from proctor.running.review.calibration import Measurement, Unjudged
-from proctor.running.review.labelled_rows import word_overlap
 
 REASONS = 3
 """How many reasons for rows without a verdict are shown."""
@@ -29,12 +21,12 @@ UNDEFINED = "undefined: people gave all these rows the same label"
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """What a measure without any judgement gets."""
+class WordOverlap:
+    """What the overlap of words gets, which needs no judgement: a judge has to beat it."""
 
     name: str
     auc: Estimate | None
-    threshold: Threshold | None
+    threshold: SuggestedThreshold | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +35,11 @@ class CalibrationReport:
 
     agreement: JudgeAgreement
     auc: Estimate | None
-    suggestion: Threshold | None
+    suggestion: SuggestedThreshold | None
     usual: JudgeAgreement | None
     """At the evaluator's own threshold, on the half that the suggested one is checked on."""
     retest: Retest | None
-    baseline: Baseline | None
+    baseline: WordOverlap | None
     coverage: Estimate | None
     """The share of rows that the judge gave a verdict on, of those it gave one on or abstained from."""
     risk_coverage: tuple[RiskAtCoverage, ...]
@@ -94,7 +86,7 @@ def report_on(measured: Measurement) -> CalibrationReport:
         retest(*zip(*[[passes(each, found.threshold) for each in both] for both in again], strict=True))
         if again
         else None,
-        _baseline(measured),
+        _word_overlap(measured),
         estimate([*(1.0 for _ in found.rows), *(0.0 for _ in range(_abstained(measured)))]),
         _risk_coverage(found, len(found.rows) + _abstained(measured)),
     )
@@ -104,13 +96,13 @@ def _abstained(measured: Measurement) -> int:
     return sum(row.outcome == "pending" for row in measured.unjudged)
 
 
-def _baseline(measured: Measurement) -> Baseline | None:
+def _word_overlap(measured: Measurement) -> WordOverlap | None:
     overlap = word_overlap(measured.rows)
     if overlap is None:
         return None
     name, shares = overlap
     labels = measured.calibration.labels
-    return Baseline(name, auc(shares, labels), suggest_threshold(shares, labels))
+    return WordOverlap(name, auc(shares, labels), suggest_threshold(shares, labels))
 
 
 def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
@@ -170,7 +162,7 @@ def _retest_line(measured: Measurement, report: CalibrationReport) -> str:
     return f"  {'flips when retested':<20}{said}"
 
 
-def _baseline_lines(baseline: Baseline | None) -> list[str]:
+def _baseline_lines(baseline: WordOverlap | None) -> list[str]:
     if baseline is None:
         return []
     lines = [_line("word overlap, AUC", baseline.auc, f"no judge at all: {baseline.name}")]

@@ -11,14 +11,14 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json
+from proctor.calibration.labelled_rows import implied_evaluator, read_rows
+from proctor.calibration.measurement import CalibrationOptions, Step, calibrate
+from proctor.calibration.report import calibration_data, calibration_lines
 from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import json_option, parse_evaluators, say, say_json, store_option
 from proctor.judging.judge_specs import has_only_options
-from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import counted, duration
-from proctor.running.review.calibration import CalibrationOptions, Step, calibrate
-from proctor.running.review.labelled_rows import implied_evaluator, read_rows
 from proctor.running.settings import written_judge
 
 EVERY = 10.0
