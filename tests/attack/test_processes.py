@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -201,16 +200,6 @@ def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_is_no_suc
     assert ended.code == 4
     assert "before there was a result" in ended.err
     assert path.read_bytes() == before
-
-
-def test_calibrating_with_an_evaluator_that_ends_the_process_is_no_success(
-    proctor_process: Command, suite: Command, project: Path
-) -> None:
-    rows = [{"id": f"r{n}", "answer": f"q{n}", "reference": f"q{n}", "label": "correct"} for n in range(1, 6)]
-    (project / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = proctor_process("calibrate", "embedded", "rows.jsonl", "-e", "agents.py:exiting_check")
-    assert ended.code != 0
-    assert "agreement" not in ended.out
 
 
 SABOTAGE = """

@@ -18,7 +18,7 @@ from proctor.cases.suite import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,
-    Threshold,
+    SuggestedThreshold,
     corrected_pass_rate,
     judge_agreement,
     suggest_threshold,
@@ -70,7 +70,7 @@ class Calibration:
     def labels(self) -> list[bool]:
         return [row.label for row in self.rows]
 
-    def suggestion(self) -> Threshold | None:
+    def suggestion(self) -> SuggestedThreshold | None:
         """The threshold that one half suggests, with what it does on the other."""
         return suggest_threshold(self.scores, self.labels) if len(self.rows) > 1 else None
 

@@ -28,13 +28,14 @@ from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
+from proctor.gate.session import GateSession
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
-from proctor.running.gate import GateRounds
+from proctor.running.gate_trials import planned_trials
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import RateLimit
 from proctor.running.resume import OpenRun
@@ -91,10 +92,10 @@ async def execute(
     *,
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
-    rounds: GateRounds | None = None,
+    gate: GateSession | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Run every trial of `plan` that is not stored already, and those that the gate asks for afterwards."""
-    return await Execution(plan, options, open_run, listener, earlier, rounds).run()
+    return await Execution(plan, options, open_run, listener, earlier, gate).run()
 
 
 class Execution:
@@ -107,13 +108,13 @@ class Execution:
         open_run: OpenRun,
         listener: Listener | None,
         earlier: EarlierAnswer | None,
-        rounds: GateRounds | None,
+        gate: GateSession | None,
     ) -> None:
         self._plan = plan
         self._options = options
         self._open_run = open_run
         self._listener = listener
-        self._rounds = rounds
+        self._gate = gate
         self._writer = TrialWriter(
             open_run.store, open_run.run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
         )
@@ -167,8 +168,8 @@ class Execution:
         open_run, costs = self._open_run, self._costs
         if open_run.store is not None and open_run.stored:
             self._writer.summaries.extend(open_run.store.summaries(open_run.run.no))
-            if self._rounds is not None:
-                self._rounds.replay(self._writer.summaries)
+            if self._gate is not None:
+                self._gate.record_stored(self._writer.summaries)
         run = open_run.run
         run.suites = tuple(item.info for item in self._plan.suites)
         run.summaries, run.trials = self._writer.summaries, self._writer.trials()
@@ -186,8 +187,8 @@ class Execution:
             self._costs.sum_up(run, len(self._plan.trials))
         is_whole = not run.note or len(run.summaries) >= len(self._plan.trials)
         run.status = RunStatus.FINISHED if is_whole and not run.interrupted else RunStatus.INTERRUPTED
-        if self._rounds is not None:
-            run.gate = self._rounds.conclude(run)
+        if self._gate is not None:
+            run.gate = self._gate.result(run)
         found = verdict(run)
         record_verdict(run, found)
         if self._listener is not None:
@@ -211,11 +212,11 @@ class Execution:
 
     async def _run_further_rounds(self) -> None:
         """Run what the gate asks for, round by round; a gate that is stopped concludes from what it has by then."""
-        while self._rounds is not None and not self._note:
+        while self._gate is not None and not self._note:
             if self._costs is not None and self._costs.is_spent:
-                self._rounds.stop("the budget is spent")
+                self._gate.stop("the budget is spent")
             self._writer.flush()
-            if not (trials := self._rounds.next_trials()):
+            if not (trials := planned_trials(self._plan, self._gate.next_trials(), self._gate)):
                 break
             await self._start_agents()
             self._dispatcher = Dispatcher(trials)
@@ -239,8 +240,8 @@ class Execution:
 
     def _record(self, planned: PlannedTrial, trial: TrialResult) -> None:
         self._writer.add(trial)
-        if self._rounds is not None:
-            self._rounds.trial_done(trial)
+        if self._gate is not None:
+            self._gate.record(trial)
         if planned.suite.limits.parallel == 1:
             self._writer.flush()  # if trials run one after another, each is reported before the next begins
         if self._costs is not None:

@@ -20,7 +20,7 @@ from proctor.results.people_labels import Label, Labels, Place, agreement_of_peo
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store.text_columns import encode_text
 from proctor.running.review.grading import GRADED_BY, waiting_score
-from proctor.running.review.labelled_rows import calibration_rows, label_score, place_of
+from proctor.running.review.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.layout import case_address, page, run_address, sign, with_levels
 from proctor.viewer.library import Library, Source, all_runs
 

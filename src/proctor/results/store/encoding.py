@@ -18,7 +18,7 @@ from proctor.base.dataclass_json import DataclassCodec, Hook
 from proctor.base.json_data import Json, plain
 from proctor.cases.encoding import dumps
 from proctor.cases.suite import NamedData
-from proctor.results.gate_outcome import GateOutcome
+from proctor.results.gate_result import GateResult, gate_from_json, gate_to_json
 from proctor.results.judge_usage import JudgeSummary, Tally
 from proctor.results.run import LazySequence, Run, RunStatus, Score, ScoreRow, TrialResult, TrialSummary
 from proctor.results.store.schema import SCORES, TRIALS
@@ -33,11 +33,14 @@ NOT_IN_HEADER = frozenset(
 
 def _codec(*, strict: bool) -> DataclassCodec:
     return DataclassCodec(
-        hooks={NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair))},
+        hooks={
+            NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair)),
+            GateResult: Hook(gate_to_json, gate_from_json),
+        },
         skip={Reply: ["raw"], Run: NOT_IN_HEADER},
         always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
         stored_names={Run: {"stored_verdict": "verdict"}},
-        names={"GateOutcome": GateOutcome, "JudgeSummary": JudgeSummary},
+        names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
         json_value=plain,
         strict=strict,
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from proctor.base.errors import StoreError, UsageError, one_line
+from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
@@ -96,7 +96,7 @@ class RunReader:
             raise self._wrong(number, "a newer version of Proctor wrote it; update Proctor to read it")
         try:
             self.run = _run(data)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProctorError) as error:
             raise self._wrong(number, f"what it says of the run cannot be read: {one_line(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
