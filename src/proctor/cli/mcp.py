@@ -36,7 +36,7 @@ from proctor.results.comparison.comparison import Group
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.version import __version__
 
 INSTRUCTIONS = """\
@@ -142,10 +142,10 @@ class Project:
     def show_run(self, run: str = "last") -> dict[str, Json]:
         """The verdict of a run, its suites, and each case that did not pass: why, where, and how to run it alone."""
         found = self._run(run)
-        verdict = judge(found)
-        suites = [suite_data(info, judged) for info, judged in zip(found.suites, verdict.suites, strict=True)]
-        told = {"run": run_data(found), "verdict": verdict_data(verdict), "suites": suites}
-        return bounded({**told, "failures": failures(found, verdict)})
+        judged = verdict(found)
+        suites = [suite_data(info, suite) for info, suite in zip(found.suites, judged.suites, strict=True)]
+        told = {"run": run_data(found), "verdict": verdict_data(judged), "suites": suites}
+        return bounded({**told, "failures": failures(found, judged)})
 
     def show_case(self, case: str, run: str = "last") -> dict[str, Json]:
         """Every trial of one case in a run: what was asked, answered, called and expected, with all scores."""

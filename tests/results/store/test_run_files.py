@@ -106,6 +106,44 @@ def test_a_damaged_file_is_refused_with_its_line_and_leaves_nothing_behind(tmp_p
         store.close()
 
 
+@pytest.mark.parametrize("what", ["gate", "gate verdict", "criteria", "verdict"])
+def test_values_that_this_version_does_not_know_are_refused_with_their_line(what: str, tmp_path: Path) -> None:
+    """A newer Proctor may write such; they must not end in a traceback when the run is shown."""
+    first, *rest = exported(kept(tmp_path / "a", [trial("x")])).splitlines()
+    head = json.loads(first)
+    suite = {"name": "s", "path": None, "format": "native", "agent": "a", "agent_fingerprint": "f"}
+    info = {
+        "gate": {"gate": {}},
+        "gate verdict": {"gate": {**GATE, "verdict": "maybe"}},
+        "criteria": {"suites": [{**suite, "criteria": {"trials": "most"}, "cases": 1, "planned": 1}]},
+        "verdict": {"verdict": {"outcome": "splendid"}},
+    }[what]
+    path = tmp_path / "newer.jsonl"
+    path.write_text("\n".join([json.dumps({**head, "info": {**head["info"], **info}}), *rest]), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"newer\.jsonl:1: what it says of the run cannot be read"):
+        open_run(tmp_path, str(path))
+
+
+GATE = {
+    "verdict": "no_regression",
+    "reason": "",
+    "baseline": "b",
+    "alpha": 0.05,
+    "max_trials": 3,
+    "extra_trials": 0,
+    "stopped": None,
+    "drift": {"rounds": 1, "p_value": 1.0, "better_p_value": 1.0, "proven": False, "in_doubt": False},
+    "cases": [],
+    "suites": [],
+}
+
+
+def test_an_unknown_outcome_of_a_trial_or_score_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = exported(kept(tmp_path / "a", [trial("x")]))
+    with pytest.raises(UsageError, match=r"run\.jsonl:3: it cannot be read: .*'splendid' is not a valid Outcome"):
+        imported(tmp_path / "b", text.replace('"outcome":"passed"', '"outcome":"splendid"'))
+
+
 KEYS = st.sampled_from(["case", "content", "suite", "replies", "turns", "id", "end", "v"])
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 ANYTHING = st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
