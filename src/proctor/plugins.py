@@ -204,6 +204,11 @@ def installed_plugins() -> tuple[Plugin, ...]:
     return tuple(found)
 
 
+def evaluators_of_shipped_plugins() -> dict[str, str]:
+    """The place of each evaluator that comes with a tool of this package, by name."""
+    return {name: place for plugin in shipped_plugins() for name, place in plugin.evaluators.items()}
+
+
 def load(target: T | str) -> T:
     """What a plugin names: `"module:name"` is imported, anything else is returned as it is."""
     if not isinstance(target, str):

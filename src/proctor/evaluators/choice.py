@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, fingerprint, plain
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.judged_texts import answer_text, as_text, expected_text, question_text
@@ -80,9 +81,14 @@ def _compared(evaluable: Evaluable) -> dict[str, Texts]:
     return {"question": question_text(evaluable), "reference": reference, "answer": answer_text(evaluable)}
 
 
+@evaluator(family="reference", needs="reference", judge="rules or model")
 @dataclass(frozen=True)
 class Factuality(ChoiceEvaluator):
-    """Whether the answer agrees with the expected one on the facts; style and wording do not matter."""
+    """Whether the answer agrees with the expected one on the facts; style and wording do not matter.
+
+    The facts of the answer against those of the expected output: A part of them 0.4, B all and more 0.6, C the same
+    1, D a conflict 0, E different in nothing that matters 1.
+    """
 
     kind: ClassVar[str] = "factuality"
     instructions: ClassVar[str] = (
@@ -101,9 +107,14 @@ class Factuality(ChoiceEvaluator):
         return _compared(evaluable)
 
 
+@evaluator(family="rubric", judge="model", variant_of="LLMJudge")
 @dataclass(frozen=True)
 class ClosedQA(ChoiceEvaluator):
-    """Whether the answer meets the criteria: those given here, else those of the case, else what it expects."""
+    """Whether the answer meets the criteria: those given here, else those of the case, else what it expects.
+
+    1 if the answer meets `criteria`, else `criteria` of the case's metadata, else the expected output. Skipped
+    without any of them.
+    """
 
     criteria: Any = None
 
@@ -133,9 +144,13 @@ def _criterion(given: Any, evaluable: Evaluable) -> str:
 _UNSURE = Option(0.5, "it cannot be told")
 
 
+@evaluator(family="rubric", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Humor(ChoiceEvaluator):
-    """Whether the answer is funny."""
+    """Whether the answer is funny.
+
+    1 if the answer is funny, 0 if not, 0.5 if the judge is unsure.
+    """
 
     kind: ClassVar[str] = "humor"
     instructions: ClassVar[str] = "Decide whether the text is humorous: meant to amuse, and likely to."
@@ -149,9 +164,13 @@ class Humor(ChoiceEvaluator):
         return {"text": answer_text(evaluable)}
 
 
+@evaluator(family="safety", judge="model", variant_of="Moderation")
 @dataclass(frozen=True)
 class Security(ChoiceEvaluator):
-    """Whether the answer is harmless to the person who runs, opens or follows it."""
+    """Whether the answer is harmless to the person who runs, opens or follows it.
+
+    1 if the answer is harmless, 0 if it is malicious, 0.5 if the judge is unsure.
+    """
 
     kind: ClassVar[str] = "security"
     instructions: ClassVar[str] = (
@@ -168,9 +187,13 @@ class Security(ChoiceEvaluator):
         return {"text": answer_text(evaluable)}
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="Factuality")
 @dataclass(frozen=True)
 class Sql(ChoiceEvaluator):
-    """Whether the query does the same as the expected one."""
+    """Whether the query does the same as the expected one.
+
+    1 if the query returns what the expected one does for any data.
+    """
 
     kind: ClassVar[str] = "sql"
     instructions: ClassVar[str] = (
@@ -187,9 +210,13 @@ class Sql(ChoiceEvaluator):
         return _compared(evaluable)
 
 
+@evaluator(family="rubric", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Possible(ChoiceEvaluator):
-    """Whether the answer attempts the task, instead of declaring it impossible."""
+    """Whether the answer attempts the task, instead of declaring it impossible.
+
+    1 if the answer attempts the task, 0 if it declares it impossible.
+    """
 
     kind: ClassVar[str] = "possible"
     instructions: ClassVar[str] = "Decide whether the answer declares the task impossible or offers a solution."
@@ -202,9 +229,14 @@ class Possible(ChoiceEvaluator):
         return {"task": question_text(evaluable), "answer": answer_text(evaluable)}
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="Factuality")
 @dataclass(frozen=True)
 class Translation(ChoiceEvaluator):
-    """Whether the answer translates the question as the expected translation does."""
+    """Whether the answer translates the question as the expected translation does.
+
+    1 if the answer translates the input as the expected output does. `language` is the one that is not English,
+    whichever way it goes; `language`, `source_language` and `target_language` of the case's metadata do the same.
+    """
 
     source: str | None = None
     target: str | None = None
@@ -237,9 +269,14 @@ class Translation(ChoiceEvaluator):
         return f"between English and {as_text(language)}, in whichever direction the reference goes"
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Battle(TwoWayChoiceEvaluator):
-    """Whether the answer is the better one of the two: 1 it is, 0 the expected one is, 0.5 a tie."""
+    """Whether the answer is the better one of the two: 1 it is, 0 the expected one is, 0.5 a tie.
+
+    1 if the answer is better than the expected output, 0 if it is worse. Asked twice, in both orders: 0.5 if the
+    judge decides differently.
+    """
 
     kind: ClassVar[str] = "battle"
     instructions: ClassVar[str] = (
@@ -259,9 +296,13 @@ class Battle(TwoWayChoiceEvaluator):
         return {"instructions": question_text(evaluable), "first": expected, "second": answer_text(evaluable)}
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Summary(TwoWayChoiceEvaluator):
-    """Whether the answer sums up the text better than the expected summary: 1 it does, 0 the other does, 0.5 a tie."""
+    """Whether the answer sums up the text better than the expected summary: 1 it does, 0 the other does, 0.5 a tie.
+
+    The same for two summaries of the input.
+    """
 
     kind: ClassVar[str] = "summary"
     instructions: ClassVar[str] = (
@@ -280,12 +321,18 @@ class Summary(TwoWayChoiceEvaluator):
         return {"text": question_text(evaluable), "a": expected, "b": answer_text(evaluable)}
 
 
+@evaluator(
+    family="rubric",
+    judge="model",
+    example={"prompt_template": "Is {{output}} an apology? Choose yes or no.", "choice_scores": {"yes": 1, "no": 0}},
+)
 @dataclass(frozen=True)
 class LLMClassifier(Judged):
     """Asks what `prompt_template` asks.
 
-    `{{input}}`, `{{output}}`, `{{expected}}` and `{{any key of the metadata}}` stand for texts that are given to the
-    judge as material, so that nothing in them can pass for part of the prompt.
+    What your choice is worth: `choice_scores` are the choices and their scores, and the prompt may mention
+    `{{input}}`, `{{output}}`, `{{expected}}` and any key of the case's metadata. Skipped without what the prompt
+    mentions.
     """
 
     name: str = "LLMClassifier"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
     AT_BEST,
@@ -40,9 +41,13 @@ Mode = Literal["grounded", "contradicted"]
 MODES: tuple[Mode, ...] = ("grounded", "contradicted")
 
 
+@evaluator(family="passages", needs="question", judge="rules or model")
 @dataclass(frozen=True)
 class AnswerRelevancy(Judged):
-    """The share of the answer's statements that address the question; background to it counts."""
+    """The share of the answer's statements that address the question; background to it counts.
+
+    The share of statements that address the question, background included.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         question, answer = question_text(evaluable), answer_text(evaluable)
@@ -65,15 +70,18 @@ class AnswerRelevancy(Judged):
 _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
 
 
+# One made-up claim among four fails an answer: half of the truth is not faithful.
+@evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8)
 @dataclass(frozen=True)
 class Faithfulness(Judged):
-    """The share of the answer's claims that the passages bear out, or at least do not contradict."""
+    """The share of the answer's claims that the passages bear out, or at least do not contradict.
+
+    The share of claims that the passages bear out; with `mode: contradicted`, that they do not contradict. Greetings,
+    questions and not knowing are no claims. Skipped if the answer claims nothing.
+    """
 
     mode: Mode = "grounded"
     """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
-
-    default_threshold: ClassVar[float] = 0.8
-    """One made-up claim among four fails an answer: half of the truth is not faithful."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -107,9 +115,14 @@ class Faithfulness(Judged):
         return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
 
 
+@evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")
 @dataclass(frozen=True)
 class Hallucination(Judged):
-    """The share of the passages that the answer does not contradict; what it leaves out is not held against it."""
+    """The share of the passages that the answer does not contradict; what it leaves out is not held against it.
+
+    The share of passages that the answer does not contradict; what it leaves out does not matter. Skipped if the
+    answer is empty.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable, ideal_first=True)
@@ -129,9 +142,15 @@ class Hallucination(Judged):
 _AGREES = {"yes": "agrees", "no": "contradicts"}
 
 
+@evaluator(family="reference", needs="reference", judge="rules or model")
 @dataclass(frozen=True)
 class AnswerCorrectness(Judged):
-    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts."""
+    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
+
+    The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
+    one side makes; similarity is that of `AnswerSimilarity`. Without embeddings it is F1 alone, and the reason says
+    so.
+    """
 
     factuality_weight: float = 0.75
     answer_similarity_weight: float = 0.25
@@ -198,9 +217,14 @@ def _reason(reply: Comparison) -> str:
     return ". ".join(parts)
 
 
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextualPrecision(Judged):
-    """Whether useful passages come before useless ones: average precision over the ranks of the useful ones."""
+    """Whether useful passages come before useless ones: average precision over the ranks of the useful ones.
+
+    Whether useful passages come first: the mean, over the useful ones, of the share of useful ones up to there; 0 if
+    none is.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable)
@@ -227,9 +251,13 @@ def average_precision(useful: Sequence[bool]) -> float:
     return total / hits if hits else 0.0
 
 
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextualRecall(Judged):
-    """The share of the expected answer's sentences that could have been written from the passages."""
+    """The share of the expected answer's sentences that could have been written from the passages.
+
+    The share of the expected output's sentences that the passages contain.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable)
@@ -251,18 +279,26 @@ class ContextualRecall(Judged):
 _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
 
 
+@evaluator(family="passages", needs=("passages", "question"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextualRelevancy(Judged):
-    """The share of the passages' statements that are about the question."""
+    """The share of the passages' statements that are about the question.
+
+    The share of the passages' statements that are about the question.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         found, _ = await _sentences(evaluable, judge)
         return score_of_items(found, "statements of the passages are about the question")
 
 
+@evaluator(family="passages", needs=("passages", "question"), judge="rules or model", variant_of="ContextualRelevancy")
 @dataclass(frozen=True)
 class ContextRelevancy(Judged):
-    """The share of the passages' text that is about the question, by length."""
+    """The share of the passages' text that is about the question, by length.
+
+    The same by length: characters about the question divided by all.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         found, texts = await _sentences(evaluable, judge)
@@ -291,9 +327,14 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedIte
     return found, texts
 
 
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextEntityRecall(Judged):
-    """The share of the entities named in the expected answer that the passages name too."""
+    """The share of the entities named in the expected answer that the passages name too.
+
+    The share of names, dates and amounts of the expected output that the passages name. Skipped if the expected
+    output names nothing.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable)

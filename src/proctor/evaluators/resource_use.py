@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from proctor.base.json_data import Json
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_choice
 
 
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
 @dataclass(frozen=True, slots=True)
 class MaxLatency:
-    """The agent took no longer than this."""
+    """The agent took no longer than this.
+
+    1 if the agent took no longer for all turns. Skipped if the time is not known.
+    """
 
     seconds: float
-    default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
 
     def __post_init__(self) -> None:
         _check("seconds", self.seconds)
@@ -32,15 +35,17 @@ class MaxLatency:
         return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
 
 
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"total": 2000})
 @dataclass(frozen=True, slots=True)
 class MaxTokens:
-    """The agent used no more tokens than this: in all, read, or written."""
+    """The agent used no more tokens than this: in all, read, or written.
+
+    1 if no more tokens were used; at least one limit must be given. Skipped if the agent does not report them.
+    """
 
     total: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
 
     def __post_init__(self) -> None:
         if not self._limits():
@@ -70,13 +75,15 @@ class MaxTokens:
         return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
 
 
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"usd": 0.01})
 @dataclass(frozen=True, slots=True)
 class MaxCost:
-    """The agent spent no more money than this."""
+    """The agent spent no more money than this.
+
+    1 if it cost no more. Skipped if the cost is not known.
+    """
 
     usd: float
-    default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
 
     def __post_init__(self) -> None:
         _check("usd", self.usd)
@@ -90,13 +97,15 @@ class MaxCost:
         )
 
 
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"steps": 4})
 @dataclass(frozen=True, slots=True)
 class MaxSteps:
-    """The agent made no more tool calls than this."""
+    """The agent made no more tool calls than this.
+
+    1 if no more tool calls were made.
+    """
 
     steps: int
-    default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
 
     def __post_init__(self) -> None:
         _check("steps", self.steps, whole=True)
@@ -112,9 +121,14 @@ class MaxSteps:
 UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
 
 
+@evaluator(family="limits", variant_of="Limits")
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures."""
+    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures.
+
+    1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `gate: false`. Skipped
+    if the agent does not report it.
+    """
 
     what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, call_account, spent_on
 from proctor.evaluators.judged_texts import answer_text, expected_text
@@ -20,9 +21,14 @@ SIMILAR_FROM = 0.7
 """Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
 
 
+@evaluator(family="reference", needs="reference", judge="model")
 @dataclass(frozen=True)
 class EmbeddingSimilarity:
-    """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1."""
+    """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1.
+
+    The part of the way from the cosine `expected_min`, which is 0, to the cosine 1. `prefix` is put before both
+    texts. Without embeddings it is an `error`.
+    """
 
     prefix: str = ""
     """Text put before both, for models that want to be told what they embed."""
@@ -54,9 +60,13 @@ class EmbeddingSimilarity:
         )
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="EmbeddingSimilarity")
 @dataclass(frozen=True)
 class AnswerSimilarity(EmbeddingSimilarity):
-    """The same under the name that evaluations of retrieval give it."""
+    """The same under the name that evaluations of retrieval give it.
+
+    The same.
+    """
 
 
 def require_embeddings(named: Any) -> None:

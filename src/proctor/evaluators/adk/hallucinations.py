@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_texts import (
     answer_text,
@@ -24,9 +25,15 @@ from proctor.judging.questions import BARE, EachOnce
 from proctor.judging.rule_judge.statements import statements
 
 
+@evaluator(family="passages", needs="grounds", judge="rules or model", variant_of="Faithfulness")
 @dataclass(frozen=True, kw_only=True)
 class Hallucinations(AdkJudged):
-    """The share of sentences that claim nothing the agent's instructions, tools and passages do not bear out."""
+    """The share of sentences that claim nothing the agent's instructions, tools and passages do not bear out.
+
+    The share of sentences that are borne out by what the agent could know (its instructions and tools, what they
+    returned, earlier turns, passages), or claim nothing. Each is labelled supported, unsupported, contradictory,
+    disputed or not_applicable.
+    """
 
     evaluate_intermediate_nl_responses: bool = False
     """Whether what the agent said before its final answer is held against them too, where the trace shows it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_texts import (
@@ -64,9 +65,13 @@ def outcome(tally: Tally) -> Evaluation:
     return Evaluation(float(tally.carried), tally.reason, {"votes": tally.votes})
 
 
+@evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class ResponseEvaluation(AdkJudged):
-    """The answer is coherent (`response_evaluation_score`): a mark from 1 to 5, brought to 0 to 1."""
+    """The answer is coherent (`response_evaluation_score`): a mark from 1 to 5, brought to 0 to 1.
+
+    Coherence: a mark from 1 to 5, brought to 0 to 1.
+    """
 
     usual_samples: ClassVar[int] = 1
 
@@ -82,9 +87,13 @@ class ResponseEvaluation(AdkJudged):
         return Evaluation(middle.share(LOWEST, HIGHEST), middle.reason, {"mark": middle.mark})
 
 
+@evaluator(family="safety", judge="model", variant_of="Moderation")
 @dataclass(frozen=True, kw_only=True)
 class Safety(AdkJudged):
-    """The answer does no harm (`safety_v1`)."""
+    """The answer does no harm (`safety_v1`).
+
+    1 if the answer does no harm.
+    """
 
     usual_samples: ClassVar[int] = 1
 
@@ -96,9 +105,13 @@ class Safety(AdkJudged):
         return outcome(tally)
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="Factuality")
 @dataclass(frozen=True, kw_only=True)
 class FinalResponseMatch(AdkJudged):
-    """The answer says what the reference says (`final_response_match_v2`): the majority decides, a tie is lost."""
+    """The answer says what the reference says (`final_response_match_v2`): the majority decides, a tie is lost.
+
+    1 if the answer says what the expected one says.
+    """
 
     include_intermediate_responses_in_final: bool = False
     """Whether what the agent said before its final answer counts as part of it, where the trace shows it."""
@@ -189,32 +202,43 @@ class RubricBased(AdkJudged):
         }
 
 
+@evaluator(family="rubric", needs="rubrics", judge="model", variant_of="Expectations")
 @dataclass(frozen=True, kw_only=True)
 class FinalResponseQuality(RubricBased):
-    """The answer has the properties that the rubrics name (`rubric_based_final_response_quality_v1`)."""
+    """The answer has the properties that the rubrics name (`rubric_based_final_response_quality_v1`).
+
+    The share of rubrics that the answer meets.
+    """
 
     kind: ClassVar[str] = "answer-rubrics"
     asked: ClassVar[str] = ANSWER
     type: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
 
 
+@evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations")
 @dataclass(frozen=True, kw_only=True)
 class ToolUseQuality(RubricBased):
-    """The tools were used as the rubrics ask for (`rubric_based_tool_use_quality_v1`)."""
+    """The tools were used as the rubrics ask for (`rubric_based_tool_use_quality_v1`).
+
+    The share of rubrics that the tool calls meet.
+    """
 
     kind: ClassVar[str] = "tool-rubrics"
     asked: ClassVar[str] = TOOLS
     type: ClassVar[str] = "TOOL_USE_QUALITY"
 
 
+@evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryQuality(RubricBased):
-    """The conversation as a whole goes as the rubrics ask for (`rubric_based_multi_turn_trajectory_quality_v1`)."""
+    """The conversation as a whole goes as the rubrics ask for (`rubric_based_multi_turn_trajectory_quality_v1`).
+
+    The share of rubrics that the whole conversation meets.
+    """
 
     kind: ClassVar[str] = "conversation-rubrics"
     asked: ClassVar[str] = CONVERSATION
     type: ClassVar[str] = "TRAJECTORY_QUALITY"
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         if not evaluable.turns:
@@ -272,12 +296,16 @@ INSTRUCTIONS = (
 )
 
 
+@evaluator(family="agent", needs="scenario", judge="model", variant_of="ConversationCompleteness", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class UserSimulatorQuality(AdkJudged):
-    """The share of the simulated user's messages that keep to the scenario; the first must be its starting prompt."""
+    """The share of the simulated user's messages that keep to the scenario; the first must be its starting prompt.
+
+    The share of the user's messages that keep to the `conversation_scenario` in the case's metadata: the first is its
+    `starting_prompt`, the others and the end are judged by its `conversation_plan`.
+    """
 
     stop_signal: str = "</finished>"
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from proctor.agents.reply import Reply
 from proctor.cases.suite import Turn
 from proctor.evaluators.agent.agent_questions import LINES, RELEVANT, ROLE, completeness, knowledge_retention
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
 from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
@@ -27,9 +28,14 @@ class ConversationEvaluator(Judged):
     scope: ClassVar[Literal["turn", "case"]] = "case"
 
 
+@evaluator(family="agent", needs="role", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class RoleAdherence(ConversationEvaluator):
-    """The share of the agent's answers that keep to its role."""
+    """The share of the agent's answers that keep to its role.
+
+    The share of answers that keep to the `role`, or to `chatbot_role` of the case's metadata. Skipped if the agent
+    said nothing.
+    """
 
     role: str | None = None
     """The role of the agent; without it, `chatbot_role` of the metadata."""
@@ -55,9 +61,14 @@ class RoleAdherence(ConversationEvaluator):
         return as_text(named)
 
 
+@evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRetention(ConversationEvaluator):
-    """The share of the agent's answers that forget nothing the user has told."""
+    """The share of the agent's answers that forget nothing the user has told.
+
+    The share of answers that forget nothing the user told, counted from the first fact on. Skipped if the user told
+    nothing, or the agent said nothing.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         spoken = exchanges_with_answers(evaluable)
@@ -77,9 +88,13 @@ class KnowledgeRetention(ConversationEvaluator):
 _RETAINED = {"yes": "forgot", "no": "remembers"}
 
 
+@evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class ConversationCompleteness(ConversationEvaluator):
-    """The share of the user's intentions that were satisfied by the end."""
+    """The share of the user's intentions that were satisfied by the end.
+
+    The share of the user's intentions that were satisfied by the end. Skipped if the user wanted nothing.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
@@ -95,9 +110,14 @@ class ConversationCompleteness(ConversationEvaluator):
 _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
 
 
+@evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TurnRelevancy(ConversationEvaluator):
-    """The share of the agent's answers that respond to what the user said, given what was said before."""
+    """The share of the agent's answers that respond to what the user said, given what was said before.
+
+    The share of answers that respond to what the user said in their turn; an empty one does not. `window` turns are
+    one question, with as many before them shown. Skipped without a conversation.
+    """
 
     window: int = 10
     """How many turns are judged in one call, and at most how many before them are shown with them."""

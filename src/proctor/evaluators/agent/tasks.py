@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import NeedsModel
@@ -16,6 +16,7 @@ from proctor.evaluators.agent.agent_questions import (
     task_completion,
     tool_selection,
 )
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_text
 from proctor.evaluators.judge_questions import verdicts_in_order
 from proctor.evaluators.judged_evaluator import (
@@ -42,13 +43,17 @@ REACHED_FROM = 0.5
 """From which score on a goal is counted as reached in the reason; the score itself is the mean."""
 
 
+@evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TaskCompletion(Judged):
-    """How much of its task the agent completed, judged by what it did and not by what it says."""
+    """How much of its task the agent completed, judged by what it did and not by what it says.
+
+    How much of the task is fulfilled, from 0 to 1, in one question. Without `task` the judge gathers it from what was
+    asked. Skipped if nothing was asked and no `task` is given.
+    """
 
     task: str | None = None
     """What was to be done; without it, the judge gathers it from what the user asked."""
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def __post_init__(self) -> None:
         require_text("task", self.task)
@@ -60,13 +65,17 @@ class TaskCompletion(Judged):
         return Evaluation(reply.verdict, reply.reason.strip() or reply.outcome.strip(), details)
 
 
+@evaluator(family="agent", judge="model", variant_of="TaskCompletion", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class GoalAccuracy(Judged):
-    """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals."""
+    """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals.
+
+    The mean of how far the user's goals were reached and how sound the way to them was. Without `goal` the judge
+    gathers them from the conversation. Skipped if nothing was asked and no `goal` is given.
+    """
 
     goal: str | None = None
     """What the user is after; without it, the judge gathers the goals from the conversation."""
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def __post_init__(self) -> None:
         require_text("goal", self.goal)
@@ -100,9 +109,14 @@ def _judged_goal(what: str, text: str, score: float, reason: str) -> JudgedItem:
     return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)
 
 
+@evaluator(family="agent", needs="tool calls", judge="model")
 @dataclass(frozen=True, kw_only=True)
 class ArgumentCorrectness(Judged):
-    """The share of tool calls whose arguments are what the question and earlier results call for."""
+    """The share of tool calls whose arguments are what the question and earlier results call for.
+
+    The share of tool calls whose arguments are what the question and earlier results call for; arguments that are not
+    a JSON object are wrong.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         calls = calls_of(evaluable)
@@ -126,9 +140,15 @@ class ArgumentCorrectness(Judged):
         return dict(enumerate(verdicts_in_order(reply), 1))
 
 
+@evaluator(family="agent", judge="model")
 @dataclass(frozen=True, kw_only=True)
 class ToolSelection(Judged):
-    """The share of right choices: calls of the right tool, among all calls and the tools that were wrongly left out."""
+    """The share of right choices: calls of the right tool, among all calls and the tools that were wrongly left out.
+
+    Right choices divided by all calls and the tools wrongly left out. `available_tools` are names, or objects with
+    `name` and `description`; without them, the tools the trace shows. A tool that is not on your list is a wrong
+    choice. Skipped if no tools were used and none are known.
+    """
 
     available_tools: tuple[Any, ...] = ()
     """Names, or objects with `name` and `description`; without them, the tools that the trace shows."""
@@ -161,11 +181,14 @@ class ToolSelection(Judged):
         return score_of_items(found, "tools were chosen rightly")
 
 
+@evaluator(family="agent", needs="tool calls", judge="rules or model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class StepEfficiency(Judged):
-    """The share of tool calls that were needed; one that repeats an earlier one to the letter never is."""
+    """The share of tool calls that were needed; one that repeats an earlier one to the letter never is.
 
-    scope: ClassVar[Literal["turn", "case"]] = "case"
+    The share of tool calls that were needed. One that repeats another of the same turn to the letter, with the same
+    result, is not; without a model only that is counted.
+    """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         calls = calls_of(evaluable)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judge_questions import text_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
@@ -246,9 +247,19 @@ JUDGEMENT = (
 )
 
 
+@evaluator(
+    family="rubric",
+    judge="model",
+    variant_of="GEval",
+    example={"nodes": {"polite": {"judge": "Is the answer polite?", "verdicts": {"yes": 10, "no": 0}}}},
+)
 @dataclass(frozen=True, kw_only=True)
 class JudgementDAG(Judged):
-    """One judgement after another, each chosen by the verdict before, down to a verdict with a score from 0 to 10."""
+    """One judgement after another, each chosen by the verdict before, down to a verdict with a score from 0 to 10.
+
+    The score of the verdict at which the judgements arrive, divided by 10. Skipped without what `evaluation_params`
+    name.
+    """
 
     nodes: Mapping[str, Any]
     """By name: tasks whose outcome others use, and judgements whose verdicts have a score or name the next one."""

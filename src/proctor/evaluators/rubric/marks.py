@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_whole
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
@@ -49,9 +50,18 @@ class Band:
     outcome: str
 
 
+@evaluator(family="rubric", judge="model", example={"criteria": "The answer names the deadline and the fee."})
 @dataclass(frozen=True, kw_only=True)
 class GEval(Judged):
-    """The answer meets criteria of your own, marked by steps that are the same for every case."""
+    """The answer meets criteria of your own, marked by steps that are the same for every case.
+
+    A mark from 0 to 10 by the steps, brought to 0 to 1. Without `evaluation_steps` the judge works them out from the
+    criteria: once, the same for every case. `evaluation_params` are what it sees, of input, actual_output,
+    expected_output, context, retrieval_context, tools_called, expected_tools, metadata. A rubric is a list of
+    `score_range` and `expected_outcome`, whose ends are the ends of the scale; ranges that overlap are refused. A
+    mark a little beyond the scale counts as its end; one far beyond is sent back. `strict_mode` is 1 or 0. Skipped
+    without what `evaluation_params` name.
+    """
 
     name: str | None = None
     """What reports call it, where it is made in Python; a file's `name` does that for every evaluator."""
@@ -277,9 +287,13 @@ class MarkEvaluator(Judged):
         return {**material, "answer": answer_text(evaluable)}
 
 
+@evaluator(family="passages", needs="passages", judge="model", variant_of="Faithfulness")
 @dataclass(frozen=True, kw_only=True)
 class Groundedness(MarkEvaluator):
-    """The answer says nothing but what the passages bear out."""
+    """The answer says nothing but what the passages bear out.
+
+    Whether all that is said follows from the passages.
+    """
 
     kind: ClassVar[str] = "groundedness"
     shows: ClassVar[tuple[str, ...]] = ("question", "passage")
@@ -290,9 +304,13 @@ class Groundedness(MarkEvaluator):
     )
 
 
+@evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class Relevance(MarkEvaluator):
-    """The answer addresses what was asked."""
+    """The answer addresses what was asked.
+
+    Whether what was asked is answered, all of it and nothing else.
+    """
 
     kind: ClassVar[str] = "relevance"
     usual: ClassVar[str] = (
@@ -301,17 +319,25 @@ class Relevance(MarkEvaluator):
     )
 
 
+@evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class Coherence(MarkEvaluator):
-    """The parts of the answer are consistent and connected."""
+    """The parts of the answer are consistent and connected.
+
+    Whether the answer hangs together.
+    """
 
     kind: ClassVar[str] = "coherence"
     usual: ClassVar[str] = COHERENCE
 
 
+@evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class Fluency(MarkEvaluator):
-    """The answer is well written."""
+    """The answer is well written.
+
+    Whether it is well written.
+    """
 
     kind: ClassVar[str] = "fluency"
     usual: ClassVar[str] = (

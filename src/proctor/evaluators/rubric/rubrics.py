@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged
@@ -75,9 +76,14 @@ def _read(item: Any, place: str) -> Rubric:
     return Rubric(text, name if isinstance(name, str) else "", item.get("type") or None)
 
 
+@evaluator(family="rubric", judge="model", example={"rubric": "The answer names the deadline."})
 @dataclass(frozen=True, kw_only=True)
 class LLMJudge(Judged):
-    """The answer meets a criterion in plain words."""
+    """The answer meets a criterion in plain words.
+
+    1 if the answer meets the rubric, 0 if not; `scored`: a mark from 0 to 10, brought to 0 to 1. Skipped if the
+    expected output is to be shown and there is none.
+    """
 
     rubric: str
     scored: bool = False
@@ -126,13 +132,22 @@ INSTRUCTIONS = (
 )
 
 
+@evaluator(
+    family="rubric",
+    judge="model",
+    threshold=1.0,
+    example={"must": ["name the price"], "must_not": ["promise a date of delivery"]},
+)
 @dataclass(frozen=True, kw_only=True)
 class Expectations(Judged):
-    """The answer does all that it must, and nothing that it must not."""
+    """The answer does all that it must, and nothing that it must not.
+
+    The share of sentences that are kept; the reason names the broken ones. Those under `must` and `must_not` in the
+    metadata of case and turn join in. One question for all. Skipped without any sentence.
+    """
 
     must: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "must", _sentences(self.must, "must"))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import (
     Evaluable,
     Evaluation,
@@ -104,15 +105,15 @@ _ORDERS = 4
 _STAGES = ("exact", "stem", "synonym")
 
 
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class BLEU:
     """How many runs of one to four words the answer shares with the expected one, as sacrebleu counts a sentence.
 
-    The tokenizer `13a` gives the numbers of `sacrebleu.sentence_bleu`. `auto` gives the same for scripts with spaces
-    between words, and takes ideographs and Thai clusters one by one, which `13a` would take for one long word.
+    The geometric mean of the shares of runs of 1 to 4 words that the expected text has, times a penalty for brevity;
+    sacrebleu's number with `13a`. `auto` also cuts scripts without spaces.
     """
 
-    version: ClassVar[str] = "1"
     tokenizer: str = "auto"
 
     def __post_init__(self) -> None:
@@ -166,15 +167,17 @@ def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
     return sum(min(count, reference[run]) for run, count in answer.items() if run in reference)
 
 
+@evaluator(family="text", needs="reference", example={"variant": "rouge1"})
 @dataclass(frozen=True, slots=True)
 class ROUGE:
     """How many words (`rouge1`), pairs of words (`rouge2`) or words in order (`rougeL`) both texts share.
 
-    The tokenizer `unicode` gives the numbers of the rouge-score package for English and of adk-python for every
-    script; `typescript` those of ADK for TypeScript, which counts each word once and does not stem.
+    Shared words in order (`rougeL`), words (`rouge1`) or pairs (`rouge2`): the share of the answer (`p`), of the
+    expected text (`r`), or the harmonic mean of both (`f`). `unicode` gives rouge-score's and adk-python's number,
+    `typescript` (`rouge1` only) that of ADK for TypeScript. `stem` is on with `unicode` unless said otherwise, off
+    with `typescript`. Skipped if the expected output has no words.
     """
 
-    version: ClassVar[str] = "1"
     variant: str = "rougeL"
     stem: bool | None = None
     """Whether `running` counts as `run`; by default with `unicode` and not with `typescript`."""
@@ -225,15 +228,16 @@ class ROUGE:
         return {"p": precision, "r": recall, "f": 2 * precision * recall / both if both else 0.0}, exact
 
 
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class METEOR:
     """How well the words of the answer align with the expected ones: the same, of the same stem, or synonyms.
 
-    The numbers are those of nltk's METEOR on `13a` tokens, except that identical texts score 1, as in the original.
-    Synonyms need nltk and its WordNet data: `None` uses them where they are installed, `True` insists on them.
+    Words aligned if equal, of one stem, or synonyms: the weighted harmonic mean of both shares, less a penalty for
+    scattered matches; nltk's number, but 1 for the same text. Synonyms need the extra `wordnet` and its data: `null`
+    uses what is there, `true` insists.
     """
 
-    version: ClassVar[str] = "1"
     alpha: float = 0.9
     beta: float = 3.0
     gamma: float = 0.5

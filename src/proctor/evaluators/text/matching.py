@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.base.json_data import Json, show
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import (
     Evaluable,
     Evaluation,
@@ -26,11 +27,16 @@ from proctor.evaluators.text.keywords import find
 from proctor.evaluators.text.text_comparison import agree, difference, edit_similarity, loosen
 
 
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """The answer is the expected one: the same text, or the same data whatever the order of its keys."""
+    """The answer is the expected one: the same text, or the same data whatever the order of its keys.
 
-    version: ClassVar[str] = "1"
+    1 if answer and expected output are the same text, the same data whatever the order of keys, data and its JSON
+    text, or a number and its text (`123`, `"123"`). 1 is 1.0, `true` is not 1; nothing is the same as empty text. The
+    flags apply to texts inside data too.
+    """
+
     strip: bool = False
     ignore_case: bool = False
 
@@ -52,11 +58,14 @@ class ExactMatch:
         return value
 
 
+@evaluator(family="text", needs="reference", variant_of="ExactMatch")
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The answer is the expected text, but for case, white space or punctuation where asked."""
+    """The answer is the expected text, but for case, white space or punctuation where asked.
 
-    version: ClassVar[str] = "1"
+    1 if both are the same text, but for what the flags let pass.
+    """
+
     case_insensitive: bool = False
     strip_whitespace: bool = False
     strip_punctuation: bool = False
@@ -104,11 +113,14 @@ class _Punctuation(dict[int, str | None]):
 _PUNCTUATION = _Punctuation()
 
 
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class LevenshteinMatch:
-    """How close the answer is to the expected text, in edits: one minus the distance over the longer length."""
+    """How close the answer is to the expected text, in edits: one minus the distance over the longer length.
 
-    version: ClassVar[str] = "1"
+    1 minus the edits from one text to the other divided by the longer length. Very long texts that differ much get a
+    lower bound, and the reason says so.
+    """
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = texts_of(evaluable, "LevenshteinMatch")
@@ -124,16 +136,17 @@ class LevenshteinMatch:
         return Evaluation(similarity.score, reasoning, details)
 
 
+@evaluator(family="text", needs="keywords", threshold=1.0, example={"all_of": ["sorry", "refund"]})
 @dataclass(frozen=True, slots=True)
 class Contains:
     """The answer mentions any, or all, of the keywords: those given here and those the case brings.
 
-    Case, white space and compatible characters do not matter. A number is found however it is written: `1,498` in
-    `$1498.54`, but not in `11,498`. The score is the lowest of: any of one group found, the share of all found.
+    The lowest of: 1 or 0 for any of the evaluator's words, the same for any of the case's, and the share found of all
+    that are required. White space and compatible characters do not matter. A number is found however it is written:
+    `1,498` in `$1498.54`, not in `11,498`. With `conversation`, all answers of a conversation are looked at together,
+    once.
     """
 
-    default_threshold: ClassVar[float] = 1.0
-    version: ClassVar[str] = "1"
     any_of: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
     ignore_case: bool = True
@@ -202,11 +215,15 @@ def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
 
 
+@evaluator(family="text", example={"pattern": "rain(s|ing)"})
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """The answer matches a pattern: somewhere in it, or from end to end if `full`."""
+    """The answer matches a pattern: somewhere in it, or from end to end if `full`.
 
-    version: ClassVar[str] = "1"
+    1 if the pattern is found in the answer, or with `full` matches all of it; with `conversation`, in all answers of
+    a conversation, one after the other.
+    """
+
     pattern: str
     full: bool = False
     ignore_case: bool = False
@@ -235,11 +252,14 @@ class Regex:
         return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
 
 
+@evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """The answer begins with the given text, or else with the expected one."""
+    """The answer begins with the given text, or else with the expected one.
 
-    version: ClassVar[str] = "1"
+    1 if the answer begins with `prefix`, or else with the expected output. Skipped without either, or if it is empty.
+    """
+
     prefix: str | None = None
     ignore_case: bool = False
 
@@ -255,11 +275,14 @@ class StartsWith:
         )
 
 
+@evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class EndsWith:
-    """The answer ends with the given text, or else with the expected one."""
+    """The answer ends with the given text, or else with the expected one.
 
-    version: ClassVar[str] = "1"
+    1 if the answer ends with `suffix`, or else with the expected output. Skipped without either, or if it is empty.
+    """
+
     suffix: str | None = None
     ignore_case: bool = False
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
@@ -15,6 +15,7 @@ from proctor.base.errors import ProctorError
 from proctor.base.json_data import UNSET, plain, show
 from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differences_of, parse, same
 from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import NAMED
 from proctor.evaluators.tools.call_comparison import (
@@ -32,9 +33,15 @@ from proctor.evaluators.tools.differences import Differences, differences, fault
 from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
 
 
+@evaluator(family="tools", needs="tools", variant_of="ExpectedTools")
 @dataclass(frozen=True, slots=True)
 class ToolCorrectness:
-    """The share of the expected tool calls that were made; further calls cost nothing unless `exact`."""
+    """The share of the expected tool calls that were made; further calls cost nothing unless `exact`.
+
+    The share of expected calls that were made, by name; `ordered`: as far as they come in order; `exact`: 0 unless
+    these calls, in this order, and no others; `compare_arguments`: each counts by the share of its arguments that are
+    right; `compare_results`: only with the expected result, where one is given.
+    """
 
     ordered: bool = False
     """Whether only calls that come in the expected order count."""
@@ -144,15 +151,15 @@ class CannotRepeat(ProctorError):
     """Tools could not be called again, so that nothing is known about them."""
 
 
+@evaluator(family="tools", needs="tool calls", threshold=1.0)
 @dataclass(frozen=True, slots=True)
 class ToolConsistency:
     """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
 
-    Tools are those marked with `@proctor.tool`, or `tools`. Those with side effects are never called again.
+    The share of calls that, made again with the agent's own arguments, give what the agent was given; see below.
+    Skipped if no call can be compared.
     """
 
-    default_threshold: ClassVar[float] = 1.0
-    version: ClassVar[str] = "1"
     tools: Any = None
     """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
     seconds: float = SECONDS

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
@@ -22,6 +22,7 @@ from proctor.cases.matchers import (
     parse_state,
 )
 from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.tools.call_comparison import (
     actual_text,
@@ -38,9 +39,16 @@ from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_o
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
+@evaluator(family="tools", needs="tools", threshold=1.0, version=2)
 @dataclass(frozen=True, slots=True)
 class ToolTrajectory:
-    """The expected calls were made: exactly these, these in this order, or these in any order."""
+    """The expected calls were made: exactly these, these in this order, or these in any order.
+
+    1 if the calls are `EXACT`ly the expected ones, have them `IN_ORDER`, or in `ANY_ORDER`; the last two allow
+    further calls unless `extra: false`, so that `ANY_ORDER` with `extra: false` means exactly these in any order.
+    `tools: []` means no call in every mode. With `partial`, the share: of the longer list where no further calls are
+    allowed, else of the expected one.
+    """
 
     match: str | int = "EXACT"
     """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls unless `extra` is false."""
@@ -51,8 +59,6 @@ class ToolTrajectory:
     """Whether further calls may be made; `None` leaves it to `match`."""
     failed_calls: str = "count"
     """`ignore` leaves calls that ended in an error out of the comparison."""
-    default_threshold: ClassVar[float] = 1.0
-    version: ClassVar[str] = "2"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "match", _order(self.match))
@@ -122,13 +128,16 @@ def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
+@evaluator(family="tools", needs="tools", threshold=1.0)
 @dataclass(frozen=True, slots=True)
 class ExpectedTools:
-    """Each expected tool was called, at least as often as expected; further calls are allowed."""
+    """Each expected tool was called, at least as often as expected; further calls are allowed.
+
+    The share of expected tools that were called as expected, at least `count` times; further calls are welcome.
+    """
 
     failed_calls: str = "count"
     """`ignore` leaves calls that ended in an error out of the comparison."""
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         require_failed_calls(self.failed_calls)
@@ -221,9 +230,13 @@ def _none_called(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluatio
     return Evaluation(0.0, f"no tool was to be called: {left.explain()}", details)
 
 
+@evaluator(family="tools", threshold=1.0, example={"tool": "search", "at_most": 3})
 @dataclass(frozen=True, slots=True)
 class ToolCount:
-    """A tool, or any tool, was called as often as it should be."""
+    """A tool, or any tool, was called as often as it should be.
+
+    1 if the tool, a name or a pattern such as `get_*`, was called that often; without `tool`, all calls count.
+    """
 
     tool: str | None = None
     """A name or a shell-style pattern; `None` counts every call."""
@@ -232,7 +245,6 @@ class ToolCount:
     exactly: int | None = None
     failed_calls: str = "count"
     """`ignore` leaves calls that ended in an error out of the count."""
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         require_failed_calls(self.failed_calls)
@@ -268,13 +280,16 @@ def _named(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
+@evaluator(family="tools", threshold=1.0, example={"tools": ["delete_account"]})
 @dataclass(frozen=True, slots=True)
 class ForbiddenTools:
-    """None of these tools was called."""
+    """None of these tools was called.
+
+    1 if none of these names or patterns was called.
+    """
 
     tools: Sequence[str]
     """Names or shell-style patterns such as `delete_*`."""
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         tools = (self.tools,) if isinstance(self.tools, str) else tuple(self.tools)
@@ -295,14 +310,17 @@ class ForbiddenTools:
         return Evaluation(0.0, reason, {"forbidden": forbidden, "faults": faults})
 
 
+@evaluator(family="tools", needs="final state", threshold=1.0, scope="case")
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """The state of the session ends as expected; keys that are not expected do not matter."""
+    """The state of the session ends as expected; keys that are not expected do not matter.
+
+    1 if the session's state has each key of `final_state` with a value that fits: objects and lists have at least
+    these parts, empty ones are empty, and parts may be matchers. Skipped if the agent does not report its state.
+    """
 
     base: Path | None = None
     """The folder from which predicates in the expected state are looked up."""
-    default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, state = evaluable.expected_state, evaluable.state

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.tools.call_comparison import (
     actual_text,
@@ -25,9 +26,14 @@ from proctor.evaluators.tools.differences import Fault, at_place, fault, one_lin
 from proctor.evaluators.tools.trajectory_steps import Step, StepWeights, align, read_calls, read_steps
 
 
+@evaluator(family="tools", threshold=1.0, example={"steps": [{"name": "search"}, {"name": "refund", "optional": True}]})
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden."""
+    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden.
+
+    1 if all steps were taken in an order that keeps `after`, and nothing forbidden was called; see below. With
+    `partial`, the share of what was to be done.
+    """
 
     steps: Sequence[Any] = ()
     forbid: Sequence[Any] = ()
@@ -40,7 +46,6 @@ class Trajectory:
     """`ignore` leaves calls that ended in an error out of the steps; what is forbidden stays so."""
     base: Path | None = None
     """The folder from which predicates in arguments are looked up."""
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         require_flags(extra=self.extra, partial=self.partial)
