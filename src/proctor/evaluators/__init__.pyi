@@ -32,7 +32,7 @@ from proctor.evaluators.judged_evaluator import (
     Judged as Judged,
     NoVerdict as NoVerdict,
 )
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.material import (
     answer_text as answer_text,
     expected_text as expected_text,
     passages as passages,
@@ -49,7 +49,7 @@ from proctor.evaluators.rubric.dag import (
     TaskNode as TaskNode,
     Verdict as Verdict,
 )
-from proctor.evaluators.tools.trajectory_steps import (
+from proctor.evaluators.tools.steps import (
     Step as Step,
 )
 

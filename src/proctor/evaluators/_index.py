@@ -5,9 +5,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from proctor.evaluators.text.lexical import BLEU as BLEU
-    from proctor.evaluators.text.lexical import ROUGE as ROUGE
-    from proctor.evaluators.text.lexical import METEOR as METEOR
     from proctor.evaluators.text.matching import ExactMatch as ExactMatch
     from proctor.evaluators.text.matching import Equality as Equality
     from proctor.evaluators.text.matching import LevenshteinMatch as LevenshteinMatch
@@ -15,33 +12,36 @@ if TYPE_CHECKING:
     from proctor.evaluators.text.matching import Regex as Regex
     from proctor.evaluators.text.matching import StartsWith as StartsWith
     from proctor.evaluators.text.matching import EndsWith as EndsWith
+    from proctor.evaluators.text.overlap import BLEU as BLEU
+    from proctor.evaluators.text.overlap import ROUGE as ROUGE
+    from proctor.evaluators.text.overlap import METEOR as METEOR
     from proctor.evaluators.data import NumericDiff as NumericDiff
     from proctor.evaluators.data import Numeric as Numeric
     from proctor.evaluators.data import JSONDiff as JSONDiff
     from proctor.evaluators.data import ValidJSON as ValidJSON
     from proctor.evaluators.data import ListContains as ListContains
+    from proctor.evaluators.tools.checks import ToolTrajectory as ToolTrajectory
+    from proctor.evaluators.tools.checks import ExpectedTools as ExpectedTools
+    from proctor.evaluators.tools.checks import ToolCount as ToolCount
+    from proctor.evaluators.tools.checks import ForbiddenTools as ForbiddenTools
+    from proctor.evaluators.tools.checks import FinalState as FinalState
     from proctor.evaluators.tools.correctness import ToolCorrectness as ToolCorrectness
     from proctor.evaluators.tools.correctness import ToolConsistency as ToolConsistency
-    from proctor.evaluators.tools.tool_checks import ToolTrajectory as ToolTrajectory
-    from proctor.evaluators.tools.tool_checks import ExpectedTools as ExpectedTools
-    from proctor.evaluators.tools.tool_checks import ToolCount as ToolCount
-    from proctor.evaluators.tools.tool_checks import ForbiddenTools as ForbiddenTools
-    from proctor.evaluators.tools.tool_checks import FinalState as FinalState
     from proctor.evaluators.tools.trajectory import Trajectory as Trajectory
-    from proctor.evaluators.resource_use import MaxLatency as MaxLatency
-    from proctor.evaluators.resource_use import MaxTokens as MaxTokens
-    from proctor.evaluators.resource_use import MaxCost as MaxCost
-    from proctor.evaluators.resource_use import MaxSteps as MaxSteps
-    from proctor.evaluators.resource_use import Measured as Measured
+    from proctor.evaluators.limits import MaxLatency as MaxLatency
+    from proctor.evaluators.limits import MaxTokens as MaxTokens
+    from proctor.evaluators.limits import MaxCost as MaxCost
+    from proctor.evaluators.limits import MaxSteps as MaxSteps
+    from proctor.evaluators.limits import Measured as Measured
     from proctor.evaluators.adk.hallucinations import Hallucinations as Hallucinations
-    from proctor.evaluators.rag import AnswerRelevancy as AnswerRelevancy
-    from proctor.evaluators.rag import Faithfulness as Faithfulness
-    from proctor.evaluators.rag import Hallucination as Hallucination
-    from proctor.evaluators.rag import ContextualPrecision as ContextualPrecision
-    from proctor.evaluators.rag import ContextualRecall as ContextualRecall
-    from proctor.evaluators.rag import ContextualRelevancy as ContextualRelevancy
-    from proctor.evaluators.rag import ContextRelevancy as ContextRelevancy
-    from proctor.evaluators.rag import ContextEntityRecall as ContextEntityRecall
+    from proctor.evaluators.retrieval import AnswerRelevancy as AnswerRelevancy
+    from proctor.evaluators.retrieval import Faithfulness as Faithfulness
+    from proctor.evaluators.retrieval import Hallucination as Hallucination
+    from proctor.evaluators.retrieval import ContextualPrecision as ContextualPrecision
+    from proctor.evaluators.retrieval import ContextualRecall as ContextualRecall
+    from proctor.evaluators.retrieval import ContextualRelevancy as ContextualRelevancy
+    from proctor.evaluators.retrieval import ContextRelevancy as ContextRelevancy
+    from proctor.evaluators.retrieval import ContextEntityRecall as ContextEntityRecall
     from proctor.evaluators.rubric.marks import Groundedness as Groundedness
     from proctor.evaluators.adk.judged_metrics import FinalResponseMatch as FinalResponseMatch
     from proctor.evaluators.choice import Factuality as Factuality
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from proctor.evaluators.choice import Translation as Translation
     from proctor.evaluators.choice import Battle as Battle
     from proctor.evaluators.choice import Summary as Summary
-    from proctor.evaluators.rag import AnswerCorrectness as AnswerCorrectness
-    from proctor.evaluators.semantic import EmbeddingSimilarity as EmbeddingSimilarity
-    from proctor.evaluators.semantic import AnswerSimilarity as AnswerSimilarity
+    from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
+    from proctor.evaluators.reference import AnswerSimilarity as AnswerSimilarity
+    from proctor.evaluators.retrieval import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
     from proctor.evaluators.adk.judged_metrics import FinalResponseQuality as FinalResponseQuality
     from proctor.evaluators.choice import ClosedQA as ClosedQA
@@ -88,9 +88,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.foreign import CodeGrader as CodeGrader
 
 EVALUATORS: dict[str, str] = {
-    "BLEU": "proctor.evaluators.text.lexical:BLEU",
-    "ROUGE": "proctor.evaluators.text.lexical:ROUGE",
-    "METEOR": "proctor.evaluators.text.lexical:METEOR",
     "ExactMatch": "proctor.evaluators.text.matching:ExactMatch",
     "Equality": "proctor.evaluators.text.matching:Equality",
     "LevenshteinMatch": "proctor.evaluators.text.matching:LevenshteinMatch",
@@ -98,33 +95,36 @@ EVALUATORS: dict[str, str] = {
     "Regex": "proctor.evaluators.text.matching:Regex",
     "StartsWith": "proctor.evaluators.text.matching:StartsWith",
     "EndsWith": "proctor.evaluators.text.matching:EndsWith",
+    "BLEU": "proctor.evaluators.text.overlap:BLEU",
+    "ROUGE": "proctor.evaluators.text.overlap:ROUGE",
+    "METEOR": "proctor.evaluators.text.overlap:METEOR",
     "NumericDiff": "proctor.evaluators.data:NumericDiff",
     "Numeric": "proctor.evaluators.data:Numeric",
     "JSONDiff": "proctor.evaluators.data:JSONDiff",
     "ValidJSON": "proctor.evaluators.data:ValidJSON",
     "ListContains": "proctor.evaluators.data:ListContains",
+    "ToolTrajectory": "proctor.evaluators.tools.checks:ToolTrajectory",
+    "ExpectedTools": "proctor.evaluators.tools.checks:ExpectedTools",
+    "ToolCount": "proctor.evaluators.tools.checks:ToolCount",
+    "ForbiddenTools": "proctor.evaluators.tools.checks:ForbiddenTools",
+    "FinalState": "proctor.evaluators.tools.checks:FinalState",
     "ToolCorrectness": "proctor.evaluators.tools.correctness:ToolCorrectness",
     "ToolConsistency": "proctor.evaluators.tools.correctness:ToolConsistency",
-    "ToolTrajectory": "proctor.evaluators.tools.tool_checks:ToolTrajectory",
-    "ExpectedTools": "proctor.evaluators.tools.tool_checks:ExpectedTools",
-    "ToolCount": "proctor.evaluators.tools.tool_checks:ToolCount",
-    "ForbiddenTools": "proctor.evaluators.tools.tool_checks:ForbiddenTools",
-    "FinalState": "proctor.evaluators.tools.tool_checks:FinalState",
     "Trajectory": "proctor.evaluators.tools.trajectory:Trajectory",
-    "MaxLatency": "proctor.evaluators.resource_use:MaxLatency",
-    "MaxTokens": "proctor.evaluators.resource_use:MaxTokens",
-    "MaxCost": "proctor.evaluators.resource_use:MaxCost",
-    "MaxSteps": "proctor.evaluators.resource_use:MaxSteps",
-    "Measured": "proctor.evaluators.resource_use:Measured",
+    "MaxLatency": "proctor.evaluators.limits:MaxLatency",
+    "MaxTokens": "proctor.evaluators.limits:MaxTokens",
+    "MaxCost": "proctor.evaluators.limits:MaxCost",
+    "MaxSteps": "proctor.evaluators.limits:MaxSteps",
+    "Measured": "proctor.evaluators.limits:Measured",
     "Hallucinations": "proctor.evaluators.adk.hallucinations:Hallucinations",
-    "AnswerRelevancy": "proctor.evaluators.rag:AnswerRelevancy",
-    "Faithfulness": "proctor.evaluators.rag:Faithfulness",
-    "Hallucination": "proctor.evaluators.rag:Hallucination",
-    "ContextualPrecision": "proctor.evaluators.rag:ContextualPrecision",
-    "ContextualRecall": "proctor.evaluators.rag:ContextualRecall",
-    "ContextualRelevancy": "proctor.evaluators.rag:ContextualRelevancy",
-    "ContextRelevancy": "proctor.evaluators.rag:ContextRelevancy",
-    "ContextEntityRecall": "proctor.evaluators.rag:ContextEntityRecall",
+    "AnswerRelevancy": "proctor.evaluators.retrieval:AnswerRelevancy",
+    "Faithfulness": "proctor.evaluators.retrieval:Faithfulness",
+    "Hallucination": "proctor.evaluators.retrieval:Hallucination",
+    "ContextualPrecision": "proctor.evaluators.retrieval:ContextualPrecision",
+    "ContextualRecall": "proctor.evaluators.retrieval:ContextualRecall",
+    "ContextualRelevancy": "proctor.evaluators.retrieval:ContextualRelevancy",
+    "ContextRelevancy": "proctor.evaluators.retrieval:ContextRelevancy",
+    "ContextEntityRecall": "proctor.evaluators.retrieval:ContextEntityRecall",
     "Groundedness": "proctor.evaluators.rubric.marks:Groundedness",
     "FinalResponseMatch": "proctor.evaluators.adk.judged_metrics:FinalResponseMatch",
     "Factuality": "proctor.evaluators.choice:Factuality",
@@ -132,9 +132,9 @@ EVALUATORS: dict[str, str] = {
     "Translation": "proctor.evaluators.choice:Translation",
     "Battle": "proctor.evaluators.choice:Battle",
     "Summary": "proctor.evaluators.choice:Summary",
-    "AnswerCorrectness": "proctor.evaluators.rag:AnswerCorrectness",
-    "EmbeddingSimilarity": "proctor.evaluators.semantic:EmbeddingSimilarity",
-    "AnswerSimilarity": "proctor.evaluators.semantic:AnswerSimilarity",
+    "EmbeddingSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
+    "AnswerSimilarity": "proctor.evaluators.reference:AnswerSimilarity",
+    "AnswerCorrectness": "proctor.evaluators.retrieval:AnswerCorrectness",
     "ResponseEvaluation": "proctor.evaluators.adk.judged_metrics:ResponseEvaluation",
     "FinalResponseQuality": "proctor.evaluators.adk.judged_metrics:FinalResponseQuality",
     "ClosedQA": "proctor.evaluators.choice:ClosedQA",

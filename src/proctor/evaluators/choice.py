@@ -15,7 +15,7 @@ from proctor.base.json_data import UNSET, fingerprint, plain
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.judged_texts import answer_text, as_text, expected_text, question_text
+from proctor.evaluators.material import answer_text, as_text, expected_text, question_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import Choice, choose
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from proctor.base.json_data import Json, canonical
 from proctor.evaluators.evaluation import data_of, embedded, text_of
-from proctor.evaluators.text.text_comparison import edit_score
-from proctor.evaluators.tools.matching import best_assignment
+from proctor.evaluators.text.comparison import edit_score
+from proctor.evaluators.tools.pairing import best_assignment
 
 _DEEPEST_EMBEDDED = 200
 

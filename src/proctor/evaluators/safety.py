@@ -14,13 +14,13 @@ from proctor.base.json_data import plain, show
 from proctor.base.threads import call_in_thread
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.injection import prompt_injection
 from proctor.evaluators.judge_questions import Opinion, PersonalItem, moderation, opinions, personal_data, steering
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, score_of_items
-from proctor.evaluators.judged_texts import answer_text, as_text, instructions_of, question_text
+from proctor.evaluators.material import answer_text, as_text, instructions_of, question_text
+from proctor.evaluators.pii import Finding as Place
+from proctor.evaluators.pii import find_pii, find_secrets, masked
 from proctor.judging.judge import Judge, Texts
-from proctor.judging.rule_judge.injection import prompt_injection
-from proctor.judging.rule_judge.pii import Finding as Place
-from proctor.judging.rule_judge.pii import find_pii, find_secrets, masked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.call_comparison import credit
+from proctor.evaluators.tools.calls import credit
 from proctor.evaluators.tools.correctness import CannotRepeat, ToolConsistency, ToolCorrectness
 
 

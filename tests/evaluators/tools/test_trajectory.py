@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from proctor.agents.reply import ToolCall
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.tools.steps import SAME_TOOL, StepWeights, align, optional_worth
 from proctor.evaluators.tools.trajectory import Trajectory
-from proctor.evaluators.tools.trajectory_steps import SAME_TOOL, StepWeights, align, optional_worth
 
 
 def calls(*names: str) -> tuple[ToolCall, ...]:

@@ -13,7 +13,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.evaluators.choice import Battle, ClosedQA, Factuality
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.rag import (
+from proctor.evaluators.retrieval import (
     AnswerCorrectness,
     AnswerRelevancy,
     ContextEntityRecall,

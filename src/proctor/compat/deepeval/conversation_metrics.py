@@ -13,8 +13,8 @@ from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
 from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
-from proctor.evaluators.judged_texts import answer_text, dialogue_of, question_text
-from proctor.evaluators.rag import Faithfulness
+from proctor.evaluators.material import answer_text, dialogue_of, question_text
+from proctor.evaluators.retrieval import Faithfulness
 from proctor.evaluators.rubric import dag as dag_nodes
 from proctor.evaluators.rubric import marks
 from proctor.evaluators.rubric.dag import JudgementDAG

@@ -15,7 +15,7 @@ from proctor.compat.deepeval.test_case import ToolCallParams
 from proctor.evaluators.agent import conversation
 from proctor.evaluators.agent.tasks import ArgumentCorrectness, TaskCompletion, ToolSelection
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.rag import (
+from proctor.evaluators.retrieval import (
     MODES,
     AnswerRelevancy,
     ContextualPrecision,

@@ -22,7 +22,7 @@ from proctor.evaluators.choice import (
     Sql as Sql,
     Translation as Translation,
 )
-from proctor.evaluators.rag import (
+from proctor.evaluators.retrieval import (
     AnswerCorrectness as AnswerCorrectness,
     AnswerRelevancy as AnswerRelevancy,
     ContextRelevancy as ContextRelevancy,
@@ -60,7 +60,7 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.safety import (
     Moderation as Moderation,
 )
-from proctor.evaluators.semantic import (
+from proctor.evaluators.reference import (
     EmbeddingSimilarity as EmbeddingSimilarity,
 )
 from proctor.evaluators.text.matching import (

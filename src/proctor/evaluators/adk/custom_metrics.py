@@ -21,7 +21,7 @@ from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged_texts import as_text
+from proctor.evaluators.material import as_text
 
 OPAQUE = frozenset({"args", "response"})
 """What stays data: arguments and results of tools."""

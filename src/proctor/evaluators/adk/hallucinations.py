@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.material import (
     answer_text,
     earlier,
     instructions_of,

@@ -12,7 +12,7 @@ from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.material import (
     answer_text,
     as_text,
     dialogue_of,

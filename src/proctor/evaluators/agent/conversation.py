@@ -14,7 +14,7 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
 from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
-from proctor.evaluators.judged_texts import answer_of, answer_text, as_text, dialogue_of
+from proctor.evaluators.material import answer_of, answer_text, as_text, dialogue_of
 from proctor.judging.judge import Judge, Texts
 
 ROLE_KEYS = ("chatbot_role", "chatbotRole")

@@ -27,7 +27,7 @@ from proctor.evaluators.judged_evaluator import (
     reasons_of_items,
     score_of_items,
 )
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.material import (
     answer_text,
     as_text,
     dialogue_of,
@@ -36,7 +36,7 @@ from proctor.evaluators.judged_texts import (
     steps_of,
     tools_offered,
 )
-from proctor.evaluators.tools.call_comparison import actual_text
+from proctor.evaluators.tools.calls import actual_text
 from proctor.judging.judge import Judge, Texts
 
 REACHED_FROM = 0.5

@@ -13,8 +13,8 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_whole
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.judged_texts import answer_text, as_text, expected_text, passages, question_text, steps_of
-from proctor.evaluators.tools.call_comparison import expected_text as call_text
+from proctor.evaluators.material import answer_text, as_text, expected_text, passages, question_text, steps_of
+from proctor.evaluators.tools.calls import expected_text as call_text
 from proctor.judging.judge import InvalidReply, Judge, Texts
 
 TOP = 10

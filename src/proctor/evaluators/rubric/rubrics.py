@@ -12,7 +12,7 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.judged_texts import answer_text, earlier, expected_text, question_text, steps_of
+from proctor.evaluators.material import answer_text, earlier, expected_text, question_text, steps_of
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"

@@ -23,8 +23,8 @@ from proctor.evaluators.evaluation import (
     text_of,
     texts_of,
 )
+from proctor.evaluators.text.comparison import agree, difference, edit_similarity, loosen
 from proctor.evaluators.text.keywords import find
-from proctor.evaluators.text.text_comparison import agree, difference, edit_similarity, loosen
 
 
 @evaluator(family="text", needs="reference")

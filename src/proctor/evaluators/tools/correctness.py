@@ -18,7 +18,7 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import NAMED
-from proctor.evaluators.tools.call_comparison import (
+from proctor.evaluators.tools.calls import (
     compared_calls,
     crediting,
     expected_calls,
@@ -30,7 +30,7 @@ from proctor.evaluators.tools.call_comparison import (
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Differences, differences, fault
-from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
+from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
 
 
 @evaluator(family="tools", needs="tools", variant_of="ExpectedTools")

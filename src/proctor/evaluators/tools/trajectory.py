@@ -13,7 +13,7 @@ from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
-from proctor.evaluators.tools.call_comparison import (
+from proctor.evaluators.tools.calls import (
     actual_text,
     compared_calls,
     credit,
@@ -23,7 +23,7 @@ from proctor.evaluators.tools.call_comparison import (
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Fault, at_place, fault, one_line, times
-from proctor.evaluators.tools.trajectory_steps import Step, StepWeights, align, read_calls, read_steps
+from proctor.evaluators.tools.steps import Step, StepWeights, align, read_calls, read_steps
 
 
 @evaluator(family="tools", threshold=1.0, example={"steps": [{"name": "search"}, {"name": "refund", "optional": True}]})

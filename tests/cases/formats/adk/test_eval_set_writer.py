@@ -31,7 +31,7 @@ from proctor.cases.suite import (
     Turn,
 )
 from proctor.evaluators.evaluation import Evaluable
-from proctor.evaluators.tools.tool_checks import FinalState
+from proctor.evaluators.tools.checks import FinalState
 
 ASKED = Turn("Where is parcel 7?", Expected(output="In Utrecht."))
 SUITE = Suite("parcels", (Case("one", (ASKED,)),), criteria=Criteria(trials="mean"))

@@ -11,7 +11,7 @@ from proctor.base.errors import UsageError
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, call_account, spent_on
-from proctor.evaluators.judged_texts import answer_text, expected_text
+from proctor.evaluators.material import answer_text, expected_text
 from proctor.judging.call_log import call_log
 from proctor.judging.client_judge import ClientEmbeddings
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of

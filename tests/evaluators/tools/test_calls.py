@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import actual_text, credit, expected_text, fitting, mismatches, repeated
+from proctor.evaluators.tools.calls import actual_text, credit, expected_text, fitting, mismatches, repeated
 
 scalars = (
     st.none()

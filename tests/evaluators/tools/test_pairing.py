@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.tools import matching
-from proctor.evaluators.tools.matching import best_assignment, best_pairs, best_pairs_in_order
+from proctor.evaluators.tools import pairing
+from proctor.evaluators.tools.pairing import best_assignment, best_pairs, best_pairs_in_order
 
 quarters = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 weight_tables = st.integers(0, 4).flatmap(
@@ -104,7 +104,7 @@ zeros_and_ones = st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=5, max_
 @given(zeros_and_ones)
 def test_taking_the_first_that_fits_never_makes_more_pairs(weights: list[list[float]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "MOST_ASSIGNED", 0)
+        patch.setattr(pairing, "MOST_ASSIGNED", 0)
         in_order = best_pairs(weights)
     assert all(weights[row][column] == 1.0 for row, column in in_order)
     assert len({column for _, column in in_order}) == len(in_order)

@@ -14,7 +14,7 @@ from proctor.cases.matchers import Equals, Fuzzy, Ignore, OneOf, Regex
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.tool_checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
+from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
 
 
 def named(*names: str) -> list[ExpectedCall]:

@@ -24,7 +24,7 @@ from proctor.cases.matchers import (
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.tools.call_comparison import (
+from proctor.evaluators.tools.calls import (
     actual_text,
     compared_calls,
     expected_calls,
@@ -34,7 +34,7 @@ from proctor.evaluators.tools.call_comparison import (
     require_failed_calls,
 )
 from proctor.evaluators.tools.differences import differences, fault
-from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order, is_exact
+from proctor.evaluators.tools.pairing import Pairs, best_pairs, best_pairs_in_order, is_exact
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 

@@ -8,8 +8,8 @@ from proctor.agents.reply import ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
 from proctor.evaluators.registry import build
-from proctor.evaluators.resource_use import MaxCost, MaxLatency, MaxSteps, MaxTokens
 
 
 @pytest.mark.parametrize(

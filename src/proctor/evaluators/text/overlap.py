@@ -23,8 +23,8 @@ from proctor.evaluators.evaluation import (
     require_number,
     texts_of,
 )
+from proctor.evaluators.text.comparison import common_words
 from proctor.evaluators.text.porter import stem
-from proctor.evaluators.text.text_comparison import common_words
 
 _IDEOGRAPHS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CLUSTERED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))

@@ -23,7 +23,7 @@ from proctor.cases.matchers import (
 )
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
-from proctor.evaluators.tools.matching import MOST_ASSIGNED
+from proctor.evaluators.tools.pairing import MOST_ASSIGNED
 
 FAILED_CALLS = ("count", "ignore")
 """What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""

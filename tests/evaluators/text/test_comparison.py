@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable
-from proctor.evaluators.text import text_comparison
+from proctor.evaluators.text import comparison
+from proctor.evaluators.text.comparison import common_words, edit_similarity
 from proctor.evaluators.text.matching import LevenshteinMatch
-from proctor.evaluators.text.text_comparison import common_words, edit_similarity
 
 
 def _random_text(length: int, seed: int) -> str:
@@ -56,8 +56,8 @@ def test_ten_megabytes_that_differ_throughout_get_honest_bounds_and_say_so() -> 
 def test_the_bounds_of_blocks_enclose_the_true_score(left: str, right: str) -> None:
     true = edit_similarity(left, right).score
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_comparison, "EXACT_CELLS", 20)
-        patch.setattr(text_comparison, "BLOCK", 4)
+        patch.setattr(comparison, "EXACT_CELLS", 20)
+        patch.setattr(comparison, "BLOCK", 4)
         result = edit_similarity(left, right)
     assert result.score - 1e-9 <= true <= result.at_most + 1e-9
     assert not result.exact or result.score == pytest.approx(true)
@@ -68,7 +68,7 @@ def test_common_words_in_blocks_are_never_more_than_there_are(left: list[str], r
     true, exact = common_words(left, right)
     assert exact
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_comparison, "EXACT_CELLS", 20)
-        patch.setattr(text_comparison, "BLOCK", 4)
+        patch.setattr(comparison, "EXACT_CELLS", 20)
+        patch.setattr(comparison, "BLOCK", 4)
         blockwise, _ = common_words(left, right)
     assert blockwise <= true <= min(len(left), len(right))

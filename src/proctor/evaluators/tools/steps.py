@@ -13,8 +13,8 @@ from proctor.base.documents import nearest
 from proctor.base.source import pointer_text
 from proctor.cases.matchers import BadForm, parse_arguments
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import credit, expected_text
-from proctor.evaluators.tools.matching import Pairs, best_pairs
+from proctor.evaluators.tools.calls import credit, expected_text
+from proctor.evaluators.tools.pairing import Pairs, best_pairs
 
 UNLIMITED = 10**9
 

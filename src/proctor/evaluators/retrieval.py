@@ -20,8 +20,8 @@ from proctor.evaluators.judged_evaluator import (
     reasons_of_items,
     score_of_items,
 )
-from proctor.evaluators.judged_texts import answer_text, expected_text, filled_passages, known_facts, question_text
-from proctor.evaluators.semantic import SIMILAR_FROM, require_embeddings, scaled, similarity
+from proctor.evaluators.material import answer_text, expected_text, filled_passages, known_facts, question_text
+from proctor.evaluators.reference import SIMILAR_FROM, require_embeddings, scaled, similarity
 from proctor.judging.embeddings import NoEmbeddings, embeddings_of
 from proctor.judging.judge import Judge
 from proctor.judging.questions import (

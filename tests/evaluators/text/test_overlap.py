@@ -17,8 +17,8 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.text import lexical
-from proctor.evaluators.text.lexical import BLEU, METEOR, ROUGE, mteval_tokens, unicode_words
+from proctor.evaluators.text import overlap
+from proctor.evaluators.text.overlap import BLEU, METEOR, ROUGE, mteval_tokens, unicode_words
 from proctor.evaluators.text.porter import stem
 
 WORDS = """
@@ -191,7 +191,7 @@ def test_stems_of_the_classic_examples_are_those_of_nltk(word: str) -> None:
 @given(sentences | any_text, sentences | any_text)
 def test_meteor_gives_the_numbers_of_nltk_unless_the_texts_are_identical(output: str, expectation: str) -> None:
     answer, reference = mteval_tokens(output.lower()), mteval_tokens(expectation.lower())
-    spaced = len(lexical.spaced(output + expectation)) == len(output + expectation)
+    spaced = len(overlap.spaced(output + expectation)) == len(output + expectation)
     if spaced and answer and reference and answer != reference:
         number = single_meteor_score(reference, answer, wordnet=NoSynonyms())
         assert score(METEOR(synonyms=False), output, expectation) == pytest.approx(number)
@@ -206,14 +206,14 @@ def test_meteor_says_which_stages_it_used_and_what_each_matched() -> None:
 
 def test_meteor_matches_synonyms_where_a_dictionary_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = {"car": {"car", "auto"}}
-    monkeypatch.setattr(lexical, "wordnet_synonyms", lambda: lambda word: groups.get(word, {word}))
+    monkeypatch.setattr(overlap, "wordnet_synonyms", lambda: lambda word: groups.get(word, {word}))
     evaluation = METEOR(synonyms=True)(_seen("a red car", "a red auto"))
     assert evaluation.details["matches"] == {"exact": 2, "stem": 0, "synonym": 1}
     assert evaluation.score > score(METEOR(synonyms=False), "a red car", "a red auto")
 
 
 def test_meteor_that_insists_on_synonyms_is_refused_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexical, "wordnet_synonyms", lambda: None)
+    monkeypatch.setattr(overlap, "wordnet_synonyms", lambda: None)
     with pytest.raises(UsageError, match="WordNet"):
         build(EvaluatorSpec("METEOR", {"synonyms": True}))
     assert METEOR()(_seen("a car", "a bus")).details["stages"] == ["exact", "stem"]

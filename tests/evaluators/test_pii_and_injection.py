@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.judging.rule_judge.injection import prompt_injection
-from proctor.judging.rule_judge.pii import find_pii, find_secrets, luhn, valid_iban
+from proctor.evaluators.injection import prompt_injection
+from proctor.evaluators.pii import find_pii, find_secrets, luhn, valid_iban
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judged_evaluator import JudgedItem, mean, score_of_items
-from proctor.evaluators.rag import (
+from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
     ContextRelevancy,
