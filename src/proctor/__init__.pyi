@@ -1,6 +1,6 @@
 """Every public name of Proctor and the module that defines it; `__init__.py` reads it too.
 
-Evaluators are listed in `proctor.evaluators._index`, which is written from their declarations.
+Evaluators are listed in the `_index` modules, which are written from their declarations.
 """
 
 # ruff: noqa: I001, F403  one import for each module reads better than one for each name
@@ -43,6 +43,9 @@ from proctor.compat.adk.agent_evaluator import (
     AgentEvaluator as AgentEvaluator,
 )
 from proctor.evaluators._index import *
+from proctor.compat.deepeval._index import *
+from proctor.compat.holodeck._index import *
+from proctor.compat.pixie._index import *
 from proctor.evaluators import (
     AgentEvaluationPending as AgentEvaluationPending,
     AutoevalsAdapter as AutoevalsAdapter,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.compat.deepeval.evaluators import Hallucination
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judged_evaluator import JudgedItem, mean, score_of_items
 from proctor.evaluators.retrieval import (
@@ -19,7 +20,6 @@ from proctor.evaluators.retrieval import (
     ContextualRecall,
     ContextualRelevancy,
     Faithfulness,
-    Hallucination,
     average_precision,
 )
 from proctor.judging.context import JudgeContext, judge_context

@@ -1,8 +1,16 @@
-"""The names of this package; `__init__.py` reads the imports too. Evaluators are listed in `_index`."""
+"""The names of this package; `__init__.py` reads the imports too.
+
+Evaluators are listed in the `_index` modules, which are written from their declarations. Those of other tools come
+through the tools' plugins; they are named here for type checkers, and because they have always been names of this
+package.
+"""
 
 # ruff: noqa: I001, F403  one import for each module reads better than one for each name
 
 from proctor.evaluators._index import *
+from proctor.compat.deepeval._index import *
+from proctor.compat.holodeck._index import *
+from proctor.compat.pixie._index import *
 from proctor.evaluators.datasets import (
     Dataset as Dataset,
     DatasetStore as DatasetStore,
@@ -43,7 +51,7 @@ from proctor.evaluators.prompt_evaluators import (
     create_agent_evaluator as create_agent_evaluator,
     create_llm_evaluator as create_llm_evaluator,
 )
-from proctor.evaluators.rubric.dag import (
+from proctor.compat.deepeval.dag import (
     BinaryJudgement as BinaryJudgement,
     NonBinaryJudgement as NonBinaryJudgement,
     TaskNode as TaskNode,

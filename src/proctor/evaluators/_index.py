@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from proctor.evaluators.text.matching import ExactMatch as ExactMatch
-    from proctor.evaluators.text.matching import Equality as Equality
     from proctor.evaluators.text.matching import LevenshteinMatch as LevenshteinMatch
     from proctor.evaluators.text.matching import Contains as Contains
     from proctor.evaluators.text.matching import Regex as Regex
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.tools.checks import ToolCount as ToolCount
     from proctor.evaluators.tools.checks import ForbiddenTools as ForbiddenTools
     from proctor.evaluators.tools.checks import FinalState as FinalState
-    from proctor.evaluators.tools.correctness import ToolCorrectness as ToolCorrectness
-    from proctor.evaluators.tools.correctness import ToolConsistency as ToolConsistency
+    from proctor.evaluators.tools.consistency import ToolConsistency as ToolConsistency
     from proctor.evaluators.tools.trajectory import Trajectory as Trajectory
     from proctor.evaluators.limits import MaxLatency as MaxLatency
     from proctor.evaluators.limits import MaxTokens as MaxTokens
@@ -36,49 +34,34 @@ if TYPE_CHECKING:
     from proctor.evaluators.adk.hallucinations import Hallucinations as Hallucinations
     from proctor.evaluators.retrieval import AnswerRelevancy as AnswerRelevancy
     from proctor.evaluators.retrieval import Faithfulness as Faithfulness
-    from proctor.evaluators.retrieval import Hallucination as Hallucination
     from proctor.evaluators.retrieval import ContextualPrecision as ContextualPrecision
     from proctor.evaluators.retrieval import ContextualRecall as ContextualRecall
     from proctor.evaluators.retrieval import ContextualRelevancy as ContextualRelevancy
     from proctor.evaluators.retrieval import ContextRelevancy as ContextRelevancy
     from proctor.evaluators.retrieval import ContextEntityRecall as ContextEntityRecall
-    from proctor.evaluators.rubric.marks import Groundedness as Groundedness
     from proctor.evaluators.adk.judged_metrics import FinalResponseMatch as FinalResponseMatch
-    from proctor.evaluators.choice import Factuality as Factuality
-    from proctor.evaluators.choice import Sql as Sql
-    from proctor.evaluators.choice import Translation as Translation
-    from proctor.evaluators.choice import Battle as Battle
-    from proctor.evaluators.choice import Summary as Summary
+    from proctor.evaluators.reference import Factuality as Factuality
+    from proctor.evaluators.reference import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
     from proctor.evaluators.reference import AnswerSimilarity as AnswerSimilarity
-    from proctor.evaluators.retrieval import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
     from proctor.evaluators.adk.judged_metrics import FinalResponseQuality as FinalResponseQuality
-    from proctor.evaluators.choice import ClosedQA as ClosedQA
-    from proctor.evaluators.choice import Humor as Humor
-    from proctor.evaluators.choice import Possible as Possible
     from proctor.evaluators.choice import LLMClassifier as LLMClassifier
-    from proctor.evaluators.rubric.dag import JudgementDAG as JudgementDAG
-    from proctor.evaluators.rubric.marks import GEval as GEval
-    from proctor.evaluators.rubric.marks import Relevance as Relevance
-    from proctor.evaluators.rubric.marks import Coherence as Coherence
-    from proctor.evaluators.rubric.marks import Fluency as Fluency
-    from proctor.evaluators.rubric.rubrics import LLMJudge as LLMJudge
-    from proctor.evaluators.rubric.rubrics import Expectations as Expectations
+    from proctor.evaluators.geval import GEval as GEval
+    from proctor.evaluators.rubric import LLMJudge as LLMJudge
+    from proctor.evaluators.rubric import Expectations as Expectations
     from proctor.evaluators.adk.judged_metrics import ToolUseQuality as ToolUseQuality
     from proctor.evaluators.adk.judged_metrics import TrajectoryQuality as TrajectoryQuality
     from proctor.evaluators.adk.judged_metrics import UserSimulatorQuality as UserSimulatorQuality
-    from proctor.evaluators.agent.conversation import RoleAdherence as RoleAdherence
-    from proctor.evaluators.agent.conversation import KnowledgeRetention as KnowledgeRetention
-    from proctor.evaluators.agent.conversation import ConversationCompleteness as ConversationCompleteness
-    from proctor.evaluators.agent.conversation import TurnRelevancy as TurnRelevancy
-    from proctor.evaluators.agent.tasks import TaskCompletion as TaskCompletion
-    from proctor.evaluators.agent.tasks import GoalAccuracy as GoalAccuracy
-    from proctor.evaluators.agent.tasks import ArgumentCorrectness as ArgumentCorrectness
-    from proctor.evaluators.agent.tasks import ToolSelection as ToolSelection
-    from proctor.evaluators.agent.tasks import StepEfficiency as StepEfficiency
+    from proctor.evaluators.agent import TaskCompletion as TaskCompletion
+    from proctor.evaluators.agent import ArgumentCorrectness as ArgumentCorrectness
+    from proctor.evaluators.agent import ToolSelection as ToolSelection
+    from proctor.evaluators.agent import StepEfficiency as StepEfficiency
+    from proctor.evaluators.conversation import RoleAdherence as RoleAdherence
+    from proctor.evaluators.conversation import KnowledgeRetention as KnowledgeRetention
+    from proctor.evaluators.conversation import ConversationCompleteness as ConversationCompleteness
+    from proctor.evaluators.conversation import TurnRelevancy as TurnRelevancy
     from proctor.evaluators.adk.judged_metrics import Safety as Safety
-    from proctor.evaluators.choice import Security as Security
     from proctor.evaluators.safety import Toxicity as Toxicity
     from proctor.evaluators.safety import Bias as Bias
     from proctor.evaluators.safety import Moderation as Moderation
@@ -89,7 +72,6 @@ if TYPE_CHECKING:
 
 EVALUATORS: dict[str, str] = {
     "ExactMatch": "proctor.evaluators.text.matching:ExactMatch",
-    "Equality": "proctor.evaluators.text.matching:Equality",
     "LevenshteinMatch": "proctor.evaluators.text.matching:LevenshteinMatch",
     "Contains": "proctor.evaluators.text.matching:Contains",
     "Regex": "proctor.evaluators.text.matching:Regex",
@@ -108,8 +90,7 @@ EVALUATORS: dict[str, str] = {
     "ToolCount": "proctor.evaluators.tools.checks:ToolCount",
     "ForbiddenTools": "proctor.evaluators.tools.checks:ForbiddenTools",
     "FinalState": "proctor.evaluators.tools.checks:FinalState",
-    "ToolCorrectness": "proctor.evaluators.tools.correctness:ToolCorrectness",
-    "ToolConsistency": "proctor.evaluators.tools.correctness:ToolConsistency",
+    "ToolConsistency": "proctor.evaluators.tools.consistency:ToolConsistency",
     "Trajectory": "proctor.evaluators.tools.trajectory:Trajectory",
     "MaxLatency": "proctor.evaluators.limits:MaxLatency",
     "MaxTokens": "proctor.evaluators.limits:MaxTokens",
@@ -119,49 +100,34 @@ EVALUATORS: dict[str, str] = {
     "Hallucinations": "proctor.evaluators.adk.hallucinations:Hallucinations",
     "AnswerRelevancy": "proctor.evaluators.retrieval:AnswerRelevancy",
     "Faithfulness": "proctor.evaluators.retrieval:Faithfulness",
-    "Hallucination": "proctor.evaluators.retrieval:Hallucination",
     "ContextualPrecision": "proctor.evaluators.retrieval:ContextualPrecision",
     "ContextualRecall": "proctor.evaluators.retrieval:ContextualRecall",
     "ContextualRelevancy": "proctor.evaluators.retrieval:ContextualRelevancy",
     "ContextRelevancy": "proctor.evaluators.retrieval:ContextRelevancy",
     "ContextEntityRecall": "proctor.evaluators.retrieval:ContextEntityRecall",
-    "Groundedness": "proctor.evaluators.rubric.marks:Groundedness",
     "FinalResponseMatch": "proctor.evaluators.adk.judged_metrics:FinalResponseMatch",
-    "Factuality": "proctor.evaluators.choice:Factuality",
-    "Sql": "proctor.evaluators.choice:Sql",
-    "Translation": "proctor.evaluators.choice:Translation",
-    "Battle": "proctor.evaluators.choice:Battle",
-    "Summary": "proctor.evaluators.choice:Summary",
+    "Factuality": "proctor.evaluators.reference:Factuality",
+    "AnswerCorrectness": "proctor.evaluators.reference:AnswerCorrectness",
     "EmbeddingSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
     "AnswerSimilarity": "proctor.evaluators.reference:AnswerSimilarity",
-    "AnswerCorrectness": "proctor.evaluators.retrieval:AnswerCorrectness",
     "ResponseEvaluation": "proctor.evaluators.adk.judged_metrics:ResponseEvaluation",
     "FinalResponseQuality": "proctor.evaluators.adk.judged_metrics:FinalResponseQuality",
-    "ClosedQA": "proctor.evaluators.choice:ClosedQA",
-    "Humor": "proctor.evaluators.choice:Humor",
-    "Possible": "proctor.evaluators.choice:Possible",
     "LLMClassifier": "proctor.evaluators.choice:LLMClassifier",
-    "JudgementDAG": "proctor.evaluators.rubric.dag:JudgementDAG",
-    "GEval": "proctor.evaluators.rubric.marks:GEval",
-    "Relevance": "proctor.evaluators.rubric.marks:Relevance",
-    "Coherence": "proctor.evaluators.rubric.marks:Coherence",
-    "Fluency": "proctor.evaluators.rubric.marks:Fluency",
-    "LLMJudge": "proctor.evaluators.rubric.rubrics:LLMJudge",
-    "Expectations": "proctor.evaluators.rubric.rubrics:Expectations",
+    "GEval": "proctor.evaluators.geval:GEval",
+    "LLMJudge": "proctor.evaluators.rubric:LLMJudge",
+    "Expectations": "proctor.evaluators.rubric:Expectations",
     "ToolUseQuality": "proctor.evaluators.adk.judged_metrics:ToolUseQuality",
     "TrajectoryQuality": "proctor.evaluators.adk.judged_metrics:TrajectoryQuality",
     "UserSimulatorQuality": "proctor.evaluators.adk.judged_metrics:UserSimulatorQuality",
-    "RoleAdherence": "proctor.evaluators.agent.conversation:RoleAdherence",
-    "KnowledgeRetention": "proctor.evaluators.agent.conversation:KnowledgeRetention",
-    "ConversationCompleteness": "proctor.evaluators.agent.conversation:ConversationCompleteness",
-    "TurnRelevancy": "proctor.evaluators.agent.conversation:TurnRelevancy",
-    "TaskCompletion": "proctor.evaluators.agent.tasks:TaskCompletion",
-    "GoalAccuracy": "proctor.evaluators.agent.tasks:GoalAccuracy",
-    "ArgumentCorrectness": "proctor.evaluators.agent.tasks:ArgumentCorrectness",
-    "ToolSelection": "proctor.evaluators.agent.tasks:ToolSelection",
-    "StepEfficiency": "proctor.evaluators.agent.tasks:StepEfficiency",
+    "TaskCompletion": "proctor.evaluators.agent:TaskCompletion",
+    "ArgumentCorrectness": "proctor.evaluators.agent:ArgumentCorrectness",
+    "ToolSelection": "proctor.evaluators.agent:ToolSelection",
+    "StepEfficiency": "proctor.evaluators.agent:StepEfficiency",
+    "RoleAdherence": "proctor.evaluators.conversation:RoleAdherence",
+    "KnowledgeRetention": "proctor.evaluators.conversation:KnowledgeRetention",
+    "ConversationCompleteness": "proctor.evaluators.conversation:ConversationCompleteness",
+    "TurnRelevancy": "proctor.evaluators.conversation:TurnRelevancy",
     "Safety": "proctor.evaluators.adk.judged_metrics:Safety",
-    "Security": "proctor.evaluators.choice:Security",
     "Toxicity": "proctor.evaluators.safety:Toxicity",
     "Bias": "proctor.evaluators.safety:Bias",
     "Moderation": "proctor.evaluators.safety:Moderation",

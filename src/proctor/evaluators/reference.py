@@ -1,24 +1,135 @@
-"""How near the answer is to the expected one in meaning, by the angle between their embeddings."""
+"""How the answer compares with the expected one: in its facts, its statements, and in meaning (by embeddings)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import show
+from proctor.evaluators.choice import ChoiceEvaluator, Option
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged_evaluator import JUDGE, call_account, spent_on
-from proctor.evaluators.material import answer_text, expected_text
+from proctor.evaluators.judged_evaluator import JUDGE, Judged, JudgedItem, call_account, items_as_details, spent_on
+from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log
 from proctor.judging.client_judge import ClientEmbeddings
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
-from proctor.judging.judge import JudgeCall
+from proctor.judging.judge import Judge, JudgeCall, Texts
+from proctor.judging.questions import Comparison, comparison
 
 SIMILAR_FROM = 0.7
 """Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
+
+
+def compared_texts(evaluable: Evaluable) -> dict[str, Texts]:
+    """Question, reference and answer, as a judge is shown them."""
+    reference = expected_text(evaluable)
+    return {"question": question_text(evaluable), "reference": reference, "answer": answer_text(evaluable)}
+
+
+@evaluator(family="reference", needs="reference", judge="rules or model")
+@dataclass(frozen=True)
+class Factuality(ChoiceEvaluator):
+    """Whether the answer agrees with the expected one on the facts; style and wording do not matter.
+
+    The facts of the answer against those of the expected output: A part of them 0.4, B all and more 0.6, C the same
+    1, D a conflict 0, E different in nothing that matters 1.
+    """
+
+    kind: ClassVar[str] = "factuality"
+    instructions: ClassVar[str] = (
+        "Compare the facts stated in the answer with those of the reference, which is taken to be right. Pay no heed "
+        "to style, grammar, order or length; only to what is claimed."
+    )
+    options: ClassVar[Mapping[str, Option]] = {
+        "A": Option(0.4, "the answer states part of the facts of the reference, and nothing that conflicts with it"),
+        "B": Option(0.6, "the answer states all facts of the reference and further ones that do not conflict with it"),
+        "C": Option(1.0, "the answer states the same facts as the reference"),
+        "D": Option(0.0, "the answer conflicts with the reference on a fact"),
+        "E": Option(1.0, "the two differ, but in nothing that matters to whether the answer is right"),
+    }
+
+    def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
+        return compared_texts(evaluable)
+
+
+@evaluator(family="reference", needs="reference", judge="rules or model")
+@dataclass(frozen=True)
+class AnswerCorrectness(Judged):
+    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
+
+    The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
+    one side makes; similarity is that of `AnswerSimilarity`. Without embeddings it is F1 alone, and the reason says
+    so.
+    """
+
+    factuality_weight: float = 0.75
+    answer_similarity_weight: float = 0.25
+    embeddings: Any = None
+    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
+
+    def __post_init__(self) -> None:
+        weights = [self.factuality_weight, self.answer_similarity_weight]
+        numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
+        if not numbers or not any(weights):
+            raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
+        require_embeddings(self.embeddings)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        expected, answer = expected_text(evaluable), answer_text(evaluable)
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        near, remark = await self._similarity(answer, expected)
+        if not self.factuality_weight and near is not None:
+            return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
+        reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
+        agreement = f1_of(reply)
+        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_statements(reply))}
+        if near is None:
+            return Evaluation(agreement, _reason(reply) + remark, details)
+        weight = self.factuality_weight + self.answer_similarity_weight
+        score = (self.factuality_weight * agreement + self.answer_similarity_weight * near) / weight
+        return Evaluation(min(1.0, score), f"{_reason(reply)}. Similarity {near:.2f}", {**details, "similarity": near})
+
+    async def _similarity(self, answer: str, expected: str) -> tuple[float | None, str]:
+        """How near the texts are; or `None`, and what to say about it."""
+        if not self.answer_similarity_weight:
+            return None, ""
+        try:
+            source = embeddings_of(self.embeddings)
+        except NoEmbeddings:
+            if not self.factuality_weight:
+                raise
+            return None, ". Scored by statements alone, since there are no embeddings"
+        return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
+
+
+def f1_of(reply: Comparison) -> float:
+    """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
+    shared = len(reply.shared)
+    whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
+    return shared / whole if whole else 0.0
+
+
+def _statements(reply: Comparison) -> list[JudgedItem]:
+    shared = [JudgedItem(text, "shared", True) for text in reply.shared]
+    added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
+    missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]
+    return shared + added + missing
+
+
+def _reason(reply: Comparison) -> str:
+    parts = [f"{len(reply.shared)} statements shared, {len(reply.only_answer)} only in the answer"]
+    parts[0] += f", {len(reply.only_reference)} only in the expected answer"
+    if reply.contradictions:
+        parts.append("contradicted: " + "; ".join(show(text, 200) for text in reply.contradictions[:5]))
+    if reply.only_reference:
+        parts.append("missing: " + "; ".join(show(text, 200) for text in reply.only_reference[:5]))
+    return ". ".join(parts)
 
 
 @evaluator(family="reference", needs="reference", judge="model")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import show
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
@@ -21,16 +19,11 @@ from proctor.evaluators.judged_evaluator import (
     score_of_items,
 )
 from proctor.evaluators.material import answer_text, expected_text, filled_passages, known_facts, question_text
-from proctor.evaluators.reference import SIMILAR_FROM, require_embeddings, scaled, similarity
-from proctor.judging.embeddings import NoEmbeddings, embeddings_of
 from proctor.judging.judge import Judge
 from proctor.judging.questions import (
     ClaimVerdict,
-    Comparison,
-    agreements,
     attributions,
     claims,
-    comparison,
     entities,
     relevant_sentences,
     statements,
@@ -113,108 +106,6 @@ class Faithfulness(Judged):
         if self.mode == "grounded":
             return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason)
         return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
-
-
-@evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")
-@dataclass(frozen=True)
-class Hallucination(Judged):
-    """The share of the passages that the answer does not contradict; what it leaves out is not held against it.
-
-    The share of passages that the answer does not contradict; what it leaves out does not matter. Skipped if the
-    answer is empty.
-    """
-
-    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable, ideal_first=True)
-        answer = answer_text(evaluable)
-        if not answer.strip():
-            raise NothingToCompare("the answer is empty and contradicts nothing")
-        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_unclear=True))
-        found = [
-            JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
-            if item.unclear
-            else JudgedItem(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
-            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
-        ]
-        return score_of_items(found, "passages agree with the answer")
-
-
-_AGREES = {"yes": "agrees", "no": "contradicts"}
-
-
-@evaluator(family="reference", needs="reference", judge="rules or model")
-@dataclass(frozen=True)
-class AnswerCorrectness(Judged):
-    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
-
-    The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
-    one side makes; similarity is that of `AnswerSimilarity`. Without embeddings it is F1 alone, and the reason says
-    so.
-    """
-
-    factuality_weight: float = 0.75
-    answer_similarity_weight: float = 0.25
-    embeddings: Any = None
-    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
-
-    def __post_init__(self) -> None:
-        weights = [self.factuality_weight, self.answer_similarity_weight]
-        numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
-        if not numbers or not any(weights):
-            raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
-        require_embeddings(self.embeddings)
-
-    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        expected, answer = expected_text(evaluable), answer_text(evaluable)
-        if not answer.strip():
-            return Evaluation(0.0, "the answer is empty")
-        near, remark = await self._similarity(answer, expected)
-        if not self.factuality_weight and near is not None:
-            return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
-        reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
-        agreement = f1_of(reply)
-        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_statements(reply))}
-        if near is None:
-            return Evaluation(agreement, _reason(reply) + remark, details)
-        weight = self.factuality_weight + self.answer_similarity_weight
-        score = (self.factuality_weight * agreement + self.answer_similarity_weight * near) / weight
-        return Evaluation(min(1.0, score), f"{_reason(reply)}. Similarity {near:.2f}", {**details, "similarity": near})
-
-    async def _similarity(self, answer: str, expected: str) -> tuple[float | None, str]:
-        """How near the texts are; or `None`, and what to say about it."""
-        if not self.answer_similarity_weight:
-            return None, ""
-        try:
-            source = embeddings_of(self.embeddings)
-        except NoEmbeddings:
-            if not self.factuality_weight:
-                raise
-            return None, ". Scored by statements alone, since there are no embeddings"
-        return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
-
-
-def f1_of(reply: Comparison) -> float:
-    """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
-    shared = len(reply.shared)
-    whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
-    return shared / whole if whole else 0.0
-
-
-def _statements(reply: Comparison) -> list[JudgedItem]:
-    shared = [JudgedItem(text, "shared", True) for text in reply.shared]
-    added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
-    missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]
-    return shared + added + missing
-
-
-def _reason(reply: Comparison) -> str:
-    parts = [f"{len(reply.shared)} statements shared, {len(reply.only_answer)} only in the answer"]
-    parts[0] += f", {len(reply.only_reference)} only in the expected answer"
-    if reply.contradictions:
-        parts.append("contradicted: " + "; ".join(show(text, 200) for text in reply.contradictions[:5]))
-    if reply.only_reference:
-        parts.append("missing: " + "; ".join(show(text, 200) for text in reply.only_reference[:5]))
-    return ". ".join(parts)
 
 
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")

@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, Keywords, NamedData
+from proctor.compat.holodeck.equality import Equality
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.text.matching import (
-    Contains,
-    EndsWith,
-    Equality,
-    ExactMatch,
-    LevenshteinMatch,
-    Regex,
-    StartsWith,
-)
+from proctor.evaluators.text.matching import Contains, EndsWith, ExactMatch, LevenshteinMatch, Regex, StartsWith
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters(exclude_categories=[])),

@@ -8,16 +8,17 @@ from typing import Any
 
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
+from proctor.compat.deepeval import dag as dag_nodes
+from proctor.compat.deepeval.dag import JudgementDAG
+from proctor.compat.deepeval.evaluators import GoalAccuracy
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
-from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
+from proctor.evaluators.agent import StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
+from proctor.evaluators.geval import GEval
 from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
 from proctor.evaluators.material import answer_text, dialogue_of, question_text
 from proctor.evaluators.retrieval import Faithfulness
-from proctor.evaluators.rubric import dag as dag_nodes
-from proctor.evaluators.rubric import marks
-from proctor.evaluators.rubric.dag import JudgementDAG
 from proctor.judging.judge import Judge
 
 SEEN_AS = {
@@ -72,7 +73,7 @@ class ConversationalGEval(ConversationMetric):
         **options: Any,
     ) -> None:
         self.name = name
-        evaluator = marks.GEval(
+        evaluator = GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from proctor.compat.holodeck._index import EVALUATORS
 from proctor.plugins import ImportName, Plugin
 
 PLUGIN = Plugin(
     name="holodeck",
+    evaluators=EVALUATORS,
     import_names={
         "holodeck": ImportName(
             home="proctor.compat.holodeck",

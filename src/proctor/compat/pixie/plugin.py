@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.base.json_data import Json
+from proctor.compat.pixie._index import EVALUATORS
 from proctor.plugins import ImportName, Plugin, TraceFormat
 
 TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
@@ -15,6 +16,7 @@ def is_trace_record(document: Json) -> bool:
 
 PLUGIN = Plugin(
     name="pixie",
+    evaluators=EVALUATORS,
     trace_formats=[
         TraceFormat(
             name="pixie",

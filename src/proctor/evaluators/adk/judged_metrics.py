@@ -12,6 +12,7 @@ from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
+from proctor.evaluators.marks import COHERENCE, SHARE
 from proctor.evaluators.material import (
     answer_text,
     as_text,
@@ -24,8 +25,7 @@ from proctor.evaluators.material import (
     steps_of,
     tools_offered,
 )
-from proctor.evaluators.rubric.marks import COHERENCE, SHARE
-from proctor.evaluators.rubric.rubrics import Rubric, numbered, own_rubrics, read_rubrics
+from proctor.evaluators.rubric import Rubric, numbered, own_rubrics, read_rubrics
 from proctor.judging.judge import Judge, Question, Texts
 
 LOWEST, HIGHEST = 1, 5

@@ -9,7 +9,7 @@ from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.cases.suite import Turn
 from proctor.evaluators.evaluation import Exchange, NothingToCompare
-from proctor.evaluators.rubric.rubrics import Expectations, LLMJudge, Rubric, read_rubrics
+from proctor.evaluators.rubric import Expectations, LLMJudge, Rubric, read_rubrics
 
 
 def verdicts(*said: str) -> dict[str, Any]:

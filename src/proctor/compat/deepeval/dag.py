@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.geval import PARTS, SHOWN_AS
 from proctor.evaluators.judge_questions import text_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.rubric.marks import PARTS, SHOWN_AS
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import choose
 

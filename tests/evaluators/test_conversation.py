@@ -10,7 +10,7 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import NamedData, Turn
-from proctor.evaluators.agent.conversation import (
+from proctor.evaluators.conversation import (
     ConversationCompleteness,
     KnowledgeRetention,
     RoleAdherence,

@@ -6,25 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import NeedsModel
 from proctor.base.json_data import canonical, plain, show
-from proctor.evaluators.agent.agent_questions import (
-    argument_correctness,
-    goal_accuracy,
-    step_efficiency,
-    task_completion,
-    tool_selection,
-)
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_text
-from proctor.evaluators.judge_questions import verdicts_in_order
+from proctor.evaluators.judge_questions import NumberedRuling, Rulings, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import (
     Judged,
     JudgedItem,
-    items_as_details,
-    mean,
-    reasons_of_items,
     score_of_items,
 )
 from proctor.evaluators.material import (
@@ -37,10 +29,8 @@ from proctor.evaluators.material import (
     tools_offered,
 )
 from proctor.evaluators.tools.calls import actual_text
-from proctor.judging.judge import Judge, Texts
-
-REACHED_FROM = 0.5
-"""From which score on a goal is counted as reached in the reason; the score itself is the mean."""
+from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.questions import EachOnce
 
 
 @evaluator(family="agent", judge="model", scope="case")
@@ -65,33 +55,6 @@ class TaskCompletion(Judged):
         return Evaluation(reply.verdict, reply.reason.strip() or reply.outcome.strip(), details)
 
 
-@evaluator(family="agent", judge="model", variant_of="TaskCompletion", scope="case")
-@dataclass(frozen=True, kw_only=True)
-class GoalAccuracy(Judged):
-    """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals.
-
-    The mean of how far the user's goals were reached and how sound the way to them was. Without `goal` the judge
-    gathers them from the conversation. Skipped if nothing was asked and no `goal` is given.
-    """
-
-    goal: str | None = None
-    """What the user is after; without it, the judge gathers the goals from the conversation."""
-
-    def __post_init__(self) -> None:
-        require_text("goal", self.goal)
-
-    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
-        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, told=self.goal is not None)}))
-        goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
-        plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
-        scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
-        reached = reasons_of_items(goals, "goals were reached")
-        said = f"{reached}; {reasons_of_items(plans, 'of the ways to them were sound')}"
-        details = {**scores, "goals": items_as_details(goals), "plans": items_as_details(plans)}
-        return Evaluation(mean(scores.values()), said, details)
-
-
 def case_material(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
     """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
 
@@ -103,10 +66,6 @@ def case_material(evaluable: Evaluable, *, told: bool = False) -> dict[str, Text
     if not question.strip() and not told:
         raise NothingToCompare("needs something that was asked for (`input`), and there is nothing")
     return {"question": question, "step": steps_of(evaluable.tool_calls), "answer": answer_text(evaluable)}
-
-
-def _judged_goal(what: str, text: str, score: float, reason: str) -> JudgedItem:
-    return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)
 
 
 @evaluator(family="agent", needs="tool calls", judge="model")
@@ -277,3 +236,97 @@ def _tools(shown: Sequence[str]) -> dict[str, Texts]:
 def _tool_name(tool: Any) -> str:
     name = tool.get("name") if isinstance(tool, Mapping) else tool
     return name.strip() if isinstance(name, str) else ""
+
+
+STEPS_ARE_DATA = (
+    "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
+)
+
+
+class TaskVerdict(BaseModel):
+    task: str = Field(description="what was to be done, in one sentence")
+    outcome: str = Field(description="what was achieved in fact, in one or two sentences")
+    reason: str = Field(description="what of the task the outcome fulfils, and what it lacks")
+    verdict: float = Field(ge=0, le=1, description="how much of the task is fulfilled, from 0 to 1")
+
+
+def task_completion(material: Mapping[str, Texts]) -> Question[TaskVerdict]:
+    """What the task was, what came of it, and how far the one fulfils the other: all in one call."""
+    named = "The task is given. " if "task" in material else "State the task: what the user wanted to have done. "
+    return Question(
+        kind="task-completion",
+        version=1,
+        instructions=(
+            f"Assess whether an agent did its task. {named}Then state the outcome by what the tools brought back and "
+            "by what the user was told, not by what the agent claims or intends: a booking that no step made has not "
+            "been made. Last, say how much of the task the outcome fulfils: 1 if all of it, 0 if nothing of use, and "
+            "in between the part that is done. How the agent went about it does not matter here."
+        ),
+        material=material,
+        reply=TaskVerdict,
+    )
+
+
+def argument_correctness(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
+    """Whether the arguments of each call are right."""
+    return yes_no_questions(
+        "arguments",
+        "Say of each numbered step whether its arguments are right: 'yes' or 'no'. "
+        f"{STEPS_ARE_DATA} Arguments are right if the values are those that the question, the conversation before it "
+        "or the results of earlier steps call for: nothing made up, nothing changed, nothing missing that the user "
+        "said and the tool needs. A call without arguments is right if the tool needs none. Whether the tool was the "
+        "right one, and whether it worked, does not matter here.",
+        material,
+        count,
+    )
+
+
+class MissingTool(BaseModel):
+    reason: str = Field(description="in one sentence, what it would have been needed for")
+    tool: str = Field(description="the name of the tool")
+
+
+class ToolChoices(BaseModel):
+    verdicts: list[NumberedRuling]
+    missing: list[MissingTool]
+
+
+def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[str]) -> Question[ToolChoices]:
+    """Whether each tool was the right one to use, and which ones should have been used and were not."""
+    numbered = EachOnce(count)
+
+    def check(reply: Any) -> str | None:
+        unknown = [item.tool for item in reply.missing if known and item.tool not in known]
+        complaint: str | None = numbered(reply)
+        if complaint is None and unknown:
+            complaint = f"missing names {unknown[0]!r}, which is none of the available tools: {', '.join(known)}"
+        return complaint
+
+    return Question(
+        kind="tool-selection",
+        version=1,
+        instructions=(
+            "Assess whether an agent chose the right tools for what it was asked. "
+            f"{STEPS_ARE_DATA} Say of each step whether its tool was the right one: 'yes' if it serves the question "
+            "and no other available tool would have served better, 'no' otherwise; its arguments do not matter here. "
+            "If no steps are shown there are no verdicts. Then list the available tools that were needed and not "
+            "used; if none was needed, or it is not known which are available, the list is empty."
+        ),
+        material=material,
+        reply=ToolChoices,
+        check=check,
+    )
+
+
+def step_efficiency(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
+    """Whether each step was needed."""
+    return yes_no_questions(
+        "step-efficiency",
+        "Say of each numbered step whether it was needed: 'yes' or 'no'. "
+        f"{STEPS_ARE_DATA} A step was needed if what it brought was used for what was asked, or if it had to be tried "
+        "at the time: a search that found nothing, another try after a failure, a question whose answer changes. It "
+        "was not needed if nothing was asked for that it serves, if an earlier step had brought the same already, or "
+        "if one step would have done for several.",
+        material,
+        count,
+    )

@@ -10,14 +10,8 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData, Turn
-from proctor.evaluators.agent.tasks import (
-    ArgumentCorrectness,
-    GoalAccuracy,
-    StepEfficiency,
-    TaskCompletion,
-    ToolSelection,
-    repetitions,
-)
+from proctor.compat.deepeval.evaluators import GoalAccuracy
+from proctor.evaluators.agent import ArgumentCorrectness, StepEfficiency, TaskCompletion, ToolSelection, repetitions
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.rule_judge import EmbeddedJudge

@@ -14,20 +14,11 @@ from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
+from proctor.compat.holodeck.marks import Coherence, Fluency, Groundedness, Relevance
 from proctor.evaluators.evaluation import NothingToCompare, read_verdict
+from proctor.evaluators.geval import GEval, read_bands
 from proctor.evaluators.judge_questions import Mark
-from proctor.evaluators.rubric.marks import (
-    PLACEHOLDERS,
-    Coherence,
-    Fluency,
-    GEval,
-    Groundedness,
-    MarkEvaluator,
-    Relevance,
-    placeholders_in,
-    read_bands,
-    with_references,
-)
+from proctor.evaluators.marks import PLACEHOLDERS, MarkEvaluator, placeholders_in, with_references
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import NeedsModel
 from proctor.judging.judge_cache import JudgeCache

@@ -1,23 +1,30 @@
-"""How much of the expected tool use happened, and whether the tools still answer what the agent was given."""
+"""The evaluators behind DeepEval's metrics that nothing else needs: tool correctness, hallucination, goal accuracy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
-from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, Field
 
 from proctor.agents.reply import ToolCall
-from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
-from proctor.agents.tools import toolbox
-from proctor.base.errors import ProctorError
-from proctor.base.json_data import UNSET, plain, show
+from proctor.base.json_data import UNSET
 from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differences_of, parse, same
 from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.agent import case_material
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_evaluator import NAMED
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_text
+from proctor.evaluators.judged_evaluator import (
+    UNCLEAR,
+    Judged,
+    JudgedItem,
+    items_as_details,
+    mean,
+    reasons_of_items,
+    score_of_items,
+)
+from proctor.evaluators.material import answer_text, filled_passages, known_facts
 from proctor.evaluators.tools.calls import (
     compared_calls,
     crediting,
@@ -31,6 +38,8 @@ from proctor.evaluators.tools.calls import (
 )
 from proctor.evaluators.tools.differences import Differences, differences, fault
 from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
+from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.questions import agreements
 
 
 @evaluator(family="tools", needs="tools", variant_of="ExpectedTools")
@@ -144,74 +153,109 @@ def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]
     yield from differences_of(matcher, call.result, "result")
 
 
-LONGEST = 120
+@evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")
+@dataclass(frozen=True)
+class Hallucination(Judged):
+    """The share of the passages that the answer does not contradict; what it leaves out is not held against it.
 
-
-class CannotRepeat(ProctorError):
-    """Tools could not be called again, so that nothing is known about them."""
-
-
-@evaluator(family="tools", needs="tool calls", threshold=1.0)
-@dataclass(frozen=True, slots=True)
-class ToolConsistency:
-    """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
-
-    The share of calls that, made again with the agent's own arguments, give what the agent was given; see below.
-    Skipped if no call can be compared.
+    The share of passages that the answer does not contradict; what it leaves out does not matter. Skipped if the
+    answer is empty.
     """
 
-    tools: Any = None
-    """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
-    seconds: float = SECONDS
-    """How long one call may take."""
-    base: Path | None = None
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = filled_passages(evaluable, ideal_first=True)
+        answer = answer_text(evaluable)
+        if not answer.strip():
+            raise NothingToCompare("the answer is empty and contradicts nothing")
+        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_unclear=True))
+        found = [
+            JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        return score_of_items(found, "passages agree with the answer")
+
+
+_AGREES = {"yes": "agrees", "no": "contradicts"}
+
+
+class GoalVerdict(BaseModel):
+    goal: str = Field(description="what the user wanted, in one sentence")
+    reason: str = Field(description="in one or two sentences, what shows that it was reached, or what is lacking")
+    reached: float = Field(ge=0, le=1, description="how far the goal was reached, from 0 to 1")
+    plan_reason: str = Field(description="in one or two sentences, what was sound in the way to it, and what was not")
+    plan: float = Field(ge=0, le=1, description="how sound the way to it was, from 0 to 1")
+
+
+class GoalVerdicts(BaseModel):
+    goals: list[GoalVerdict]
+
+
+def goal_accuracy(material: Mapping[str, Texts]) -> Question[GoalVerdicts]:
+    """Each goal of the user's, how far it was reached, and whether the way there made sense."""
+    given = "goal" in material
+    which = (
+        "The goal is given; judge that one alone, in a list of one."
+        if given
+        else "List what the user wanted to reach in the conversation as a whole; a wish that replaces an earlier one "
+        "stands in its place, and what belongs together is one goal."
+    )
+    return Question(
+        kind="goal-accuracy",
+        version=1,
+        instructions=(
+            f"Assess whether an agent reached what a user wanted. {which} For each goal say how far it was reached, "
+            "by what was done and told, not by what was promised. Then say how sound the agent's way was: whether it "
+            "asked for what it had to know, took steps that lead to the goal in an order that makes sense, and "
+            "changed course when something failed. A goal may be reached on a poor way, or missed on a sound one."
+        ),
+        material=material,
+        reply=GoalVerdicts,
+        check=_one_goal if given else _some_goal,
+    )
+
+
+def _one_goal(reply: GoalVerdicts) -> str | None:
+    return (
+        None if len(reply.goals) == 1 else f"goals must have one entry, for the goal given; it has {len(reply.goals)}"
+    )
+
+
+def _some_goal(reply: GoalVerdicts) -> str | None:
+    return None if reply.goals else "goals is empty; whoever writes to an agent wants something"
+
+
+REACHED_FROM = 0.5
+"""From which score on a goal is counted as reached in the reason; the score itself is the mean."""
+
+
+@evaluator(family="agent", judge="model", variant_of="TaskCompletion", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class GoalAccuracy(Judged):
+    """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals.
+
+    The mean of how far the user's goals were reached and how sound the way to them was. Without `goal` the judge
+    gathers them from the conversation. Skipped if nothing was asked and no `goal` is given.
+    """
+
+    goal: str | None = None
+    """What the user is after; without it, the judge gathers the goals from the conversation."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
-            raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
-        if self.tools is not None:
-            object.__setattr__(self, "tools", toolbox(self.tools, self.base))
+        require_text("goal", self.goal)
 
-    async def __call__(self, evaluable: Evaluable) -> Evaluation:
-        if not evaluable.tool_calls:
-            raise NothingToCompare("no tools were used, so that none can be called again")
-        tools = toolbox(None, self.base) if self.tools is None else self.tools
-        again = await reexecute(evaluable.tool_calls, tools, seconds=self.seconds)
-        return _verdict(again)
-
-
-def _verdict(again: Sequence[Reexecution]) -> Evaluation:
-    """What differs is a finding, whatever else went wrong; what could not be called again is none."""
-    told = [item for item in again if item.differs is not None]
-    differing = [item for item in told if item.differs]
-    failed = [item for item in again if item.error is not None and item.differs is None]
-    if failed and not differing:
-        raise CannotRepeat(f"could not be called again: {_listed(failed)}")
-    if not told:
-        raise NothingToCompare(f"no call could be compared: {_listed(again)}")
-    said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
-    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _rest(again)) else ""]
-    score = (len(told) - len(differing)) / len(told)
-    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [plain(item) for item in again]})
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
+        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, told=self.goal is not None)}))
+        goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
+        plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
+        scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
+        reached = reasons_of_items(goals, "goals were reached")
+        said = f"{reached}; {reasons_of_items(plans, 'of the ways to them were sound')}"
+        details = {**scores, "goals": items_as_details(goals), "plans": items_as_details(plans)}
+        return Evaluation(mean(scores.values()), said, details)
 
 
-def _rest(again: Sequence[Reexecution]) -> list[Reexecution]:
-    return [item for item in again if item.differs is None]
-
-
-def _listed(items: Sequence[Reexecution]) -> str:
-    named = [describe(item) for item in items[:NAMED]]
-    return "; ".join([*named, f"and {len(items) - NAMED} more"] if len(items) > NAMED else named)
-
-
-def describe(item: Reexecution) -> str:
-    """One call and what came of it, in a line."""
-    call = f"{item.name}({', '.join(f'{name}={show(value, 40)}' for name, value in item.arguments.items())})"
-    if item.skipped is not None:
-        return f"{call}: {item.skipped}"
-    if item.error is not None:
-        return f"{call}: {show(item.error, LONGEST)}"
-    if item.differs is None:
-        return f"{call}: it is not known what the agent was given"
-    verb = "gives" if item.differs else "still gives"
-    return f"{call} {verb} {show(item.result, LONGEST)}; the agent was given {show(item.seen, LONGEST)}"
+def _judged_goal(what: str, text: str, score: float, reason: str) -> JudgedItem:
+    return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)

@@ -1,19 +1,17 @@
-"""Marks on a scale for an answer: by steps that were made from criteria once (GEval), or by HoloDeck's four metrics."""
+"""Marks for an answer by steps that a judge makes from criteria once (GEval)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_whole
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.material import answer_text, as_text, expected_text, passages, question_text, steps_of
+from proctor.evaluators.material import answer_text, as_text, expected_text, question_text, steps_of
 from proctor.evaluators.tools.calls import expected_text as call_text
 from proctor.judging.judge import InvalidReply, Judge, Texts
 
@@ -219,143 +217,3 @@ PARTS: Mapping[str, Callable[[Evaluable], tuple[str, Texts]]] = {
     "expected_tools": _expected_tools,
     "metadata": _metadata,
 }
-
-
-SHARE = (
-    "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
-    "for what is between, and do not take length for quality."
-)
-
-COHERENCE = (
-    "Assess how coherent the answer is: whether its thoughts follow from each other, hang together and lead somewhere, "
-    "so that a reader can follow it from beginning to end as an answer to the question. Contradictions with itself, "
-    "leaps and loose ends count against it. Whether it is true does not matter here."
-)
-
-PLACEHOLDERS = {
-    "query": "question",
-    "input": "question",
-    "question": "question",
-    "response": "answer",
-    "answer": "answer",
-    "output": "answer",
-    "actual_output": "answer",
-    "context": "passage",
-    "retrieval_context": "passage",
-    "ground_truth": "reference",
-    "reference": "reference",
-    "expected_output": "reference",
-}
-"""What prompts written for other tools call the material, and what it is called here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarkEvaluator(Judged):
-    """The base of evaluators whose judge gives a mark from 1 to `scale`; the score is its share of the top mark."""
-
-    scale: int = 5
-    custom_prompt: str | None = None
-    """What the judge is to look for instead of what this evaluator usually asks for."""
-
-    kind: ClassVar[str]
-    usual: ClassVar[str]
-    shows: ClassVar[tuple[str, ...]] = ("question",)
-
-    def __post_init__(self) -> None:
-        require_whole("scale", self.scale, least=2)
-        if self.custom_prompt is not None and not str(self.custom_prompt).strip():
-            raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
-
-    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        material = self._material(evaluable)
-        if not answer_text(evaluable).strip():
-            return Evaluation(0.0, "the answer is empty")
-        asked = self.usual if self.custom_prompt is None else with_references(self.custom_prompt)
-        instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
-        reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
-        return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
-
-    def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
-        shown = {*self.shows, *placeholders_in(self.custom_prompt or "")}
-        material: dict[str, Texts] = {}
-        if "question" in shown:
-            material["question"] = question_text(evaluable)
-        if "passage" in shown:
-            material["passage"] = passages(evaluable)
-        if "reference" in shown:
-            material["reference"] = expected_text(evaluable)
-        return {**material, "answer": answer_text(evaluable)}
-
-
-@evaluator(family="passages", needs="passages", judge="model", variant_of="Faithfulness")
-@dataclass(frozen=True, kw_only=True)
-class Groundedness(MarkEvaluator):
-    """The answer says nothing but what the passages bear out.
-
-    Whether all that is said follows from the passages.
-    """
-
-    kind: ClassVar[str] = "groundedness"
-    shows: ClassVar[tuple[str, ...]] = ("question", "passage")
-    usual: ClassVar[str] = (
-        "Assess how well the answer is grounded in the numbered passages: whether everything it states follows from "
-        "them. What they contradict weighs most; what they do not mention counts against it too, however true it may "
-        "be. What the answer leaves out does not matter here."
-    )
-
-
-@evaluator(family="rubric", judge="model", variant_of="GEval")
-@dataclass(frozen=True, kw_only=True)
-class Relevance(MarkEvaluator):
-    """The answer addresses what was asked.
-
-    Whether what was asked is answered, all of it and nothing else.
-    """
-
-    kind: ClassVar[str] = "relevance"
-    usual: ClassVar[str] = (
-        "Assess how well the answer addresses the question: whether it answers what was asked, all of it, and stays "
-        "with it. Evasion, parts of the question that are passed over, and matter nobody asked for count against it."
-    )
-
-
-@evaluator(family="rubric", judge="model", variant_of="GEval")
-@dataclass(frozen=True, kw_only=True)
-class Coherence(MarkEvaluator):
-    """The parts of the answer are consistent and connected.
-
-    Whether the answer hangs together.
-    """
-
-    kind: ClassVar[str] = "coherence"
-    usual: ClassVar[str] = COHERENCE
-
-
-@evaluator(family="rubric", judge="model", variant_of="GEval")
-@dataclass(frozen=True, kw_only=True)
-class Fluency(MarkEvaluator):
-    """The answer is well written.
-
-    Whether it is well written.
-    """
-
-    kind: ClassVar[str] = "fluency"
-    usual: ClassVar[str] = (
-        "Assess how well the answer is written: grammar, spelling, choice of words, sentences that read naturally in "
-        "the language they are in. Neither what it says nor whether that is true matters here."
-    )
-
-
-def with_references(prompt: str) -> str:
-    """A prompt whose placeholders point to the material instead: values never become part of the instructions."""
-    return _placeholder().sub(lambda found: f"(the {PLACEHOLDERS[found[1]]} in the material)", prompt)
-
-
-def placeholders_in(prompt: str) -> set[str]:
-    """The material that a prompt has placeholders for."""
-    return {PLACEHOLDERS[name] for name in _placeholder().findall(prompt)}
-
-
-@cache
-def _placeholder() -> re.Pattern[str]:
-    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(PLACEHOLDERS) + r")\s{0,8}\}{1,2}")

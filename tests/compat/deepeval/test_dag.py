@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.rubric.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
+from proctor.compat.deepeval.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
 
 FROM_FILE: dict[str, Any] = {
     "headings": {"task": "List the headings.", "evaluation_params": ["actual_output"]},
