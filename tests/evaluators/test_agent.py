@@ -12,7 +12,8 @@ from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData, Turn
 from proctor.compat.deepeval.evaluators import GoalAccuracy
 from proctor.evaluators.agent import ArgumentCorrectness, StepEfficiency, TaskCompletion, ToolSelection, repetitions
-from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
 from proctor.tracing.spans import LLMSpan, ObservationNode, ToolDefinition, UserMessage

@@ -16,7 +16,8 @@ from proctor.evaluators.conversation import (
     RoleAdherence,
     TurnRelevancy,
 )
-from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.judging.judge import Question
 from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
 

@@ -7,7 +7,8 @@ import pytest
 from proctor.agents.reply import ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
 from proctor.evaluators.registry import build
 

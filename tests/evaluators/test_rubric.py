@@ -8,7 +8,8 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.cases.suite import Turn
-from proctor.evaluators.evaluation import Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Exchange
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.rubric import Expectations, LLMJudge, Rubric, read_rubrics
 
 

@@ -12,23 +12,17 @@ from proctor.agents.reply import ToolCall
 from proctor.base.errors import NeedsModel
 from proctor.base.json_data import canonical, plain, show
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_text
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import NumberedRuling, Rulings, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import (
     Judged,
     JudgedItem,
     score_of_items,
 )
-from proctor.evaluators.material import (
-    answer_text,
-    as_text,
-    dialogue_of,
-    earlier,
-    question_text,
-    steps_of,
-    tools_offered,
-)
+from proctor.evaluators.material import answer_text, dialogue_of, earlier, question_text, steps_of, tools_offered
 from proctor.evaluators.tools.calls import actual_text
+from proctor.evaluators.values import as_text, require_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import EachOnce
 

@@ -13,9 +13,11 @@ from typing import ClassVar
 from proctor.base.errors import UsageError
 from proctor.base.json_data import fingerprint, plain
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.material import answer_text, as_text, expected_text, question_text
+from proctor.evaluators.material import answer_text, expected_text, question_text
+from proctor.evaluators.values import as_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import Choice, choose
 

@@ -12,10 +12,12 @@ from pydantic import BaseModel, Field
 from proctor.agents.reply import Reply
 from proctor.cases.suite import Turn
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
-from proctor.evaluators.material import answer_of, answer_text, as_text, dialogue_of
+from proctor.evaluators.material import answer_of, answer_text, dialogue_of
+from proctor.evaluators.values import as_text, require_int, require_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
 
@@ -125,7 +127,7 @@ class TurnRelevancy(ConversationEvaluator):
     """How many turns are judged in one call, and at most how many before them are shown with them."""
 
     def __post_init__(self) -> None:
-        require_whole("window", self.window, least=1)
+        require_int("window", self.window, least=1)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         spoken = exchanges_of(evaluable)

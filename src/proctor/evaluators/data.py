@@ -11,21 +11,20 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, show
 from proctor.cases.suite import NamedData
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import (
-    Evaluable,
-    Evaluation,
-    NothingToCompare,
-    compared,
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
+from proctor.evaluators.text.keywords import read_number
+from proctor.evaluators.values import (
     expectation_of,
+    expected_but_got,
     parse_json,
     plain_of,
     quote,
+    require_bool,
     require_choice,
-    require_flags,
     require_number,
 )
-from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
-from proctor.evaluators.text.keywords import read_number
 
 _SHOWN_DIFFERENCES = 20
 
@@ -46,9 +45,9 @@ class NumericDiff:
             raise NothingToCompare(f"NumericDiff needs a number to compare with, and expects {quote(expectation)}")
         got = read_number(output)
         if got is None:
-            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number")
+            return Evaluation(0.0, f"{expected_but_got(expectation, output)}, which is no number")
         details = {"expected": wanted, "got": got, "difference": got - wanted}
-        return Evaluation(number_score(wanted, got), compared(expectation, output), details)
+        return Evaluation(number_score(wanted, got), expected_but_got(expectation, output), details)
 
 
 @evaluator(family="data", needs="reference")
@@ -68,7 +67,7 @@ class Numeric:
     def __post_init__(self) -> None:
         require_number("absolute_tolerance", self.absolute_tolerance)
         require_number("relative_tolerance", self.relative_tolerance)
-        require_flags(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
+        require_bool(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expectation_of(evaluable, "Numeric"), evaluable.output
@@ -79,13 +78,15 @@ class Numeric:
             output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
         )
         if got is None:
-            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number{self._would_help(output)}")
+            return Evaluation(
+                0.0, f"{expected_but_got(expectation, output)}, which is no number{self._would_help(output)}"
+            )
         allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(wanted))
         off = abs(got - wanted)
         # The last digit of a difference of decimals is noise: 0.3 - 0.2 is more than 0.1.
         fits = off <= allowed or off - allowed <= 1e-12 * max(abs(wanted), abs(got), allowed)
         relation = "within" if fits else "not within"
-        reasoning = f"{compared(expectation, output)}, {relation} {allowed:g} of it"
+        reasoning = f"{expected_but_got(expectation, output)}, {relation} {allowed:g} of it"
         return Evaluation(float(fits), reasoning, {"expected": wanted, "got": got, "off_by": off, "allowed": allowed})
 
     def _would_help(self, output: Json) -> str:
@@ -129,7 +130,7 @@ class JSONDiff:
         more = len(comparison.differences) - len(named)
         reasoning = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
         listed = [{"place": d.place, "expected": d.expected, "got": d.got, "score": d.score} for d in worst]
-        return Evaluation(score, reasoning or compared(expectation, output), {"differences": listed})
+        return Evaluation(score, reasoning or expected_but_got(expectation, output), {"differences": listed})
 
 
 @evaluator(family="data")
@@ -214,7 +215,7 @@ class ListContains:
             object.__setattr__(self, "pairwise_scorer", None)
         elif self.pairwise_scorer is not None and not callable(self.pairwise_scorer):
             raise UsageError(f"ListContains: pairwise_scorer must be callable, not {self.pairwise_scorer!r:.80}")
-        require_flags(allow_extra_entities=self.allow_extra_entities)
+        require_bool(allow_extra_entities=self.allow_extra_entities)
         require_choice("pairwise", self.pairwise, ("levenshtein", "exact"))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:

@@ -19,7 +19,8 @@ from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
 from proctor.base.references import resolve
 from proctor.base.threads import call_in_thread, is_async
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, read_verdict
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, read_verdict
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
 """The classes of autoevals under which everything that asks a model stands."""

@@ -8,11 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.material import answer_text, as_text, expected_text, question_text, steps_of
+from proctor.evaluators.material import answer_text, expected_text, question_text, steps_of
 from proctor.evaluators.tools.calls import expected_text as call_text
+from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import InvalidReply, Judge, Texts
 
 TOP = 10
@@ -74,7 +76,7 @@ class GEval(Judged):
     """Whether nothing but a full mark counts."""
 
     def __post_init__(self) -> None:
-        require_flags(strict_mode=self.strict_mode)
+        require_bool(strict_mode=self.strict_mode)
         object.__setattr__(self, "evaluation_steps", _texts("evaluation_steps", self.evaluation_steps))
         object.__setattr__(self, "evaluation_params", _parts(self.evaluation_params))
         object.__setattr__(self, "rubric", read_bands(self.rubric))

@@ -11,7 +11,9 @@ from typing import Literal
 
 from proctor.base.json_data import Json
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_choice
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.values import require_choice
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})

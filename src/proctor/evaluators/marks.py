@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
-from proctor.evaluators.evaluation import Evaluable, Evaluation, require_whole
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judge_questions import mark_question
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, expected_text, passages, question_text
+from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Texts
 
 SHARE = (
@@ -56,7 +58,7 @@ class MarkEvaluator(Judged):
     shows: ClassVar[tuple[str, ...]] = ("question",)
 
     def __post_init__(self) -> None:
-        require_whole("scale", self.scale, least=2)
+        require_int("scale", self.scale, least=2)
         if self.custom_prompt is not None and not str(self.custom_prompt).strip():
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.values import as_text, call_text
 from proctor.tracing.spans import AssistantMessage, LLMSpan, Message, SystemMessage, UserMessage
 
 NO_CALLS = "No tools were used."
@@ -15,7 +17,7 @@ NO_CALLS = "No tools were used."
 
 def steps_of(calls: Sequence[ToolCall]) -> list[str]:
     """One text per tool call: what it was given, and what came of it."""
-    return [f"{_call(call)}\n{_result(call)}" for call in calls] or [NO_CALLS]
+    return [f"{call_text(call)}\n{_result(call)}" for call in calls] or [NO_CALLS]
 
 
 def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
@@ -81,25 +83,17 @@ def _spans(trace: Any) -> Iterator[Any]:
             yield below.span
 
 
-def _call(call: ToolCall) -> str:
-    given = call.raw_arguments if call.raw_arguments is not None else show(plain(call.arguments))
-    return f"{call.name}({given})"
-
-
 def _result(call: ToolCall) -> str:
     return f"failed: {call.error}" if call.error else f"returned: {show(plain(call.result))}"
 
 
 def _calls_made(exchange: Exchange) -> list[str]:
-    return [f"{_call(call)} {_result(call)}" for call in exchange.reply.tool_calls]
+    return [f"{call_text(call)} {_result(call)}" for call in exchange.reply.tool_calls]
 
 
 def answer_of(exchange: Exchange) -> str:
     """What the agent answered in a turn, as text."""
-    reply = exchange.reply
-    if reply.outputs:
-        return show({item.name: plain(item.value) for item in reply.outputs})
-    return reply.text if reply.structured is None else show(plain(reply.structured))
+    return as_text(exchange.reply.answer)
 
 
 def _without_nulls(tool: dict[str, Json]) -> dict[str, Json]:
@@ -166,10 +160,3 @@ def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
 
 def _outcome(call: ToolCall) -> dict[str, Json]:
     return {"error": call.error} if call.result is None else {"result": plain(call.result)}
-
-
-def as_text(value: Any) -> str:
-    """A value as a judge reads it: text as it is, anything else as JSON."""
-    if value is None or value is UNSET:
-        return ""
-    return value if isinstance(value, str) else show(value)

@@ -12,7 +12,8 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.evaluators.choice import ChoiceEvaluator, Option
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, Judged, JudgedItem, call_account, items_as_details, spent_on
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log

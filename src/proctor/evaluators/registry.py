@@ -28,7 +28,9 @@ from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
+from proctor.evaluators.evaluable import Evaluable, collapse
+from proctor.evaluators.evaluation import BadVerdict, takes_trace
+from proctor.evaluators.values import data_of
 
 ENTRY_POINTS = "proctor.evaluators"
 
@@ -78,8 +80,7 @@ def seen_by(bound: Bound, evaluable: Evaluable) -> Evaluable:
     for exchange in evaluable.turns:
         reply = exchange.reply
         try:
-            answer = reply.text if reply.structured is None else reply.structured
-            found = _looked_at(name, look, reply.outputs or (NamedData("output", answer),))
+            found = _looked_at(name, look, reply.named_outputs)
         except (BadVerdict, NothingThere) as error:
             missing.append(error)
             found = (NamedData("nothing", ""),)

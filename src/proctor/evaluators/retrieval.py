@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
     AT_BEST,
     UNCLEAR,

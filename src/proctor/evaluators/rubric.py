@@ -9,10 +9,12 @@ from typing import Any
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, earlier, expected_text, question_text, steps_of
+from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"
@@ -95,7 +97,7 @@ class LLMJudge(Judged):
     def __post_init__(self) -> None:
         if not isinstance(self.rubric, str) or not self.rubric.strip():
             raise ValueError("rubric must say what is asked of the answer")
-        require_flags(
+        require_bool(
             scored=self.scored,
             include_input=self.include_input,
             include_expected_output=self.include_expected_output,

@@ -10,16 +10,18 @@ from typing import ClassVar
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
-from proctor.base.json_data import plain, show
+from proctor.base.json_data import plain
 from proctor.base.threads import call_in_thread
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.injection import prompt_injection
 from proctor.evaluators.judge_questions import Opinion, PersonalItem, moderation, opinions, personal_data, steering
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, score_of_items
-from proctor.evaluators.material import answer_text, as_text, instructions_of, question_text
+from proctor.evaluators.material import answer_text, instructions_of, question_text
 from proctor.evaluators.pii import Finding as Place
 from proctor.evaluators.pii import find_pii, find_secrets, masked
+from proctor.evaluators.values import as_text, call_text, require_bool
 from proctor.judging.judge import Judge, Texts
 
 
@@ -164,7 +166,7 @@ class PIILeakage(Judged):
         if isinstance(given, str) or not all(isinstance(text, str) and text.strip() for text in given):
             raise ValueError(f"allow must be a list of texts or patterns, not {given!r:.80}")
         object.__setattr__(self, "allow", tuple(given))
-        require_flags(count_echoes=self.count_echoes)
+        require_bool(count_echoes=self.count_echoes)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         question, answer = question_text(evaluable), answer_text(evaluable)
@@ -283,7 +285,7 @@ class PromptInjection(Judged):
         object.__setattr__(self, "canaries", tuple(given))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        deeds = [_made(call) for call in evaluable.tool_calls]
+        deeds = [call_text(call) for call in evaluable.tool_calls]
         answer = answer_text(evaluable)
         seen = _came_up(self.canaries, [answer, *deeds])
         if seen:
@@ -354,11 +356,6 @@ def suspicious(sources: Sequence[Source]) -> list[str]:
 
 def _brought(call: ToolCall) -> str:
     return "\n".join(text for text in (as_text(plain(call.result)), call.error or "") if text)
-
-
-def _made(call: ToolCall) -> str:
-    given = call.raw_arguments if call.raw_arguments is not None else show(plain(call.arguments))
-    return f"{call.name}({given})"
 
 
 def _came_up(words: Sequence[str], texts: Sequence[str]) -> list[str]:

@@ -29,7 +29,8 @@ from proctor.evaluators.adk.judged_metrics import (
     TrajectoryQuality,
     UserSimulatorQuality,
 )
-from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import NeedsModel
 from proctor.tracing.spans import (

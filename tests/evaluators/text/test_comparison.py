@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cases.suite import NamedData
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.text import comparison
 from proctor.evaluators.text.comparison import common_words, edit_similarity
 from proctor.evaluators.text.matching import LevenshteinMatch

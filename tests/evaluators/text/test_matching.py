@@ -12,7 +12,8 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, Keywords, NamedData
 from proctor.compat.holodeck.equality import Equality
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.text.matching import Contains, EndsWith, ExactMatch, LevenshteinMatch, Regex, StartsWith
 

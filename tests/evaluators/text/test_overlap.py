@@ -15,7 +15,8 @@ from sacrebleu import sentence_bleu
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.text import overlap
 from proctor.evaluators.text.overlap import BLEU, METEOR, ROUGE, mteval_tokens, unicode_words

@@ -12,7 +12,8 @@ from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.matchers import Equals, Fuzzy, Ignore, OneOf, Regex
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
 

@@ -16,7 +16,8 @@ from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.compat.deepeval.evaluators import ToolCorrectness
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.tools.calls import credit
 from proctor.evaluators.tools.consistency import CannotRepeat, ToolConsistency

@@ -9,7 +9,7 @@ import pytest
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import Double, ExpectedCall
 from proctor.compat.deepeval.evaluators import ToolCorrectness
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ToolCount, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.tools.checks import ToolTrajectory
 
 ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1) | st.booleans(), max_size=2)

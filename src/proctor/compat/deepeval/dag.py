@@ -9,7 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.geval import PARTS, SHOWN_AS
 from proctor.evaluators.judge_questions import text_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged

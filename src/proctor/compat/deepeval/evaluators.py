@@ -14,7 +14,8 @@ from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differe
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.agent import case_material
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags, require_text
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
     UNCLEAR,
     Judged,
@@ -38,6 +39,7 @@ from proctor.evaluators.tools.calls import (
 )
 from proctor.evaluators.tools.differences import Differences, differences, fault
 from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs, best_pairs_in_order, is_exact
+from proctor.evaluators.values import require_bool, require_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import agreements
 
@@ -64,7 +66,7 @@ class ToolCorrectness:
     """`ignore` leaves calls that ended in an error out of the comparison."""
 
     def __post_init__(self) -> None:
-        require_flags(
+        require_bool(
             ordered=self.ordered,
             exact=self.exact,
             compare_arguments=self.compare_arguments,

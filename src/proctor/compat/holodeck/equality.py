@@ -6,8 +6,10 @@ import unicodedata
 from dataclasses import dataclass
 
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, compared, quote, require_flags, texts_of
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.text.comparison import difference
+from proctor.evaluators.values import expected_and_output, expected_but_got, quote, require_bool
 
 
 @evaluator(family="text", needs="reference", variant_of="ExactMatch")
@@ -23,21 +25,21 @@ class Equality:
     strip_punctuation: bool = False
 
     def __post_init__(self) -> None:
-        require_flags(
+        require_bool(
             case_insensitive=self.case_insensitive,
             strip_whitespace=self.strip_whitespace,
             strip_punctuation=self.strip_punctuation,
         )
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "Equality")
+        expected, output = expected_and_output(evaluable, "Equality")
         wanted, got = self._normal(expected), self._normal(output)
         if wanted == got and (wanted or (not expected.strip() and not output.strip())):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
         if wanted == got:
             return self._nothing_left(expected, output)
         hint = difference(wanted, got)
-        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
+        return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
     def _normal(self, text: str) -> str:
         if self.case_insensitive:
@@ -49,7 +51,9 @@ class Equality:
     def _nothing_left(self, expected: str, output: str) -> Evaluation:
         """Texts of punctuation alone are not equal because nothing is left of them."""
         same = expected.split() == output.split() if self.strip_whitespace else expected == output
-        return Evaluation(float(same), f"{compared(expected, output)}; both are punctuation alone, compared as it is")
+        return Evaluation(
+            float(same), f"{expected_but_got(expected, output)}; both are punctuation alone, compared as it is"
+        )
 
 
 class _Punctuation(dict[int, str | None]):

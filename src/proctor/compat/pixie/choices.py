@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from proctor.base.json_data import UNSET
 from proctor.evaluators.choice import ChoiceEvaluator, Option, PairwiseChoice
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
-from proctor.evaluators.material import answer_text, as_text, expected_text, question_text
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.evaluators.reference import compared_texts
+from proctor.evaluators.values import as_text
 from proctor.judging.judge import Texts
 
 

@@ -20,8 +20,9 @@ from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.material import as_text
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
+from proctor.evaluators.values import as_text
 
 OPAQUE = frozenset({"args", "response"})
 """What stays data: arguments and results of tools."""

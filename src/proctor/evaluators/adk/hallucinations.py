@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.material import (
     answer_text,
     earlier,
@@ -20,6 +21,7 @@ from proctor.evaluators.material import (
     steps_of,
     tools_offered,
 )
+from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
 from proctor.judging.rule_judge.statements import statements
@@ -42,7 +44,7 @@ class Hallucinations(AdkJudged):
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
-        require_flags(evaluate_intermediate_nl_responses=self.evaluate_intermediate_nl_responses)
+        require_bool(evaluate_intermediate_nl_responses=self.evaluate_intermediate_nl_responses)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         grounds = grounds_of(evaluable)

@@ -10,12 +10,12 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.marks import COHERENCE, SHARE
 from proctor.evaluators.material import (
     answer_text,
-    as_text,
     dialogue_of,
     earlier,
     expected_text,
@@ -26,6 +26,7 @@ from proctor.evaluators.material import (
     tools_offered,
 )
 from proctor.evaluators.rubric import Rubric, numbered, own_rubrics, read_rubrics
+from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import Judge, Question, Texts
 
 LOWEST, HIGHEST = 1, 5
@@ -118,7 +119,7 @@ class FinalResponseMatch(AdkJudged):
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
-        require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
+        require_bool(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         [tally] = await self.vote(judge, self._question(evaluable), single_verdict)
@@ -170,7 +171,7 @@ class RubricBased(AdkJudged):
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
         object.__setattr__(self, "rubrics", read_rubrics(self.rubrics))
-        require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
+        require_bool(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         listed = self.in_force(evaluable)

@@ -11,8 +11,8 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 
 from proctor.base.json_data import Json
 from proctor.cases.matchers import same
-from proctor.evaluators.evaluation import embedded, quote
 from proctor.evaluators.text.keywords import same_number
+from proctor.evaluators.values import parse_if_json, quote
 
 
 def agree(wanted: Json, got: Json) -> bool:
@@ -26,7 +26,7 @@ def agree(wanted: Json, got: Json) -> bool:
     if wanted is None or got is None:
         return wanted in (None, "") and got in (None, "")
     if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
-        return same(embedded(wanted), embedded(got))
+        return same(parse_if_json(wanted), parse_if_json(got))
     if isinstance(wanted, str):
         return _is_text_of(got, wanted)
     if isinstance(got, str):
@@ -51,7 +51,7 @@ def difference(wanted: Json, got: Json) -> str:
     if isinstance(wanted, str) and isinstance(got, str):
         return _text_difference(wanted, got)
     if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
-        left, right = embedded(wanted), embedded(got)
+        left, right = parse_if_json(wanted), parse_if_json(got)
         if isinstance(right, str):
             return "the output is text, not JSON"
         return _data_difference(left, right, "")

@@ -9,21 +9,20 @@ from proctor.base.json_data import Json, show
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import (
-    Evaluable,
-    Evaluation,
-    NothingToCompare,
-    answers_of,
-    compared,
-    expectation_of,
-    plain_of,
-    quote,
-    require_flags,
-    text_of,
-    texts_of,
-)
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import agree, difference, edit_similarity, loosen
 from proctor.evaluators.text.keywords import find
+from proctor.evaluators.values import (
+    as_text,
+    conversation_text,
+    expectation_of,
+    expected_and_output,
+    expected_but_got,
+    plain_of,
+    quote,
+    require_bool,
+)
 
 
 @evaluator(family="text", needs="reference")
@@ -40,7 +39,7 @@ class ExactMatch:
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
-        require_flags(strip=self.strip, ignore_case=self.ignore_case)
+        require_bool(strip=self.strip, ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
@@ -48,7 +47,7 @@ class ExactMatch:
         if (type(got) is str and got == wanted) or agree(wanted, got):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
         hint = difference(wanted, got)
-        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
+        return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
     def _prepared(self, value: Any) -> Json:
         value = value if type(value) is str else plain_of(value)
@@ -67,14 +66,15 @@ class LevenshteinMatch:
     """
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "LevenshteinMatch")
+        expected, output = expected_and_output(evaluable, "LevenshteinMatch")
         similarity = edit_similarity(expected, output)
         if similarity.exact:
-            reasoning = f"{similarity.score:.1%} alike: {compared(expected, output)}"
+            reasoning = f"{similarity.score:.1%} alike: {expected_but_got(expected, output)}"
             return Evaluation(similarity.score, reasoning, {"method": "exact"})
         reasoning = (
             f"at least {similarity.score:.1%} and at most {similarity.at_most:.1%} alike; the texts are too long "
-            f"({len(expected)} and {len(output)} characters) to compare but in blocks: {compared(expected, output)}"
+            f"({len(expected)} and {len(output)} characters) to compare but in blocks: "
+            f"{expected_but_got(expected, output)}"
         )
         details = {"method": "blocks", "score_at_least": similarity.score, "score_at_most": similarity.at_most}
         return Evaluation(similarity.score, reasoning, details)
@@ -98,7 +98,7 @@ class Contains:
     """Whether all answers of a conversation are looked at together, with the keywords of all its turns."""
 
     def __post_init__(self) -> None:
-        require_flags(ignore_case=self.ignore_case, conversation=self.conversation)
+        require_bool(ignore_case=self.ignore_case, conversation=self.conversation)
         for name in ("any_of", "all_of"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
 
@@ -112,7 +112,7 @@ class Contains:
         required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _said(words.all_of))]))
         if not alternatives and not required:
             raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
-        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
+        text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         scores: list[float] = []
         found: list[str] = []
         missing: list[str] = []
@@ -156,7 +156,7 @@ def _keywords(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
+    return tuple(keyword for keyword in map(as_text, keywords) if keyword.strip())
 
 
 @evaluator(family="text", example={"pattern": "rain(s|ing)"})
@@ -175,7 +175,7 @@ class Regex:
     """Whether all answers of a conversation are looked at together, one after the other."""
 
     def __post_init__(self) -> None:
-        require_flags(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
+        require_bool(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
         if not isinstance(self.pattern, str) or not self.pattern:
             raise ValueError("pattern must be a regular expression that is not empty")
         try:
@@ -188,7 +188,7 @@ class Regex:
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
+        text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         match = (fullmatch if self.full else search)(self.pattern, text, ignore_case=self.ignore_case)
         if match is None:
             manner = "as a whole does not match" if self.full else "has no match for"
@@ -209,10 +209,10 @@ class StartsWith:
 
     def __post_init__(self) -> None:
         _check_affix("prefix", self.prefix)
-        require_flags(ignore_case=self.ignore_case)
+        require_bool(ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        prefix, text = _affix(self.prefix, evaluable, "StartsWith"), text_of(evaluable.output)
+        prefix, text = _affix(self.prefix, evaluable, "StartsWith"), as_text(evaluable.output)
         fits = _fold(text, self.ignore_case).startswith(_fold(prefix, self.ignore_case))
         return Evaluation(
             float(fits), f"the output {'starts' if fits else 'does not start'} with {quote(prefix)}: {quote(text)}"
@@ -232,10 +232,10 @@ class EndsWith:
 
     def __post_init__(self) -> None:
         _check_affix("suffix", self.suffix)
-        require_flags(ignore_case=self.ignore_case)
+        require_bool(ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        suffix, text = _affix(self.suffix, evaluable, "EndsWith"), text_of(evaluable.output)
+        suffix, text = _affix(self.suffix, evaluable, "EndsWith"), as_text(evaluable.output)
         fits = _fold(text, self.ignore_case).endswith(_fold(suffix, self.ignore_case))
         end = text if len(text) <= 80 else f"…{text[-79:]}"
         return Evaluation(
@@ -249,7 +249,7 @@ def _check_affix(name: str, affix: Any) -> None:
 
 
 def _affix(given: str | None, evaluable: Evaluable, evaluator: str) -> str:
-    affix = text_of(expectation_of(evaluable, evaluator)) if given is None else given
+    affix = as_text(expectation_of(evaluable, evaluator)) if given is None else given
     if not affix:
         raise NothingToCompare(f"{evaluator} has nothing to look for: the expected text is empty")
     return affix

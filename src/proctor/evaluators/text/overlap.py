@@ -13,18 +13,17 @@ from itertools import pairwise
 from typing import Any
 
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import (
-    Evaluable,
-    Evaluation,
-    NothingToCompare,
-    compared,
-    require_choice,
-    require_flags,
-    require_number,
-    texts_of,
-)
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import common_words
 from proctor.evaluators.text.porter import stem
+from proctor.evaluators.values import (
+    expected_and_output,
+    expected_but_got,
+    require_bool,
+    require_choice,
+    require_number,
+)
 
 _IDEOGRAPHS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CLUSTERED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
@@ -120,7 +119,7 @@ class BLEU:
         require_choice("tokenizer", self.tokenizer, ("auto", "13a"))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "BLEU")
+        expected, output = expected_and_output(evaluable, "BLEU")
         if blank := _blank(expected, output):
             return blank
         if self.tokenizer == "auto":
@@ -132,7 +131,7 @@ class BLEU:
         if precisions and reference != answer:
             score = min(1.0, brevity * math.exp(sum(map(math.log, precisions)) / len(precisions)))
         details = {"precisions": precisions, "brevity_penalty": brevity, "tokenizer": self.tokenizer}
-        return Evaluation(score, f"BLEU {score:.4f}: {compared(expected, output)}", details)
+        return Evaluation(score, f"BLEU {score:.4f}: {expected_but_got(expected, output)}", details)
 
 
 def _precisions(reference: list[str], answer: list[str]) -> list[float]:
@@ -190,22 +189,24 @@ class ROUGE:
         require_choice("measure", self.measure, ("f", "p", "r"))
         require_choice("tokenizer", self.tokenizer, ("unicode", "typescript"))
         if self.stem is not None:
-            require_flags(stem=self.stem)
+            require_bool(stem=self.stem)
         if self.tokenizer == "typescript" and self.variant != "rouge1":
             raise ValueError("tokenizer typescript counts sets of words; it goes with variant rouge1 only")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "ROUGE")
+        expected, output = expected_and_output(evaluable, "ROUGE")
         if blank := _blank(expected, output):
             return blank
         reference, answer = self._words(expected), self._words(output)
         if not reference and expected != output:
-            raise NothingToCompare(f"ROUGE counts words and the expectation has none: {compared(expected, output)}")
+            raise NothingToCompare(
+                f"ROUGE counts words and the expectation has none: {expected_but_got(expected, output)}"
+            )
         scores, exact = self._scores(reference, answer)
         score = scores[self.measure]
         bound = "" if exact else " or more, the texts being too long to compare but in blocks"
         details = {"precision": scores["p"], "recall": scores["r"], "f_measure": scores["f"], "exact": exact}
-        return Evaluation(score, f"{self.variant} {score:.4f}{bound}: {compared(expected, output)}", details)
+        return Evaluation(score, f"{self.variant} {score:.4f}{bound}: {expected_but_got(expected, output)}", details)
 
     def _words(self, text: str) -> list[str]:
         if self.tokenizer == "typescript":
@@ -248,12 +249,12 @@ class METEOR:
         require_number("beta", self.beta)
         require_number("gamma", self.gamma, most=1.0)
         if self.synonyms is not None:
-            require_flags(synonyms=self.synonyms)
+            require_bool(synonyms=self.synonyms)
         if self.synonyms and wordnet_synonyms() is None:
             raise ValueError("synonyms need nltk and its WordNet data: python -m nltk.downloader wordnet")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "METEOR")
+        expected, output = expected_and_output(evaluable, "METEOR")
         if blank := _blank(expected, output):
             return blank
         reference, answer = (mteval_tokens(spaced(text).lower()) for text in (expected, output))
@@ -266,7 +267,7 @@ class METEOR:
         used = _STAGES[: len(stages)]
         details: dict[str, Any] = {"stages": list(used), "chunks": chunks}
         details["matches"] = {name: len(stage) for name, stage in zip(used, stages, strict=True)}
-        reasoning = f"METEOR {score:.4f} by {_listed(used)} matches: {compared(expected, output)}"
+        reasoning = f"METEOR {score:.4f} by {_listed(used)} matches: {expected_but_got(expected, output)}"
         return Evaluation(score, reasoning, details)
 
 
@@ -279,7 +280,7 @@ def _blank(expected: str, output: str) -> Evaluation | None:
     if expected.strip() and output.strip():
         return None
     score = float(not expected.strip() and not output.strip())
-    return Evaluation(score, compared(expected, output))
+    return Evaluation(score, expected_but_got(expected, output))
 
 
 Synonyms = Callable[[str], Iterable[str]]

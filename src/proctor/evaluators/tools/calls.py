@@ -22,7 +22,8 @@ from proctor.cases.matchers import (
     same,
 )
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.tools.pairing import MOST_ASSIGNED
 
 FAILED_CALLS = ("count", "ignore")

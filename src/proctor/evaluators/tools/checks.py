@@ -23,7 +23,8 @@ from proctor.cases.matchers import (
 )
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import (
     actual_text,
     compared_calls,
@@ -35,6 +36,7 @@ from proctor.evaluators.tools.calls import (
 )
 from proctor.evaluators.tools.differences import differences, fault
 from proctor.evaluators.tools.pairing import Pairs, best_pairs, best_pairs_in_order, is_exact
+from proctor.evaluators.values import require_bool
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
@@ -62,11 +64,11 @@ class ToolTrajectory:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "match", _order(self.match))
-        require_flags(ignore_args=self.ignore_args, partial=self.partial)
+        require_bool(ignore_args=self.ignore_args, partial=self.partial)
         require_failed_calls(self.failed_calls)
         if self.extra is None:
             object.__setattr__(self, "extra", self.match != "EXACT")
-        require_flags(extra=self.extra)
+        require_bool(extra=self.extra)
         if self.extra and self.match == "EXACT":
             raise ValueError("match EXACT allows no extra calls; use IN_ORDER or ANY_ORDER to allow them")
 

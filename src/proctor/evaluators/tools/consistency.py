@@ -12,7 +12,8 @@ from proctor.agents.tools import toolbox
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import plain, show
 from proctor.evaluators.declaration import evaluator
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import NAMED
 
 LONGEST = 120
