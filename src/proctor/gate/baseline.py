@@ -22,9 +22,9 @@ from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, show
 from proctor.cases.formats.loading import BASELINES
-from proctor.cases.identity import content_key
+from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
-from proctor.results.gate_result import CaseAddress, CaseStatus
+from proctor.results.gate_result import CaseStatus
 from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.store.store import Store, read_run

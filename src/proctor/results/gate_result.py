@@ -13,12 +13,10 @@ from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, plain
+from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.alignment import Divergence
 from proctor.results.run import Outcome
 from proctor.results.run_info import known_fields
-
-CaseAddress = tuple[str, str]
-"""Suite and id of a case."""
 
 NEW_ARM = "new"
 """The version of the agent under test."""
