@@ -226,7 +226,7 @@ _CASE = _Codec(
         "doubles": {},
         "scenario": None,
         "quarantine": None,
-    },  # not `line`: a case that moved in its file is the same case
+    },  # not `position`: a case that moved in its file is the same case
     {
         "turns": _TURN.each,
         "tags": TEXTS,
