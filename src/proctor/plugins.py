@@ -55,6 +55,8 @@ SHIPPED: tuple[str, ...] = (
     "proctor.compat.pixie.plugin",
     "proctor.compat.holodeck.plugin",
     "proctor.compat.deepeval.plugin",
+    "proctor.mutation.plugin",
+    "proctor.calibration.plugin",
 )
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""
