@@ -23,8 +23,8 @@ from proctor.base.documents import nearest
 from proctor.base.errors import InvalidSuite, ProctorError, UsageError
 from proctor.base.json_data import Json, plain
 from proctor.base.masking import mask
-from proctor.cases.formats.loading import case_lines, load
-from proctor.cases.suite import Suite
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Case, Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import Seconds, store_option
 from proctor.cli.runs import as_json_row
@@ -130,14 +130,17 @@ class Project:
         return bounded({"suites": [self._listed(suite) for suite in suites], "problems": problems})
 
     def _listed(self, suite: Suite) -> dict[str, Json]:
-        lines = {} if suite.path is None else case_lines(suite.path)
         return {
             "name": suite.name,
             "file": None if suite.path is None else os.path.relpath(suite.path, self.folder),
             "format": suite.format,
             "agent": plain(suite.agent) if isinstance(suite.agent, (str, dict)) else None,
-            "cases": [{"id": case.id, "tags": list(case.tags), "line": lines.get(case.id)} for case in suite.cases],
+            "cases": [self._case(case) for case in suite.cases],
         }
+
+    def _case(self, case: Case) -> dict[str, Json]:
+        line = None if case.position is None else case.position.line
+        return {"id": case.id, "tags": list(case.tags), "line": line}
 
     def show_run(self, run: str = "last") -> dict[str, Json]:
         """The verdict of a run, its suites, and each case that did not pass: why, where, and how to run it alone."""

@@ -15,7 +15,7 @@ from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.cases.suite import Case, Turn, passes
-from proctor.evaluators.registry import DEFAULT_THRESHOLD
+from proctor.evaluators.declaration import DEFAULT_THRESHOLD
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
