@@ -18,7 +18,7 @@ from proctor.base.errors import StoreError
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.plots import BARS
 from proctor.results.run import Outcome, Run, SuiteInfo
-from proctor.results.statistics import Estimate, wilson
+from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.results.verdict import judge_suite
@@ -343,7 +343,7 @@ def _totals(suite: str, rows: Sequence[Any]) -> SuiteTotals:
         tokens=_sum(tokens),
         mean_ms=sum(times) / made if made else 0.0,
         flaky=sum(flaky),
-        rate=Estimate(passed / settled, *wilson(passed / settled, settled), settled) if settled else None,
+        rate=share_of(passed, settled) if settled else None,
     )
 
 

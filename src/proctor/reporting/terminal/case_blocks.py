@@ -11,9 +11,9 @@ from proctor.reporting.failing_cases import BAD, WORST_FIRST, ReasonTally, share
 from proctor.reporting.terminal.facts import INDENT, tell_facts
 from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
 from proctor.reporting.terminal.screen import Screen, Span
-from proctor.reporting.wording import STYLES, counted, score_value
+from proctor.reporting.wording import STYLES, counted, flaky_text, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
-from proctor.results.verdict import case_outcome
+from proctor.results.verdict import CaseVerdict, case_outcome
 
 REASONS_SHOWN = 5
 
@@ -101,9 +101,9 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     for text, worst in _score_texts([row for summary in block.summaries for row in summary.scores]):
         spans += [separator, (text, "" if worst is Outcome.PASSED else STYLES[worst])]
         separator = ", "
-    passed, failed = counts[Outcome.PASSED], counts[Outcome.FAILED]
-    if passed and failed:
-        spans.append((f"  FLAKY {passed}/{passed + failed}", "magenta"))
+    case = CaseVerdict(*block.address, outcome, made, counts[Outcome.PASSED], counts[Outcome.FAILED])
+    if case.is_flaky:
+        spans.append((f"  {flaky_text(case)}", "magenta"))
     if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.why_open:
         spans.append((f"  {block.why_open}", "dim"))
     if block.reused:
