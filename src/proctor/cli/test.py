@@ -31,7 +31,7 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.evaluators.datasets import usual_folder
+from proctor.compat.pixie.datasets import usual_folder
 from proctor.gate.decision import GateSettings
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal

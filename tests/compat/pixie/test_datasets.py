@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, NamedData
-from proctor.evaluators.datasets import DatasetStore, file_stem, read_dataset, write_data
+from proctor.compat.pixie.datasets import DatasetStore, file_stem, read_dataset, write_data
 from proctor.evaluators.evaluable import Evaluable
 
 
@@ -322,6 +324,20 @@ def test_many_at_once_lose_nothing(store: DatasetStore) -> None:
     assert [path.name for path in store.folder.iterdir()] == ["faq.json"]
 
 
+@pytest.mark.process
+def test_two_programs_that_append_at_the_same_time_lose_nothing(store: DatasetStore) -> None:
+    store.create("faq")
+    code = (
+        "import sys; from proctor import DatasetStore, Evaluable, NamedData\n"
+        "for number in range(20):\n"
+        "    question = Evaluable(eval_input=(NamedData('question', f'{sys.argv[2]} {number}'),))\n"
+        "    DatasetStore(sys.argv[1]).append('faq', question)\n"
+    )
+    programs = [subprocess.Popen([sys.executable, "-c", code, str(store.folder), name]) for name in ("a", "b")]
+    assert [program.wait(120) for program in programs] == [0, 0]
+    assert len(store.get("faq").items) == 40
+
+
 def test_a_write_that_fails_leaves_the_old_file(store: DatasetStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.create("faq")
     path = store.folder / "faq.json"
@@ -356,7 +372,7 @@ JSON_VALUES = st.recursive(
 def test_any_plain_value_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, value: Any, expected: Any, output: Any
 ) -> None:
-    from proctor.evaluators.datasets import make_entry
+    from proctor.compat.pixie.datasets import make_entry
 
     path = tmp_path_factory.mktemp("d") / "d.json"
     whole = Evaluable(

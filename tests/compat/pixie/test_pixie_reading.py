@@ -9,8 +9,8 @@ import pytest
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
-from proctor.cases.formats import pixie
 from proctor.cases.suite import EvaluatorSpec, NamedData, Suite
+from proctor.compat.pixie import reader as pixie
 
 SEED = {
     "name": "customer-faq",

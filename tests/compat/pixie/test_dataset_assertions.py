@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from proctor.cases.suite import NamedData
-from proctor.evaluators.datasets import DatasetStore
+from proctor.compat.pixie.dataset_assertions import assert_dataset_pass, assert_dataset_pass_sync
+from proctor.compat.pixie.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import root
-from proctor.running.assertions.assert_pass import assert_dataset_pass, assert_dataset_pass_sync
 from proctor.running.assertions.score_matrix import EvalAssertionError
 from proctor.tracing.observe import observe
 from proctor.tracing.wrap import wrap

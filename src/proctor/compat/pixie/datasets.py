@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from proctor.base.atomic_write import whole_file
 from proctor.base.documents import Document
-from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.base.json_data import UNSET, Json, json_text, plain, show
+from proctor.base.errors import InvalidSuite, Problem, StoreError
+from proctor.base.json_data import UNSET, Json, fingerprint, json_text, plain, show
+from proctor.base.locks import FileLock
 from proctor.base.source import read_text
-from proctor.cases.evaluator_specs import read_specs, write_specs
-from proctor.cases.formats import pixie
+from proctor.cases.evaluator_specs import read_evaluators, write_specs
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
+from proctor.compat.pixie.reader import EXTENSION, read, recognises
 from proctor.evaluators.evaluable import Evaluable
 
 LONGEST_DESCRIPTION = 80
@@ -44,7 +47,7 @@ def read_data(path: Path) -> dict[str, Json]:
     """What a dataset's file says, word for word; raises `InvalidSuite` for a file that is no dataset."""
     data = Document(path, read_text(path)).data
     rows = data.get(rows_key(data)) if isinstance(data, dict) else None
-    if not pixie.recognises(path, {**data, "entries": [_STAND_IN]} if rows == [] else data):
+    if not recognises(path, {**data, "entries": [_STAND_IN]} if rows == [] else data):
         raise InvalidSuite([Problem("is not a dataset: it has no 'entries'", path)])
     return dict(data)
 
@@ -74,23 +77,6 @@ def rows_key(data: Mapping[str, Json]) -> str:
     return "items" if "items" in data and "entries" not in data else "entries"
 
 
-def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
-    """Evaluators as a file names them, given in Python; raises `UsageError` for what names none."""
-    if isinstance(given, (str, Mapping, EvaluatorSpec)):
-        given = [given]
-    specs: list[EvaluatorSpec] = []
-    for item in given:
-        if isinstance(item, EvaluatorSpec):
-            specs.append(item)
-            continue
-        entry = plain(item)
-        document = Document(Path("evaluators"), json_text([entry]), [entry])
-        specs.extend(read_specs(document, [entry], (), defaults=None))
-        if document.problems:
-            raise UsageError(f"evaluator {show(entry, 80)}: {document.problems[0].message}")
-    return tuple(specs)
-
-
 def make_entry(
     evaluable: Evaluable,
     kwargs_key: str,
@@ -115,7 +101,7 @@ def make_entry(
     if evaluators:
         entry["evaluators"] = write_specs(evaluators, defaults=())
     if evaluable.eval_output:
-        entry[pixie.EXTENSION] = {"eval_output": _named(evaluable.eval_output)}
+        entry[EXTENSION] = {"eval_output": _named(evaluable.eval_output)}
     return entry
 
 
@@ -131,7 +117,7 @@ def write_data(path: Path, data: Mapping[str, Json]) -> None:
 def _tolerantly_read(document: Document) -> Suite:
     """A key that means nothing here stops a run, but not the keeping of the file that has it."""
     try:
-        [suite] = pixie.read(document)
+        [suite] = read(document)
     except InvalidSuite as error:
         grave = [problem for problem in error.problems if not problem.is_unknown_key]
         if grave or not error.read:
@@ -157,7 +143,7 @@ def _item(case: Case) -> Evaluable:
 
 def _recorded(case: Case) -> tuple[NamedData, ...]:
     """The output that an entry was saved with, if it was."""
-    kept = case.extra.get(pixie.EXTENSION)
+    kept = case.extra.get(EXTENSION)
     output = kept.get("eval_output") if isinstance(kept, Mapping) else None
     if output is None:
         return ()
@@ -239,7 +225,7 @@ class DatasetStore:
         """A new dataset without entries; `FileExistsError` if there is one of that name."""
         path = self.folder / f"{file_stem(name)}.json"
         specs = read_evaluators(evaluators)
-        with _CHANGING:
+        with self._changing():
             if path.exists() or self._find(name) is not None:
                 raise FileExistsError(f"Dataset already exists: {name!r}")
             data: dict[str, Json] = {"name": name}
@@ -279,7 +265,7 @@ class DatasetStore:
         """
         inherits = "..." in evaluators
         own = read_evaluators([item for item in evaluators if item != "..."])
-        with _CHANGING:
+        with self._changing():
             path = self._path(name)
             read_dataset(path)  # a file that cannot be read is not to be added to
             data = read_data(path)
@@ -295,7 +281,7 @@ class DatasetStore:
 
     def remove(self, name: str, index: int) -> Dataset:
         """Take out the entry at `index`, counted from 0; `IndexError` if there is none."""
-        with _CHANGING:
+        with self._changing():
             path = self._path(name)
             data = read_data(path)
             rows = list(data.get(rows_key(data)) or [])
@@ -307,8 +293,23 @@ class DatasetStore:
 
     def delete(self, name: str) -> None:
         """Remove the dataset's file."""
-        with _CHANGING:
+        with self._changing():
             self._path(name).unlink()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A change reads the whole file and writes it again, so only one thread of one process may do so at a time.
+
+        The lock is among the temporary files of the system, because the folder is usually under version control.
+        """
+        with _CHANGING:
+            name = f"proctor-datasets-{fingerprint(str(self.folder.resolve()))}.lock"
+            lock = FileLock(Path(tempfile.gettempdir(), name))
+            lock.acquire(wait=True)
+            try:
+                yield
+            finally:
+                lock.release()
 
     def _path(self, name: str) -> Path:
         path = self._find(name)
