@@ -107,9 +107,13 @@ class AgentKind:
 
     key: str
     build: Callable[[Json, Path | None], BaseAgent] | str
-    """Makes the agent from what stands under the key; the path is the folder that relative names refer to."""
+    """Makes the agent from what stands under the key; the path is the folder that relative names refer to.
+
+    What is wrong is raised as `UsageError`, or as `InvalidSuite` with problems that say where under the key."""
     example: str
     """A line of YAML for `proctor list agents`."""
+    check: Callable[[Json, Path | None], BaseAgent | None] | str | None = None
+    """The same without loading code of the user's, for `proctor doctor`; `None` if building loads none."""
 
 
 @dataclass(frozen=True, kw_only=True)
