@@ -12,7 +12,7 @@ from typing import TextIO
 
 from proctor.base.json_data import Json
 from proctor.cases.formats.loading import case_lines
-from proctor.reporting.explain import one_line_reason
+from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted
 from proctor.results.gate import Standing
@@ -120,7 +120,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         unknown = {case.address for case in run.gate.standing(Standing.NEW, Standing.NO_OUTCOME)}
         wrong = {address: item for address, item in wrong.items() if address in unknown}
         wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
-    reasons = _reasons(run, {address for address in wrong if address not in told})
+    reasons = _reasons(run, verdict, {address for address in wrong if address not in told})
     places = {info.name: _place(info.path, environ) for info in run.suites}
     lines = {
         info.name: case_lines(Path(info.path))
@@ -159,16 +159,10 @@ def _told_by_gate(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
     return {case.address: (case_text(case), case.standing == Standing.OPEN) for case in cases}
 
 
-def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Why the first trial of each case that went wrong did so."""
-    found: dict[tuple[str, str], str] = {}
-    for trial in run.trials if wanted else ():
-        address = trial.suite, trial.case.id
-        if address in wanted and address not in found and trial.outcome in (Outcome.FAILED, Outcome.ERROR):
-            found[address] = one_line_reason(trial, TEXT)
-            if len(found) == len(wanted):
-                break
-    return found
+def _reasons(run: Run, verdict: RunVerdict, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """By suite and id: why each case went wrong."""
+    cases = failing_cases(run, verdict, only=wanted, limit=TEXT) if wanted else []
+    return {(case.suite, case.case_id): case.headline for case in cases}
 
 
 def _place(path: str | None, environ: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
@@ -20,6 +21,7 @@ from proctor.results.encoding import (
     TrialColumns,
     decode_text,
     encode_text,
+    score_from_json,
     score_rows_from_json,
     score_to_json,
     trial_content,
@@ -27,7 +29,7 @@ from proctor.results.encoding import (
 )
 from proctor.results.gate_outcome import GateOutcome, gate_from_json
 from proctor.results.judge_calls import JudgeSummary, Tally
-from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
+from proctor.results.run import Outcome, Run, Score, TrialResult, Trials, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
 from proctor.results.stored_traces import TraceRow, Traces
 
@@ -41,6 +43,7 @@ RECENT_CASES = 256
 """Repeats of a case come close together: the numbers of this many are remembered, so that each is written once."""
 
 NO_INFO = RunInfo()
+SELECT_RUN = "SELECT no, id, started_at, finished_at, status, plan, info, name FROM runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +150,85 @@ class Store:
 
     def runs(self, limit: int | None = None) -> list[RunRow]:
         """The latest runs first."""
-        rows = self._database.read(
-            "SELECT no, id, started_at, finished_at, status, plan, info, name FROM runs ORDER BY no DESC LIMIT ?",
-            (-1 if limit is None else limit,),
-        )
-        with self._database.guard("read"):
-            return [
-                RunRow(no, run_id, began, ended, status, plan, run_info_from_json(json.loads(info)), decode_text(name))
-                for no, run_id, began, ended, status, plan, info, name in rows
-            ]
+        rows = self._database.read(f"{SELECT_RUN} ORDER BY no DESC LIMIT ?", (-1 if limit is None else limit,))
+        return [self._run_row(row) for row in rows]
 
     def find_run(self, wanted: str) -> RunRow:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
         return find_run(self.runs, wanted, str(self.folder))
+
+    def runs_before(self, no: int | None, most: int) -> list[RunRow]:
+        """The latest runs before the one numbered `no`, or of all; a damaged one is left out."""
+        rows = self._database.read(
+            f"{SELECT_RUN} WHERE no < ? ORDER BY no DESC LIMIT ?", (2**62 if no is None else no, most)
+        )
+        found = []
+        for row in rows:
+            with contextlib.suppress(StoreError):
+                found.append(self._run_row(row))
+        return found
+
+    def run_with_id(self, run_id: str) -> RunRow | None:
+        """The run that has exactly this id."""
+        rows = self._database.read(f"{SELECT_RUN} WHERE id = ?", (run_id,))
+        return next((self._run_row(row) for row in rows), None)
+
+    def _run_row(self, row: Any) -> RunRow:
+        no, run_id, began, ended, status, plan, info, name = row
+        with self._database.guard("read"):
+            read = run_info_from_json(json.loads(info))
+            return RunRow(no, run_id, began, ended, status, plan, read, decode_text(name))
+
+    def count_runs(self) -> int:
+        return int(next(self._database.read("SELECT count(*) FROM runs"))[0])
+
+    def count_trials(self, run: int) -> int:
+        """How many trials of a run are stored."""
+        return int(next(self._database.read("SELECT count(*) FROM trials WHERE run = ?", (run,)))[0])
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has written to the store."""
+        return int(next(self._database.read("PRAGMA data_version"))[0])
+
+    def case_tags(self, run: int) -> dict[tuple[str, str], tuple[str, ...]]:
+        """By suite and id: the tags of each case that has any."""
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for suite, case_id, content in self._database.read(
+            "SELECT t.suite, t.case_id, c.content FROM trials t JOIN cases c ON c.no = t.case_no"
+            " WHERE t.run = ? AND c.content LIKE '%\"tags\"%' GROUP BY t.suite, t.case_id",
+            (run,),
+        ):
+            with self._database.guard("read"):
+                if tags := json.loads(content).get("tags"):
+                    found[decode_text(suite), decode_text(case_id)] = tuple(tags)
+        return found
+
+    def cases_with_words(self, run: int, words: Sequence[str]) -> set[tuple[str, str]]:
+        """The cases of a run, by suite and id, that have every word in their name, in what was asked or answered."""
+        word = "(t.case_id LIKE ? ESCAPE '!' OR t.content LIKE ? ESCAPE '!' OR c.content LIKE ? ESCAPE '!')"
+        values: list[str] = []
+        for each in words:  # what was asked and answered is stored as JSON in ASCII
+            values += [_like(each), *[_like(dumps(each)[1:-1])] * 2]
+        rows = self._database.read(
+            "SELECT DISTINCT t.suite, t.case_id FROM trials t JOIN cases c ON c.no = t.case_no"  # noqa: S608  constants
+            f" WHERE t.run = ? AND {' AND '.join([word] * len(words))}",
+            (run, *values),
+        )
+        return {(decode_text(suite), decode_text(case_id)) for suite, case_id in rows}
+
+    def scores(self, run: int, containing: str) -> Iterator[tuple[int, tuple[str, str, int], tuple[Score, ...]]]:
+        """Number, address and scores of trials, in the order of the plan, without what was asked and answered.
+
+        Only trials whose stored scores contain a text, such as the name of a detail: reading them all would take long.
+        """
+        for no, suite, case_id, number, scores in self._database.read(
+            "SELECT no, suite, case_id, number, scores FROM trials WHERE run = ? AND scores LIKE ? ESCAPE '!'"
+            " ORDER BY position",
+            (run, _like(containing)),
+        ):
+            with self._database.guard("read"):
+                read = tuple(score_from_json(score) for score in json.loads(scores))
+            yield no, (decode_text(suite), decode_text(case_id), number), read
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what the trials are known by."""
@@ -303,6 +372,12 @@ class Store:
             if len(self._numbers) > RECENT_CASES:  # memory must not grow with the run
                 del self._numbers[next(iter(self._numbers))]
         return no, key if case.scenario is None else planned_key(case)
+
+
+def _like(word: str) -> str:
+    """A pattern for `LIKE ? ESCAPE '!'`; SQLite does not take halves of surrogate pairs."""
+    safe = word.encode("utf-8", "replace").decode()
+    return f"%{safe.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
 
 
 def _keep_out_of_git(folder: Path) -> None:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
 from proctor.results.baseline import Baseline, read_baseline
-from proctor.results.encoding import decode_text
 from proctor.results.run import Run
 from proctor.results.run_files import is_file_name, open_run
-from proctor.results.run_info import RunRow, run_info_from_json
+from proctor.results.run_info import RunRow
 from proctor.results.store import FILE, Store, read_run
+from proctor.results.verdict import judge
 from proctor.running.resume import status_of
-from proctor.viewer.run_index import RunIndex, SuiteTotals
+from proctor.viewer.cases import RunCases, RunTotals
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+T = TypeVar("T")
 
-COLUMNS = "no, id, started_at, finished_at, status, plan, info, name"
+CASES_KEPT = 4
+"""Runs whose cases are kept in memory: those that people look at."""
+TOTALS_KEPT = 200
 
 
 class NotFound(Exception):
@@ -32,7 +32,7 @@ class NotFound(Exception):
 
 
 class Source:
-    """One store that is looked at, with the index of its runs."""
+    """One store that is looked at, and what was read of it."""
 
     def __init__(self, label: str, store: Store, *, only: str | None = None, is_file: bool = False) -> None:
         self.label = label
@@ -42,7 +42,9 @@ class Source:
         self.is_file = is_file
         """Whether it holds an exported run, which cannot be graded here."""
         self.lock = threading.RLock()
-        self.index = RunIndex(store.database_path)
+        """Held while the store is read: it has one connection."""
+        self._cases: dict[int, tuple[object, RunCases]] = {}
+        self._totals: dict[int, tuple[object, RunTotals]] = {}
 
     @property
     def folder(self) -> Path:
@@ -50,43 +52,71 @@ class Source:
 
     def close(self) -> None:
         with self.lock:
-            self.index.close()
             self.store.close()
 
     def page(self, before: int | None, most: int) -> list[RunRow]:
-        """Runs, the latest first, from the one before `before` on."""
-        found = self.index.rows(
-            f"SELECT {COLUMNS} FROM store.runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608  constants
-            (2**62 if before is None else before, most),
-        )
-        rows = []
-        for columns in found:
-            with suppress(StoreError):  # a damaged run must not hide the others
-                rows.append(_row(columns))
-        return rows
+        """Runs, the latest first, from the one before `before` on; a damaged run does not hide the others."""
+        with self.lock:
+            return self.store.runs_before(before, most)
 
     def find(self, run_id: str) -> RunRow | None:
-        found = self.index.rows(f"SELECT {COLUMNS} FROM store.runs WHERE id = ?", (run_id,))  # noqa: S608  constants
-        return _row(found[0]) if found else None
+        with self.lock:
+            return self.store.run_with_id(run_id)
 
     def count_runs(self) -> int:
-        return int(self.index.rows("SELECT count(*) FROM store.runs")[0][0])
+        with self.lock:
+            return self.store.count_runs()
+
+    def count_trials(self, row: RunRow) -> int:
+        with self.lock:
+            return self.store.count_trials(row.no)
+
+    def version(self) -> int:
+        """Changes when the store was written to."""
+        with self.lock:
+            return self.store.data_version()
 
     def status(self, row: RunRow) -> str:
         """`finished`, `running`, `interrupted` or `died`."""
         return "interrupted" if self.is_file and row.status == "running" else status_of(self.store, row)
 
-    def ensure(self, row: RunRow) -> None:
+    def cases(self, row: RunRow) -> RunCases:
+        """The run with its cases: read again when the store has changed."""
         with self.lock:
-            self.index.ensure(row, self.store)
+            version = self.store.data_version()
+            known = self._cases.pop(row.no, None)
+            if known is None or known[0] != version:
+                run = read_run(self.store, row.id)
+                run.interrupted = self.status(row) in ("interrupted", "died")
+                known = version, RunCases(run, judge(run), self.store.case_tags(row.no))
+            _remember(self._cases, row.no, known, CASES_KEPT)
+            return known[1]
 
-    def ensure_clusters(self, row: RunRow) -> None:
+    def totals(self, row: RunRow) -> RunTotals:
+        """What the run adds up to: read again when the run has changed, not when another one has."""
         with self.lock:
-            self.index.ensure_clusters(row, self.store)
+            state = self._state(row)
+            known = self._totals.pop(row.no, None)
+            if known is None or known[0] != state:
+                known = state, self.cases(row).totals
+            _remember(self._totals, row.no, known, TOTALS_KEPT)
+            return known[1]
 
-    def totals(self, row: RunRow) -> dict[str, SuiteTotals]:
-        self.ensure(row)
-        return self.index.totals(row.no)
+    def knows_totals(self, row: RunRow) -> bool:
+        """Whether `totals` reads nothing but what it has read before."""
+        with self.lock:
+            known = self._totals.get(row.no)
+            return known is not None and known[0] == self._state(row)
+
+    def _state(self, row: RunRow) -> object:
+        """Something that differs when outcomes of the run do."""
+        return row.status, row.finished_at, row.info.verdict, row.info.counts, self.store.count_trials(row.no)
+
+    def forget(self, row: RunRow) -> None:
+        """Read a run again when it is next looked at: its scores were changed."""
+        with self.lock:
+            self._cases.pop(row.no, None)
+            self._totals.pop(row.no, None)
 
     @contextmanager
     def opened(self, row: RunRow) -> Iterator[Run]:
@@ -111,13 +141,11 @@ class Source:
         return found[:most]
 
 
-def _row(columns: Sequence[object]) -> RunRow:
-    no, run_id, began, ended, status, plan, info, name = columns
-    try:
-        read = run_info_from_json(json.loads(str(info)))
-    except Exception as error:  # a damaged row can hold anything
-        raise StoreError(f"run {run_id} cannot be read: {error}") from error
-    return RunRow(int(str(no)), str(run_id), began, ended, str(status), str(plan), read, decode_text(str(name)))  # type: ignore[arg-type]
+def _remember(known: dict[int, tuple[object, T]], run: int, value: tuple[object, T], most: int) -> None:
+    """Keep what is known of a run; what was not looked at for the longest time goes."""
+    known[run] = value
+    while len(known) > most:
+        del known[next(iter(known))]
 
 
 @dataclass(frozen=True, slots=True)
