@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.html.run_view import AgentsView, Fact, GateView, agents_view, gate_view, judge_facts
 from proctor.reporting.plots import BarPlot, distribution_plots
@@ -21,9 +22,6 @@ from proctor.results.reasons import WORST_FIRST
 from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
-
-Address = tuple[str, str]
-"""A suite and a case."""
 
 PAGE = 50
 """Cases on one page."""
@@ -59,7 +57,7 @@ class RunTotals:
     """What is remembered of a run that is not open: its suites, and how each case went."""
 
     suites: Mapping[str, SuiteTotals]
-    cases: Mapping[Address, tuple[CaseVerdict, float]]
+    cases: Mapping[CaseAddress, tuple[CaseVerdict, float]]
     """How a case went, and how many milliseconds a trial of it took."""
 
     @property
@@ -79,7 +77,7 @@ class CaseRow:
     mean_usd: float | None
 
     @property
-    def address(self) -> Address:
+    def address(self) -> CaseAddress:
         return self.verdict.suite, self.verdict.case_id
 
     @property
@@ -90,10 +88,10 @@ class CaseRow:
 class RunCases:
     """One run with its cases, in the order of the plan. Everything about it that takes long is computed once."""
 
-    def __init__(self, run: Run, verdict: RunVerdict, tags: Mapping[Address, Sequence[str]]) -> None:
+    def __init__(self, run: Run, verdict: RunVerdict, tags: Mapping[CaseAddress, Sequence[str]]) -> None:
         self.run = run
         self.verdict = verdict
-        trials: dict[Address, list[TrialSummary]] = {}
+        trials: dict[CaseAddress, list[TrialSummary]] = {}
         for summary in run.summaries:
             trials.setdefault((summary.suite, summary.case_id), []).append(summary)
         verdicts = {(case.suite, case.case_id): case for suite in verdict.suites for case in suite.cases}
@@ -139,11 +137,11 @@ class RunCases:
         return sorted(found.items())[:MOST_CHOICES]
 
     @cached_property
-    def causes(self) -> dict[Address, list[str]]:
+    def causes(self) -> dict[CaseAddress, list[str]]:
         """By case: the causes of its failures. Reads the trials that failed."""
         wanted = [summary for summary in self.run.summaries if summary.outcome in BAD][:MOST_CLUSTERED]
         positions = {summary.position for summary in wanted}
-        found: dict[Address, list[str]] = {}
+        found: dict[CaseAddress, list[str]] = {}
         for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in wanted}):
             if trial.position in positions:
                 names = found.setdefault((trial.suite, trial.case.id), [])
@@ -283,8 +281,8 @@ def _amount(text: str) -> str:
 def find_cases(
     run: RunCases,
     query: CaseQuery,
-    before: Mapping[Address, tuple[CaseVerdict, float]],
-    with_words: set[Address] | None,
+    before: Mapping[CaseAddress, tuple[CaseVerdict, float]],
+    with_words: set[CaseAddress] | None,
 ) -> list[tuple[str, CaseRow]]:
     """Every case that the query asks for, in its order, each with the group that it stands in.
 
@@ -306,7 +304,7 @@ def _groups(run: RunCases, row: CaseRow, by: str) -> Sequence[str]:
     return list(dict.fromkeys(row.tags)) or [UNTAGGED] if by == "tag" else run.causes.get(row.address, [])
 
 
-def _fits(row: CaseRow, query: CaseQuery, before: Mapping[Address, tuple[CaseVerdict, float]]) -> bool:
+def _fits(row: CaseRow, query: CaseQuery, before: Mapping[CaseAddress, tuple[CaseVerdict, float]]) -> bool:
     if query.show and not SHOWN[query.show](row.verdict, before[row.address][0] if row.address in before else None):
         return False
     if (query.suite and row.verdict.suite != query.suite) or (query.tag and query.tag not in row.tags):
@@ -335,7 +333,7 @@ def changes(before: RunTotals, after: RunTotals) -> dict[str, int]:
     }
 
 
-def outcome_groups(before: RunTotals, after: RunTotals) -> Iterator[tuple[str, Outcome, list[tuple[Address, str]]]]:
+def outcome_groups(before: RunTotals, after: RunTotals) -> Iterator[tuple[str, Outcome, list[tuple[CaseAddress, str]]]]:
     """The cases that both runs have, by what became of their outcome, each with how many trials passed."""
 
     def stayed(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:

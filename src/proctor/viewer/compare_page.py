@@ -9,9 +9,9 @@ from typing import Any
 from proctor.reporting.comparison_report import comparison_view, side_name
 from proctor.reporting.html.trial_view import Marked, marked_pair
 from proctor.reporting.wording import trial_name
-from proctor.results.compare_runs import align_case, compare_runs
-from proctor.results.comparison import CaseChange
-from proctor.results.conversation_alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
+from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
+from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
 from proctor.viewer.cases import outcome_groups

@@ -20,7 +20,7 @@ from proctor.results.people_labels import Label, Labels, Place, agreement_of_peo
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.results.run_info import RunRow
 from proctor.running.review.grading import GRADED_BY, waiting_score
-from proctor.running.review.labelled_rows import calibration_rows, label_score, place_of
+from proctor.running.review.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.library import Source, all_runs
 from proctor.viewer.pages import Page, Visit, case_address, run_address
 
@@ -30,8 +30,6 @@ QUEUES = {
     "judged": "Judged by a model",
 }
 """What a person can go through: scores that wait, those that another person gave, those that a judge gave."""
-WORDS = {"waiting": '"pending"', "second": '"graded_by"', "judged": '"judge"'}
-"""What the stored scores of a trial contain at least if one of them is in the queue."""
 LONGEST_COMMENT = 10_000
 MOST_RUNS = 100
 PATIENCE_SECONDS = 1.0
@@ -102,25 +100,29 @@ def grade_page(visit: Visit) -> Page:
 
 def _queue(source: Source, row: RunRow, position: Position) -> list[tuple[int, int]]:
     """The scores that a person can go through: the number of the trial, and the place among its scores."""
+    store = source.store
     with source.lock:
-        scores = list(source.store.scores(row.no, WORDS[position.what]))
+        if position.what == "waiting":
+            return [(no, at) for no, at, _, _ in store.scores(row.no, outcome=Outcome.PENDING)]
+        by_person = position.what == "second"
+        scores = list(store.scores(row.no, detail=GRADED_BY if by_person else DETAIL))
     labelled: set[Place] = set()
-    if position.what != "waiting" and scores:
-        with Labels(source.store.database_path) as labels:
+    if scores:
+        with Labels(store.database_path) as labels:
             labelled = {label.place for label in labels.beside_scores(row.id) if label.who == position.who}
+    is_queued = _is_graded_by_another if by_person else _is_judged
     return [
         (no, at)
-        for no, address, own in scores
-        for at, score in enumerate(own)
-        if _is_queued(score, position) and (*address, score.turn, score.evaluator) not in labelled
+        for no, at, address, score in scores
+        if is_queued(score, position.who) and (*address, score.turn, score.evaluator) not in labelled
     ]
 
 
-def _is_queued(score: Score, position: Position) -> bool:
-    if position.what == "waiting":
-        return score.outcome is Outcome.PENDING
-    if position.what == "second":
-        return score.details.get(GRADED_BY) not in (None, position.who)
+def _is_graded_by_another(score: Score, who: str) -> bool:
+    return score.details.get(GRADED_BY) not in (None, who)
+
+
+def _is_judged(score: Score, who: str) -> bool:
     judge = score.details.get(DETAIL)
     return isinstance(judge, Mapping) and judge.get("model") is not None and score.value is not None
 

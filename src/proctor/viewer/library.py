@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
-from proctor.results.baseline import Baseline, read_baseline
+from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
-from proctor.results.run_files import is_file_name, open_run
 from proctor.results.run_info import RunRow
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.run_files import is_file_name, open_run
+from proctor.results.store.store import FILE, Store, read_run_of
 from proctor.results.verdict import judge
 from proctor.running.resume import status_of
 from proctor.viewer.cases import RunCases, RunTotals
@@ -86,7 +86,7 @@ class Source:
             version = self.store.data_version()
             known = self._cases.pop(row.no, None)
             if known is None or known[0] != version:
-                run = read_run(self.store, row.id)
+                run = read_run_of(self.store, row)
                 run.interrupted = self.status(row) in ("interrupted", "died")
                 known = version, RunCases(run, judge(run), self.store.case_tags(row.no))
             _remember(self._cases, row.no, known, CASES_KEPT)
@@ -123,10 +123,10 @@ class Source:
         """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
         if self.is_file:
             with self.lock:
-                yield read_run(self.store, row.id)
+                yield read_run_of(self.store, row)
             return
         with closing(Store(self.folder, create=False)) as store:
-            run = read_run(store, row.id)
+            run = read_run_of(store, row)
             run.interrupted = self.status(row) in ("interrupted", "died")
             yield run
 

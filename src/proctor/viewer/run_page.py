@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
 from proctor.reporting.wording import LOOKS, counted, duration, money
 from proctor.results.run import Outcome
@@ -15,7 +16,6 @@ from proctor.viewer.cases import (
     GROUPS,
     PAGE,
     SORTS,
-    Address,
     CaseQuery,
     CaseRow,
     RunCases,
@@ -36,7 +36,7 @@ LIKE = {"broken": Outcome.FAILED, "fixed": Outcome.PASSED, "flaky": Outcome.ERRO
 """Whose colour a filter has that is not an outcome."""
 QUICK = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
 
-Before = Mapping[Address, tuple[CaseVerdict, float]]
+Before = Mapping[CaseAddress, tuple[CaseVerdict, float]]
 
 
 @dataclass(frozen=True, slots=True)

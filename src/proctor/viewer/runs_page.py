@@ -203,7 +203,7 @@ class BaselineView:
 
     name: str
     count: int
-    rows: Sequence[tuple[str, str, str, Estimate, int]]
+    rows: Sequence[tuple[str, str, str, Estimate | None, int]]
     """Case, suite, agent, pass rate, and how many runs it comes from."""
 
 
@@ -213,12 +213,9 @@ def baselines_page(visit: Visit) -> Page:
 
 
 def _baseline_view(named: NamedBaseline) -> BaselineView:
-    identities = dict.fromkeys(line.identity for line in named.baseline.lines)
-    rows = []
-    for identity in list(identities)[:MOST_CASES]:
-        usual = named.baseline.usual(identity)
-        if (past := usual.past) is not None:
-            share = past.passes / past.trials
-            rate = Estimate(share, *wilson(share, past.trials), past.trials)
-            rows.append((identity.case, identity.suite, identity.agent, rate, usual.runs))
-    return BaselineView(str(named.path), len(identities), rows)
+    cases = named.baseline.cases()
+    rows = [
+        (case.identity.case, case.identity.suite, case.identity.agent, case.pass_rate, len(case.runs))
+        for case in cases[:MOST_CASES]
+    ]
+    return BaselineView(str(named.path), len(cases), rows)

@@ -14,7 +14,7 @@ from proctor.reporting.comparison_report import comparison_view
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import Fact
 from proctor.reporting.wording import counts_text, duration, money, share, trial_name
-from proctor.results.comparison import Comparison
+from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, judge

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TextIO
 
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import (
-    Address,
     Fact,
     agents_text,
     agents_view,
@@ -87,7 +87,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[Fact]:
 
 
 def _trials(
-    run: Run, verdict: RunVerdict, numbers: dict[Address, int], positions: frozenset[int] | None
+    run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], positions: frozenset[int] | None
 ) -> Iterator[tuple[SuiteVerdict, Iterator[TrialView]]]:
     """Each suite with its trials that are shown in full; take the trials before going on."""
     if positions is not None:
@@ -99,7 +99,7 @@ def _trials(
         yield judged, _views(trials, numbers)
 
 
-def _views(trials: Iterable[TrialResult], numbers: dict[Address, int]) -> Iterator[TrialView]:
+def _views(trials: Iterable[TrialResult], numbers: dict[CaseAddress, int]) -> Iterator[TrialView]:
     for trial in trials:
         yield trial_view(trial, row=numbers.get((trial.suite, trial.case.id), -1))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.build_findings import VERDICTS, gate_lines
 from proctor.reporting.comparison_report import shown_rows, statement
 from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import doubt_lines, judge_lines, judge_text
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
-from proctor.results.compare_runs import agent_tables
+from proctor.results.comparison.comparing import agent_tables
 from proctor.results.reasons import WORST_FIRST
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
@@ -24,8 +25,6 @@ REASONS_SHOWN = 5
 ROWS_SHOWN = 5_000
 """Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
 
-Address = tuple[str, str]
-"""A suite and a case."""
 Link = Callable[[int], str]
 """The address of a trial by its position, or "" if there is none."""
 
@@ -272,15 +271,15 @@ class Grid:
     """Cases that are not listed."""
 
 
-def row_numbers(run: Run) -> dict[Address, int]:
+def row_numbers(run: Run) -> dict[CaseAddress, int]:
     """By suite and case: the number of its row, by which the page's script finds its trials."""
     cases = dict.fromkeys((summary.suite, summary.case_id) for summary in run.summaries)
     return {address: number for number, address in enumerate(cases)}
 
 
-def grids(run: Run, verdict: RunVerdict, numbers: dict[Address, int], link: Link) -> Iterator[Grid]:
+def grids(run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], link: Link) -> Iterator[Grid]:
     """A table for each suite that has cases."""
-    trials: dict[Address, list[TrialSummary]] = {}
+    trials: dict[CaseAddress, list[TrialSummary]] = {}
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)
     for suite in verdict.suites:
@@ -293,8 +292,8 @@ def grids(run: Run, verdict: RunVerdict, numbers: dict[Address, int], link: Link
 def _grid_rows(
     suite: SuiteVerdict,
     evaluators: Sequence[str],
-    trials: dict[Address, list[TrialSummary]],
-    numbers: dict[Address, int],
+    trials: dict[CaseAddress, list[TrialSummary]],
+    numbers: dict[CaseAddress, int],
     link: Link,
 ) -> Iterator[GridRow]:
     for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome))[:ROWS_SHOWN]:
