@@ -106,7 +106,6 @@ def run_page(visit: Visit) -> Page:
         shown = found[(query.page - 1) * PAGE : query.page * PAGE]
         changed = {} if before is None else changes(before, run.totals)
         values = {
-            "run": run,
             "row": row,
             "query": query,
             "head": _head(source, row, status, run),
