@@ -13,7 +13,7 @@ from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value
 from proctor.results.run import Outcome, Score, TrialResult
 

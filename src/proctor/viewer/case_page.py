@@ -14,10 +14,10 @@ from proctor.reporting.html.run_view import Dot
 from proctor.reporting.html.trial_view import FAILING_TEXT, trial_view
 from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import counted, duration, money, score_texts
-from proctor.results.judge_calls import EMBEDDED, JudgeCalls, account_of
+from proctor.results.judge_usage import EMBEDDED, account_of
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.verdict import CaseVerdict
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.cases import CaseRow, RunCases
@@ -57,7 +57,7 @@ def case_page(visit: Visit) -> Page:
             "more_repeats": max(0, len(trials) - MOST_BESIDE),
         }
     values["history"] = _history(source, row, suite, case_id)
-    is_live = source.status(row) == "running"
+    is_live = row.status is RunStatus.RUNNING
     return Page("case.html", case_id, values, outcome=trial.outcome, live=live if is_live else "")
 
 
@@ -68,7 +68,7 @@ def _most_telling(case: CaseRow) -> int:
     return next(bad, trials[0].number)
 
 
-def _neighbours(run: RunCases, row: RunRow, case: CaseRow) -> list[tuple[str, str, str, str]]:
+def _neighbours(run: RunCases, row: Run, case: CaseRow) -> list[tuple[str, str, str, str]]:
     """Links to the case before and after, in the order of the plan: relation, title, sign and address."""
     cases = run.cases
     at = cases.index(case)
@@ -137,7 +137,7 @@ class Repeat:
     scores: Sequence[tuple[str, Outcome]]
 
 
-def _repeats(row: RunRow, trials: Mapping[int, TrialResult]) -> list[Repeat]:
+def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
     found = []
     for number in sorted(trials)[:MOST_BESIDE]:
         trial = trials[number]
@@ -161,18 +161,18 @@ def _repeats(row: RunRow, trials: Mapping[int, TrialResult]) -> list[Repeat]:
 class PastRun:
     """How the case went in a run."""
 
-    row: RunRow
+    row: Run
     href: str
     case: CaseVerdict
     time: str
 
 
-def _history(source: Source, row: RunRow, suite: str, case_id: str) -> list[PastRun]:
+def _history(source: Source, row: Run, suite: str, case_id: str) -> list[PastRun]:
     """How the case went in the runs around this one, as far as there is time to look; empty for one run."""
     until = time.monotonic() + PATIENCE_SECONDS
     found = []
     for item in source.page(None, HISTORY_RUNS):
-        if not any(info.name == suite for info in item.info.suites):
+        if not any(info.name == suite for info in item.suites):
             continue
         if not source.knows_totals(item) and time.monotonic() > until:
             continue

@@ -12,8 +12,7 @@ from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
 from proctor.results.comparison.comparing import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, TrialResult
 from proctor.viewer.cases import outcome_groups
 from proctor.viewer.library import Library, NotFound, Source, all_runs
 from proctor.viewer.pages import Page, Visit, case_address, compare_address, run_address, suites_text
@@ -72,7 +71,7 @@ class OutcomeGroup:
 
 
 def _outcome_group(
-    before: RunRow, after: RunRow, name: str, outcome: Outcome, cases: Sequence[tuple[tuple[str, str], str]]
+    before: Run, after: Run, name: str, outcome: Outcome, cases: Sequence[tuple[tuple[str, str], str]]
 ) -> OutcomeGroup:
     listed = () if name == "still passing" else cases[:MOST_LISTED]
     rows = [
@@ -92,12 +91,12 @@ def _fields(library: Library, before: str, after: str) -> list[tuple[str, str, s
     return [("a", "Before", before or usual[0], options), ("b", "After", after or usual[1], options)]
 
 
-def _option(row: RunRow) -> str:
-    parts = [row.name, suites_text(row.info.suites)[:60], row.id]
+def _option(row: Run) -> str:
+    parts = [row.name, suites_text(row.suites)[:60], row.id]
     return " · ".join(part for part in parts if part)
 
 
-def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query: Mapping[str, str]) -> AlignedTrials:
+def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
     """Only the trials of this case are read, unless it had another name before."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
@@ -111,7 +110,7 @@ def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query
     return found
 
 
-def _trials(source: Source, row: RunRow, suite: str, case: str) -> list[TrialResult]:
+def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:
     with source.lock:
         return list(source.store.trials(row.no, {(suite, case)}))[:MOST_TRIALS]
 
@@ -125,7 +124,7 @@ class StepSide:
     marked: Marked | None
 
 
-def _case_values(pair: AlignedTrials, before: RunRow, after: RunRow) -> dict[str, Any]:
+def _case_values(pair: AlignedTrials, before: Run, after: Run) -> dict[str, Any]:
     """Both conversations, a step of each beside the other, with the first that differs marked."""
     divergence = pair.divergence
     heads = [

@@ -66,8 +66,8 @@ def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:
     A run that is killed writes nothing, so its status is asked for as well.
     """
     if run_id is None:
-        going = [(row.id, source.status(row)) for source in library.sources for row in source.page(None, 5)]
+        going = [(row.id, row.status) for source in library.sources for row in source.page(None, 5)]
         return (going, [source.version() for source in library.sources]), {}
     source, row = library.find(run_id)
-    trials, status = source.count_trials(row), source.status(row)
-    return (trials, status, row.finished_at, row.info.counts), {"trials": trials, "status": status}
+    trials, status = source.count_trials(row), row.status
+    return (trials, status, row.finished_at, row.counts), {"trials": trials, "status": status}

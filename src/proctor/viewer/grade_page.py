@@ -15,10 +15,9 @@ from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.trial_view import FAILING_TEXT, TrialView, trial_view
 from proctor.reporting.wording import trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.judge_calls import DETAIL, judge_name
+from proctor.results.judge_usage import DETAIL, judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
-from proctor.results.run import Outcome, Score, TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.running.review.grading import GRADED_BY, waiting_score
 from proctor.running.review.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.library import Source, all_runs
@@ -98,7 +97,7 @@ def grade_page(visit: Visit) -> Page:
     return Page("grade.html", f"Grade {row.name or row.id}", values)
 
 
-def _queue(source: Source, row: RunRow, position: Position) -> list[tuple[int, int]]:
+def _queue(source: Source, row: Run, position: Position) -> list[tuple[int, int]]:
     """The scores that a person can go through: the number of the trial, and the place among its scores."""
     store = source.store
     with source.lock:
@@ -145,7 +144,7 @@ class GradedItem:
     later: str
 
 
-def _item(source: Source, row: RunRow, position: Position, found: tuple[int, int], token: str) -> GradedItem:
+def _item(source: Source, row: Run, position: Position, found: tuple[int, int], token: str) -> GradedItem:
     no, at = found
     with source.lock:
         trial = source.store.trial(no)
@@ -177,7 +176,7 @@ def _item(source: Source, row: RunRow, position: Position, found: tuple[int, int
     )
 
 
-def _agreement(source: Source, row: RunRow) -> dict[str, Any]:
+def _agreement(source: Source, row: Run) -> dict[str, Any]:
     """How far people agree with each other, and each judge with people."""
     with Labels(source.store.database_path) as labels:
         found = labels.of_run(row.id)
@@ -199,7 +198,7 @@ def agreement_text(agreement: JudgeAgreement) -> str:
     return text
 
 
-def _judges(source: Source, row: RunRow, given: Sequence[Label]) -> list[tuple[str, JudgeAgreement]]:
+def _judges(source: Source, row: Run, given: Sequence[Label]) -> list[tuple[str, JudgeAgreement]]:
     """Each judge against what people said of its scores."""
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     with source.lock:
@@ -224,7 +223,7 @@ def _judges(source: Source, row: RunRow, given: Sequence[Label]) -> list[tuple[s
     return [(name, judge_agreement(*both)) for name, both in sides.items()]
 
 
-def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
+def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
     """Keep what a form says; the address to go on at."""
     if source.is_file:
         raise UsageError("grades are kept in a store: `proctor import` the file first")
@@ -248,5 +247,5 @@ def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
     return position.address(row.id)
 
 
-def labels_text(source: Source, row: RunRow) -> str:
+def labels_text(source: Source, row: Run) -> str:
     return "".join(json.dumps(line) + "\n" for line in calibration_rows(source.folder, row.id))

@@ -13,11 +13,9 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
-from proctor.results.run_info import RunRow
 from proctor.results.store.run_files import is_file_name, open_run
-from proctor.results.store.store import FILE, Store, read_run_of
-from proctor.results.verdict import judge
-from proctor.running.resume import status_of
+from proctor.results.store.store import FILE, Store
+from proctor.results.verdict import verdict
 from proctor.viewer.cases import RunCases, RunTotals
 
 T = TypeVar("T")
@@ -54,12 +52,12 @@ class Source:
         with self.lock:
             self.store.close()
 
-    def page(self, before: int | None, most: int) -> list[RunRow]:
+    def page(self, before: int | None, most: int) -> list[Run]:
         """Runs, the latest first, from the one before `before` on; a damaged run does not hide the others."""
         with self.lock:
             return self.store.runs_before(before, most)
 
-    def find(self, run_id: str) -> RunRow | None:
+    def find(self, run_id: str) -> Run | None:
         with self.lock:
             return self.store.run_with_id(run_id)
 
@@ -67,7 +65,7 @@ class Source:
         with self.lock:
             return self.store.count_runs()
 
-    def count_trials(self, row: RunRow) -> int:
+    def count_trials(self, row: Run) -> int:
         with self.lock:
             return self.store.count_trials(row.no)
 
@@ -76,23 +74,17 @@ class Source:
         with self.lock:
             return self.store.data_version()
 
-    def status(self, row: RunRow) -> str:
-        """`finished`, `running`, `interrupted` or `died`."""
-        return "interrupted" if self.is_file and row.status == "running" else status_of(self.store, row)
-
-    def cases(self, row: RunRow) -> RunCases:
+    def cases(self, row: Run) -> RunCases:
         """The run with its cases: read again when the store has changed."""
         with self.lock:
             version = self.store.data_version()
             known = self._cases.pop(row.no, None)
             if known is None or known[0] != version:
-                run = read_run_of(self.store, row)
-                run.interrupted = self.status(row) in ("interrupted", "died")
-                known = version, RunCases(run, judge(run), self.store.case_tags(row.no))
+                known = version, RunCases(row, verdict(row), self.store.case_tags(row.no))
             _remember(self._cases, row.no, known, CASES_KEPT)
             return known[1]
 
-    def totals(self, row: RunRow) -> RunTotals:
+    def totals(self, row: Run) -> RunTotals:
         """What the run adds up to: read again when the run has changed, not when another one has."""
         with self.lock:
             state = self._state(row)
@@ -102,42 +94,40 @@ class Source:
             _remember(self._totals, row.no, known, TOTALS_KEPT)
             return known[1]
 
-    def knows_totals(self, row: RunRow) -> bool:
+    def knows_totals(self, row: Run) -> bool:
         """Whether `totals` reads nothing but what it has read before."""
         with self.lock:
             known = self._totals.get(row.no)
             return known is not None and known[0] == self._state(row)
 
-    def _state(self, row: RunRow) -> object:
+    def _state(self, row: Run) -> object:
         """Something that differs when outcomes of the run do."""
-        return row.status, row.finished_at, row.info.verdict, row.info.counts, self.store.count_trials(row.no)
+        return row.status, row.finished_at, row.stored_verdict, row.counts, self.store.count_trials(row.no)
 
-    def forget(self, row: RunRow) -> None:
+    def forget(self, row: Run) -> None:
         """Read a run again when it is next looked at: its scores were changed."""
         with self.lock:
             self._cases.pop(row.no, None)
             self._totals.pop(row.no, None)
 
     @contextmanager
-    def opened(self, row: RunRow) -> Iterator[Run]:
+    def opened(self, row: Run) -> Iterator[Run]:
         """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
         if self.is_file:
             with self.lock:
-                yield read_run_of(self.store, row)
+                yield row
             return
         with closing(Store(self.folder, create=False)) as store:
-            run = read_run_of(store, row)
-            run.interrupted = self.status(row) in ("interrupted", "died")
-            yield run
+            yield store.find_run(row.id)
 
-    def earlier(self, row: RunRow, most: int = 1) -> list[RunRow]:
+    def earlier(self, row: Run, most: int = 1) -> list[Run]:
         """The latest runs before this one that have a suite in common with it."""
-        own = {name for info in row.info.suites for name in (info.name, info.source) if name}
-        found: list[RunRow] = []
+        own = {name for info in row.suites for name in (info.name, info.source) if name}
+        found: list[Run] = []
         before: int | None = row.no
         while len(found) < most and (rows := self.page(before, 50)):
             before = rows[-1].no
-            found += [item for item in rows if any(info.name in own for info in item.info.suites)]
+            found += [item for item in rows if any(info.name in own for info in item.suites)]
         return found[:most]
 
 
@@ -165,7 +155,7 @@ class Library:
         self.ending = False
         """Set when the server ends, so that streams of events do."""
 
-    def find(self, run_id: str) -> tuple[Source, RunRow]:
+    def find(self, run_id: str) -> tuple[Source, Run]:
         for source in self.sources:
             if (row := source.find(run_id)) is not None:
                 return source, row
@@ -226,7 +216,7 @@ def _add(sources: dict[Path | str, Source], key: Path | str, opened: Callable[[]
         sources[key] = opened()
 
 
-def all_runs(library: Library, most: int) -> Iterator[tuple[Source, RunRow]]:
+def all_runs(library: Library, most: int) -> Iterator[tuple[Source, Run]]:
     """The latest runs of every source."""
     for source in library.sources:
         for row in source.page(None, most):

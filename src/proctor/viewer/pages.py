@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, SuiteInfo
 from proctor.viewer.library import Library, Source
 
 
@@ -29,7 +28,7 @@ class Visit:
     grader: str = ""
     """Under what name the person grades."""
 
-    def run(self) -> tuple[Source, RunRow]:
+    def run(self) -> tuple[Source, Run]:
         """The run that the address names; raises `NotFound`."""
         return self.library.find(self.path["run"])
 

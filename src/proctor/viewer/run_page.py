@@ -9,8 +9,7 @@ from itertools import groupby
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
 from proctor.reporting.wording import LOOKS, counted, duration, money
-from proctor.results.run import Outcome
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, RunStatus
 from proctor.results.verdict import CaseVerdict
 from proctor.viewer.cases import (
     GROUPS,
@@ -102,13 +101,12 @@ def run_page(visit: Visit) -> Page:
         before = None if earlier is None else source.totals(earlier)
         words = source.store.cases_with_words(row.no, query.words) if query.words else None
         found = find_cases(run, query, {} if before is None else before.cases, words)
-        status = source.status(row)
         shown = found[(query.page - 1) * PAGE : query.page * PAGE]
         changed = {} if before is None else changes(before, run.totals)
         values = {
             "row": row,
             "query": query,
-            "head": _head(source, row, status, run),
+            "head": _head(source, row, run),
             "earlier": earlier,
             "earlier_address": "" if earlier is None else run_address(earlier.id),
             "compare_address": "" if earlier is None else compare_address(earlier.id, row.id),
@@ -129,9 +127,9 @@ def run_page(visit: Visit) -> Page:
             "judges": run.judges,
             "plots": run.plots,
         }
-    outcome = Outcome(row.info.verdict.outcome) if row.info.verdict else Outcome.SKIPPED
-    title = f"{row.name or row.id}: {suites_text(row.info.suites)}"
-    is_live = status != "finished" and not source.is_file
+    outcome = row.stored_verdict.outcome if row.stored_verdict else Outcome.SKIPPED
+    title = f"{row.name or row.id}: {suites_text(row.suites)}"
+    is_live = row.status is not RunStatus.FINISHED and not source.is_file
     return Page("run.html", title, values, outcome=outcome, live=live if is_live else "")
 
 
@@ -155,21 +153,21 @@ class Head:
     grade_address: str
 
 
-def _head(source: Source, row: RunRow, status: str, run: RunCases) -> Head:
-    state = run_state(row, status)
-    over = status == "finished" and row.info.verdict is not None
-    verdict = Outcome(row.info.verdict.outcome) if over and row.info.verdict else None
+def _head(source: Source, row: Run, run: RunCases) -> Head:
+    state = run_state(row)
+    is_over = row.status is RunStatus.FINISHED and row.stored_verdict is not None
+    verdict = row.stored_verdict.outcome if is_over and row.stored_verdict is not None else None
     outcome = verdict or (Outcome.SKIPPED if state.is_running else Outcome.ERROR)
     waiting = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
     return Head(
         outcome=outcome,
         title=verdict.value.capitalize() if verdict else "Running" if state.is_running else "Interrupted",
         sign=LOOKS[verdict].sign if verdict else "●" if state.is_running else "◼",
-        reason=_reason(row, status),
-        progress=None if status == "finished" else run_progress(source, row),
+        reason=_reason(row),
+        progress=None if row.status is RunStatus.FINISHED else run_progress(source, row),
         rate=overall_pass_rate(run.totals),
         trials=run.totals.trials,
-        agents=agents_text(row.info.suites),
+        agents=agents_text(row.suites),
         cost=cost_text(run.totals),
         time=time_text(row),
         waiting=counted(waiting, "case waits", "cases wait") if waiting and not source.is_file else "",
@@ -177,14 +175,14 @@ def _head(source: Source, row: RunRow, status: str, run: RunCases) -> Head:
     )
 
 
-def _reason(row: RunRow, status: str) -> str:
-    if status == "running":
+def _reason(row: Run) -> str:
+    if row.status is RunStatus.RUNNING:
         return "The run is still going on; this page follows it."
-    if status == "died":
+    if row.status is RunStatus.DIED:
         return "The process died before the run was over; what it had finished is here."
-    if row.info.verdict is None or status == "interrupted":
-        return row.info.note or "The run was interrupted; what it had finished is here."
-    return row.info.verdict.reason
+    if row.stored_verdict is None or row.status is RunStatus.INTERRUPTED:
+        return row.note or "The run was interrupted; what it had finished is here."
+    return row.stored_verdict.reason
 
 
 def _suites(totals: RunTotals, query: CaseQuery) -> list[tuple[str, object]]:
@@ -230,7 +228,7 @@ def _choice(label: str, name: str, options: Sequence[tuple[str, str]], value: st
     return Choice(label, name, options if known else [*options, (value, value)], value)
 
 
-def _table(row: RunRow, found: Sequence[tuple[str, CaseRow]], before: Before) -> CaseTable:
+def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: Before) -> CaseTable:
     names = dict.fromkeys(score.evaluator for _, case in found for trial in case.trials for score in trial.scores)
     evaluators = list(names)[:MOST_COLUMNS]
     groups = [
@@ -246,7 +244,7 @@ def _table(row: RunRow, found: Sequence[tuple[str, CaseRow]], before: Before) ->
     )
 
 
-def _listed(row: RunRow, case: CaseRow, before: Before, evaluators: Sequence[str]) -> ListedCase:
+def _listed(row: Run, case: CaseRow, before: Before, evaluators: Sequence[str]) -> ListedCase:
     suite, case_id = case.address
     was = before[case.address][0].outcome if case.address in before else None
     dots = [

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from proctor.reporting.html.run_view import agents_text
 from proctor.reporting.plots import LinePlot, PlotPoint, line_plot
 from proctor.reporting.wording import duration, money
-from proctor.results.run import Outcome
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, RunStatus
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.verdict import INTERRUPTED
 from proctor.viewer.cases import RunTotals, SuiteTotals
@@ -47,7 +46,7 @@ class Progress:
 class ListedRun:
     """A run in the list."""
 
-    row: RunRow
+    row: Run
     href: str
     state: State
     progress: Progress | None
@@ -99,23 +98,22 @@ def _source_view(source: Source, at: int, before: int | None, until: float) -> S
         label=source.label,
         runs=runs,
         trends=_trends(runs) if before is None else (),
-        has_commits=any(item.row.info.git is not None for item in runs),
+        has_commits=any(item.row.git is not None for item in runs),
         has_costs=any(item.cost for item in runs),
         earlier=earlier,
     )
 
 
-def _listed(source: Source, row: RunRow, until: float) -> ListedRun:
-    status = source.status(row)
+def _listed(source: Source, row: Run, until: float) -> ListedRun:
     totals = source.totals(row) if source.knows_totals(row) or time.monotonic() < until else None
-    progress = None if status == "finished" else run_progress(source, row)
+    progress = None if row.status is RunStatus.FINISHED else run_progress(source, row)
     return ListedRun(
         row=row,
         href=run_address(row.id),
-        state=run_state(row, status),
+        state=run_state(row),
         progress=progress,
-        suites=suites_text(row.info.suites),
-        agents=agents_text(row.info.suites),
+        suites=suites_text(row.suites),
+        agents=agents_text(row.suites),
         totals=totals,
         rate=overall_pass_rate(totals),
         cases=0 if totals is None else len(totals.cases),
@@ -124,18 +122,19 @@ def _listed(source: Source, row: RunRow, until: float) -> ListedRun:
     )
 
 
-def run_state(row: RunRow, status: str) -> State:
+def run_state(row: Run) -> State:
     """What is said of a run by its status and verdict."""
-    verdict = row.info.verdict
-    if status == "running":
+    verdict = row.stored_verdict
+    if row.status is RunStatus.RUNNING:
         return State(is_running=True)
-    if status in ("interrupted", "died") or (verdict is not None and verdict.exit_code == INTERRUPTED):
-        return State(is_interrupted=True, has_died=status == "died")
-    return State(None if verdict is None else Outcome(verdict.outcome))
+    died = row.status is RunStatus.DIED
+    if died or row.status is RunStatus.INTERRUPTED or (verdict is not None and verdict.exit_code == INTERRUPTED):
+        return State(is_interrupted=True, has_died=died)
+    return State(None if verdict is None else verdict.outcome)
 
 
-def run_progress(source: Source, row: RunRow) -> Progress:
-    return Progress(source.count_trials(row), sum(info.planned for info in row.info.suites))
+def run_progress(source: Source, row: Run) -> Progress:
+    return Progress(source.count_trials(row), sum(info.planned for info in row.suites))
 
 
 def overall_pass_rate(totals: RunTotals | None) -> Estimate | None:
@@ -153,13 +152,13 @@ def cost_text(totals: RunTotals | None) -> str:
     return money(sum(costs)) if costs else ""
 
 
-def time_text(row: RunRow) -> str:
+def time_text(row: Run) -> str:
     return "" if row.finished_at is None else duration(max(0.0, row.finished_at - row.started_at) * 1000)
 
 
 def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
     """Each suite that was run more than once: pass rate, cost and latency, a point for each run."""
-    names = list(dict.fromkeys(info.name for item in runs for info in item.row.info.suites))
+    names = list(dict.fromkeys(info.name for item in runs for info in item.row.suites))
     found = []
     for name in names:
         known = [(item, item.totals.suites) for item in reversed(runs) if item.totals is not None]
@@ -189,7 +188,7 @@ def _cost_points(items: Sequence[tuple[ListedRun, SuiteTotals]]) -> list[PlotPoi
 
 
 def _point(item: ListedRun, value: float, text: str, low: float | None = None, high: float | None = None) -> PlotPoint:
-    verdict = item.row.info.verdict
+    verdict = item.row.stored_verdict
     label = f"{text} · {item.row.name or item.row.id}"
     return PlotPoint(value, label, low, high, item.href, "" if verdict is None else verdict.outcome)
 

@@ -16,6 +16,7 @@ from proctor.base.errors import StoreError, one_line
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, Criteria, NamedData, passes
+from proctor.evaluators.declaration import DEFAULT_THRESHOLD
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluation,
@@ -24,7 +25,6 @@ from proctor.evaluators.evaluation import (
     collapse,
     read_verdict,
 )
-from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.reporting.explain import answer, asked
 from proctor.reporting.html import environment
 from proctor.reporting.html.environment import pretty

@@ -19,7 +19,7 @@ from proctor.reporting.explain import broke_at
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import Fact
 from proctor.reporting.wording import duration, money
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
 from proctor.results.run import Outcome, Score, TrialResult
 
