@@ -12,7 +12,7 @@ from proctor.reporting.terminal.facts import INDENT, tell_facts
 from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, counted, flaky_text
-from proctor.results.reasons import WORST_FIRST, headline_reason, score_value
+from proctor.results.reasons import headline_reason, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
 from proctor.results.verdict import CaseVerdict, case_outcome
 
@@ -123,7 +123,7 @@ def _score_texts(rows: Sequence[ScoreRow]) -> list[tuple[str, Outcome]]:
 
 
 def _score_text(name: str, rows: Sequence[ScoreRow]) -> tuple[str, Outcome]:
-    worst = min(rows, key=lambda row: WORST_FIRST.index(row.outcome))
+    worst = min(rows, key=lambda row: row.outcome.rank)
     note = "" if worst.gates else " (informs)"
     if len({(row.value, row.outcome) for row in rows}) == 1:
         return f"{name} {score_value(Score(name, worst.outcome, worst.value, worst.threshold))}{note}", worst.outcome
