@@ -15,8 +15,8 @@ import yaml
 from repository import ROOT
 
 from proctor.agents.resolve import resolve_agent
-from proctor.cli.listings import AGENT_WAYS
-from proctor.cli.options_and_output import parse_evaluators
+from proctor.cli.list import AGENT_WAYS
+from proctor.cli.options import parse_evaluators
 from proctor.evaluators.catalogue import NEEDS, entries
 from proctor.evaluators.registry import SHIPPED, build
 

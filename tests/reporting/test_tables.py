@@ -82,7 +82,7 @@ def test_any_text_stays_one_cell_that_is_no_formula(text: str) -> None:
 
 
 def test_text_that_utf8_cannot_hold_is_written_to_a_file_all_the_same(tmp_path: Path) -> None:
-    from proctor.reporting.report_files import write_reports
+    from proctor.reporting.reporters import write_reports
 
     suite = Suite("desk", (Case("a", (Turn("bad \ud800", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
     run, verdict = run_suites(Request([suite], RunOptions(), agent=lambda question: question))

@@ -12,8 +12,11 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import case_option, json_option, say, say_json, store_option
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import say, say_json
+from proctor.cli.selection import CaseSelection, case_selection, run_argument
+from proctor.config import read_configuration
 from proctor.reporting.explain import Fact, as_text, shorten, shown
 from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
@@ -34,12 +37,16 @@ from proctor.running.review.labelled_rows import calibration_rows
 from proctor.running.selection import check_names, names_case
 
 
-@click.command("grade")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@click.command(
+    "grade",
+    cls=DocumentedCommand,
+    examples=("proctor grade last", "proctor grade last --json", "proctor grade last --from grades.json"),
+)
+@run_argument
 @click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
 @click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
 @click.option("--labels", is_flag=True, help="Print what people said of the run's scores, as rows for calibrate.")
-@case_option
+@case_selection(words=False, tags=False, verb="Grade")
 @json_option
 @store_option
 def command(
@@ -47,7 +54,7 @@ def command(
     source: str | None,
     grader: str | None,
     labels: bool,
-    case_ids: tuple[str, ...],
+    selection: CaseSelection,
     as_json: bool,
     store: str | None,
 ) -> int:
@@ -57,6 +64,7 @@ def command(
     waits is only listed. The rows of --json, with score and reasoning filled in, are what --from takes.
     Exits as `proctor test` does once something could be graded, and 0 after a mere look.
     """
+    case_ids = selection.ids
     if as_json and source is not None:
         raise UsageError("--json lists what waits and --from grades it; use one of them")
     if case_ids and source is not None:

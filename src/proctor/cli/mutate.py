@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -10,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import (
-    DOCUMENTS,
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import (
     Seconds,
+    command_configuration,
     document_options,
     judge_options,
-    report_targets,
-    stdout_kept_clear,
     store_option,
-    write_documents,
+    verbosity_options,
 )
+from proctor.cli.output import reserve_stdout, write_documents
+from proctor.cli.selection import run_argument, suite_files_of
 from proctor.reporting.mutation_report import KEPT_IN, WRITERS, write_mutants
 from proctor.reporting.output import write_document
+from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.mutation_screen import show_mutation
 from proctor.reporting.terminal.screen import screen_of
 from proctor.running.mutation.examine import MutationRequest, mutate
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command("mutate")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@click.command("mutate", cls=DocumentedCommand, examples=("proctor mutate last", "proctor mutate last --min-kill 0.9"))
+@run_argument
 @click.option("--seed", type=int, default=0, show_default=True, help="Which mutants: the same seed makes the same.")
 @click.option(
     "--mutants", type=click.IntRange(1, 1000), default=24, show_default=True, metavar="N", help="At most N a trial."
@@ -42,23 +44,22 @@ if TYPE_CHECKING:
 @click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
 @click.option("--anyway", is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
 @click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
-@click.option("-v", "--verbose", is_flag=True, help="Every survivor and every proposal.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
+@verbosity_options("Print only the sentence.", "Print every survivor and every proposal.")
 @judge_options
-@document_options("it all")
+@document_options
 @store_option
 def command(**given: Any) -> int:
     """Test the tests: make the good answers of RUN wrong in many small ways, and say what the suites notice.
 
     The agent is not asked, and no file of yours is changed. Language models are asked only with --budget.
 
-    \b
     Exit codes: 0; 1 if a suite is broken or kills less than --min-kill; 3 if there was nothing to mutate.
     """
-    configuration, targets = command_configuration(), report_targets(given, DOCUMENTS)
+    configuration, targets = command_configuration(), given["reports"]
     settings = Settings(evaluator_timeout=given["evaluator_timeout"])
     options = configuration.run_options(settings, judge=given["judge"], budget=given["budget"])
     folder = configuration.store(given["store"])
+    refuse_overwriting(targets, itertools.chain(given["suites"], suite_files_of(folder, given["run_id"])))
     request = MutationRequest(
         folder,
         given["run_id"],
@@ -69,7 +70,7 @@ def command(**given: Any) -> int:
         anyway=given["anyway"],
         min_kill=given["min_kill"],
     )
-    with stdout_kept_clear("-" in targets.values()):
+    with reserve_stdout("-" in targets.values()):
         report = mutate(request)
     stored = _store(report, folder)
     _tell(report, given, targets, stored)

@@ -1,4 +1,4 @@
-"""`proctor runs`, `proctor export` and `proctor import`: the runs that are kept here, and a whole run as one file."""
+"""`proctor runs`: the stored runs; `runs export` and `runs import`: a whole run as one file; `runs delete`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ import click
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
 from proctor.base.json_data import plain
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, say_json, store_option
+from proctor.cli import suggestions
+from proctor.cli.grade import can_ask
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import say, say_json
+from proctor.cli.selection import run_argument
+from proctor.config import read_configuration
 from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
+from proctor.reporting.wording import counted
 from proctor.results.history import SuiteRun, runs_of, suites_in
 from proctor.results.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.run_info import RunRow
@@ -26,16 +32,34 @@ from proctor.running.resume import status_of
 UNFINISHED = ("interrupted", "died", "running")
 
 
-@click.command("runs")
-@click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."
+@click.group(
+    "runs",
+    cls=DocumentedGroup,
+    invoke_without_command=True,
+    examples=("proctor runs -n 5", "proctor runs --suite shop --json", "proctor runs --size"),
 )
-@click.option("--suite", metavar="NAME", help="Only runs of this suite, with its pass rate and mean scores.")
+@click.option(
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most N runs."
+)
+@click.option(
+    "--suite",
+    metavar="NAME",
+    shell_complete=suggestions.suite_names,
+    help="Show only runs of this suite, with its pass rate and mean scores.",
+)
+@click.option("--size", "with_size", is_flag=True, help="Show how many runs are stored and the space they take.")
 @json_option
 @store_option
-def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> int:
-    """List runs, the latest first."""
+@click.pass_context
+def command(
+    context: click.Context, /, limit: int, suite: str | None, with_size: bool, as_json: bool, store: str | None
+) -> int | None:
+    """List stored runs, the latest first; export, import or delete them."""
+    if context.invoked_subcommand is not None:
+        return None
     kept = Store(read_configuration().store(store), create=False)
+    if with_size:
+        return _tell_size(kept, as_json)
     if suite is not None:
         return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
@@ -50,6 +74,23 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
     for row, state, count in zip(rows, states, counts, strict=True):
         say(_line(row, state, f"{count:<{width}}"))
     return 0
+
+
+def _tell_size(kept: Store, as_json: bool) -> int:
+    if as_json:
+        raise UsageError("--size prints a line for people; leave out --json")
+    say(f"{kept.folder}: {counted(len(kept.runs()), 'run')}, {file_size(kept.size())}")
+    return 0
+
+
+def file_size(count: int) -> str:
+    """`4.2 MB`: bytes in the unit that people read."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
@@ -146,14 +187,14 @@ def as_json_row(row: RunRow, status: str) -> dict[str, object]:
     }
 
 
-@click.command("export")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@command.command("export", examples=("proctor runs export last -o run.jsonl",))
+@run_argument
 @click.option("-o", "--output", metavar="FILE", default="-", help="Write to this file instead of standard output.")
 @store_option
 def export_command(run_id: str, output: str, store: str | None) -> int:
     """Write a run as JSON Lines: its cases, answers, tool calls, scores and traces, and where it was made.
 
-    The file can be named wherever a run can, and `proctor import` keeps it in another store.
+    The file can be named wherever a run can, and `proctor runs import` keeps it in another store.
     """
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
@@ -164,12 +205,12 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     return 0
 
 
-@click.command("import")
+@command.command("import", examples=("proctor runs import run.jsonl",))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 @store_option
 def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
-    """Keep runs that `proctor export` wrote; - is standard input. A run that is here already is left as it is."""
+    """Keep runs that `proctor runs export` wrote; - is standard input. A run that is here already is left as it is."""
     configuration = read_configuration()
     kept = Store(configuration.store(store))
     keep_secrets = configuration.values.get("keep_secrets", False)
@@ -182,4 +223,27 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
             say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
     if as_json:
         say_json("import-row", told)
+    return 0
+
+
+@command.command("delete", examples=("proctor runs delete last~3 --yes",))
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, shell_complete=suggestions.runs)
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
+@store_option
+def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> int:
+    """Delete stored runs with their trials and traces. Baselines and exported files stay as they are."""
+    kept = Store(read_configuration().store(store), create=False)
+    rows = {row.no: row for row in (kept.find_run(name) for name in run_ids)}
+    for row in rows.values():
+        if status_of(kept, row) == "running":
+            raise UsageError(f"run {row.id} is still going on; stop it first")
+    if not yes:
+        if not can_ask():
+            raise UsageError("deleting cannot be undone; add --yes to delete without being asked")
+        for row in rows.values():
+            say(_line(row, _state(kept, row), _counts(kept, row, _state(kept, row))))
+        click.confirm(f"Delete {counted(len(rows), 'run')}?", abort=True)
+    for row in rows.values():
+        kept.delete_run(row)
+        say(f"deleted run {row.id}")
     return 0

@@ -118,7 +118,7 @@ def _own_name(name: str) -> str:
     lower = {known.lower(): known for known in SHIPPED}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known for known in SHIPPED if name and name.lower() in known.lower() and known not in close][:4]
-    hint = f"; near to it: {', '.join(close)}" if close else "; `proctor evaluators` lists all"
+    hint = f"; near to it: {', '.join(close)}" if close else "; `proctor list evaluators` lists all"
     raise UsageError(f"no evaluator is called {name!r}{hint}")
 
 

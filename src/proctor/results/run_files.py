@@ -41,7 +41,7 @@ LONGEST_LINE = 100_000_000
 """Characters: no trial has more, and a file that has is not one of ours."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """Ids are parts of file names."""
-FORMAT_HINT = "it is no file that `proctor export` wrote"
+FORMAT_HINT = "it is no file that `proctor runs export` wrote"
 
 
 def export_run(store: Store, row: RunRow, out: TextIO) -> int:

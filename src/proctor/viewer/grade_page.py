@@ -101,7 +101,7 @@ def graded_runs_page(library: Library) -> str:
 
 def grade_page(source: Source, row: RunRow, position: Position, token: str) -> str:
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor import` the file first")
+        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
     out = StringIO()
     out.write(
         f'<p class="crumbs"><a href="{run_address(row)}" data-up>{inline(row.name or row.id)}</a> / grade</p>\n'
@@ -257,7 +257,7 @@ def _judges(source: Source, row: RunRow, given: Sequence[Label]) -> list[tuple[s
 def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
     """Keep what a form says; the address to go on at."""
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor import` the file first")
+        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
     position = read_position(form, form.get("who", ""))
     if not position.who:
         raise UsageError("a grade needs the name of the person who gives it")

@@ -29,7 +29,7 @@ def write(suites: Sequence[Suite], ending: str = "") -> Written:
 
 def edit(path: Path, text: str, suite: Suite, changed: Mapping[int, Case]) -> str:
     """The text of a suite's file with some of its cases changed, and every other line as it is."""
-    from proctor.cases.formats.native.editing import edit_cases  # only `proctor accept` needs it
+    from proctor.cases.formats.native.editing import edit_cases  # only `proctor approve` needs it
 
     return edit_cases(path, text, suite, changed)
 

@@ -1,4 +1,4 @@
-"""`proctor accept SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor approve SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from proctor.cases.formats.native import LINES
 from proctor.cases.formats.native.editing import CannotEdit
 from proctor.cases.formats.native.reader import UNSCORED
 from proctor.cases.suite import NO_EXPECTATION, Suite
-from proctor.cli.configuration import command_configuration
+from proctor.cli import suggestions
 from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
-from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import command_configuration, json_option, store_option
+from proctor.cli.output import reserve_stdout, say, say_json
+from proctor.cli.selection import CaseSelection, case_selection
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
@@ -36,18 +39,21 @@ from proctor.running.review.approving import (
     recorded,
 )
 from proctor.running.review.grading import BadGrade
-from proctor.running.selection import CaseFilter, check_names, parse_words, split_places
+from proctor.running.selection import CaseFilter
 from proctor.running.settings import RunOptions
 
 Accepted = dict[str, tuple[Proposal, str]]
 
 
-@click.command("accept")
-@click.argument("source", metavar="SUITE")
+@click.command(
+    "approve",
+    cls=DocumentedCommand,
+    examples=("proctor approve suite.yaml", "proctor approve suite.yaml::refund --run last --expect tools"),
+)
+@click.argument("source", metavar="SUITE", shell_complete=suggestions.paths)
 @click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
 @click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
-@case_option
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@case_selection()
 @click.option(
     "--expect",
     type=click.Choice(("both", "answer", "tools")),
@@ -61,7 +67,7 @@ Accepted = dict[str, tuple[Proposal, str]]
 @click.option("--force", is_flag=True, help="Overwrite.")
 @json_option
 @store_option
-def command(source: str, **given: Any) -> int:
+def command(source: str, selection: CaseSelection, **given: Any) -> int:
     """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
 
     On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
@@ -69,14 +75,13 @@ def command(source: str, **given: Any) -> int:
     another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
     """
     _check(given)
-    (file, *_), places = split_places([source])
-    with stdout_kept_clear(given["as_json"]):
+    (file, *_), selection = selection.with_paths([source])
+    with reserve_stdout(given["as_json"]):
         suite = _suite(file)
-        check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
-        given["case_ids"] += places
+        select = selection.case_filter([suite]) or CaseFilter()
         target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
         before = read_bytes(suite.path)
-        offered = _offered(suite, given)
+        offered = _offered(suite, select, given)
     if given["as_json"]:
         say_json("proposal-row", [proposal.row() for proposal in offered])
         return 0
@@ -128,10 +133,9 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
     return target
 
 
-def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
+def _offered(suite: Suite, select: CaseFilter, given: dict[str, Any]) -> list[Proposal]:
     configuration = command_configuration()
     folder = configuration.store(given["store"])
-    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]), ids=given["case_ids"])
     if given["run_id"] is not None:
         found = from_run(folder, given["run_id"], suite.name)
     else:

@@ -11,7 +11,7 @@ import pytest
 from reporting_samples import FAILED, HOSTILE, make_run, small_run, trial
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.reporting.report_files import write_reports
+from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.progress import terminal_svg
 from proctor.results.verdict import judge
 
@@ -105,7 +105,9 @@ def test_a_reader_that_stops_early_is_no_failure(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_report_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no report is called 'pdf'; there are md, json, junit"):
+    with pytest.raises(
+        UsageError, match="no report is called 'pdf'; there are html, md, json, junit, csv, code-quality"
+    ):
         write({"md": tmp_path / "r.md", "pdf": tmp_path / "r.pdf"})
 
     assert list(tmp_path.iterdir()) == []
@@ -123,7 +125,7 @@ def test_a_plug_in_writes_under_its_own_name(tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend(str(tmp_path))
     entry = EntryPoint("shout", "shouting_reporter:write", "proctor.reporters")
     monkeypatch.setattr(
-        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
+        "proctor.reporting.reporters.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
     )
 
     write({"shout": tmp_path / "r.txt"})
@@ -134,7 +136,7 @@ def test_a_plug_in_writes_under_its_own_name(tmp_path: Path, monkeypatch: pytest
 def test_a_plug_in_that_cannot_be_loaded_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("shout", "no_such_module:write", "proctor.reporters")
     monkeypatch.setattr(
-        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
+        "proctor.reporting.reporters.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
     )
 
     with pytest.raises(UsageError, match="no_such_module"):
