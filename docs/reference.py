@@ -112,7 +112,7 @@ def evaluators_page() -> str:
     return (
         "# Evaluators, one line each\n\n"
         "After this page you know the name, needs, parameters and usual threshold of each shipped evaluator; "
-        "it is written from the registry, as `proctor evaluators` is. [Evaluators](../evaluators.md) says how "
+        "it is written from the registry, as `proctor list evaluators` is. [Evaluators](../evaluators.md) says how "
         "each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
         "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )

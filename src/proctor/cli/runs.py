@@ -243,7 +243,7 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> in
         for row in rows.values():
             say(_line(row, _state(kept, row), _counts(kept, row, _state(kept, row))))
         click.confirm(f"Delete {counted(len(rows), 'run')}?", abort=True)
+    kept.delete_runs(list(rows.values()))
     for row in rows.values():
-        kept.delete_run(row)
         say(f"deleted run {row.id}")
     return 0

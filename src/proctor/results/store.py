@@ -130,20 +130,22 @@ class Store:
         with self._database.writing():
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
 
-    def delete_run(self, row: RunRow) -> None:
-        """Delete a run with its trials, traces and labels, and the cases that no other run has; give the space back."""
+    def delete_runs(self, rows: Sequence[RunRow]) -> None:
+        """Delete runs with their trials, traces and labels, and the cases that no other run has; free the space."""
         database = self._database
         labelled = any(database.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'labels'"))
         with database.writing():
-            database.execute("DELETE FROM trials WHERE run = ?", (row.no,))
-            database.execute("DELETE FROM traces WHERE run = ?", (row.no,))
-            if labelled:
-                database.execute("DELETE FROM labels WHERE run = ?", (row.id,))
-            database.execute("DELETE FROM runs WHERE no = ?", (row.no,))
+            for row in rows:
+                database.execute("DELETE FROM trials WHERE run = ?", (row.no,))
+                database.execute("DELETE FROM traces WHERE run = ?", (row.no,))
+                if labelled:
+                    database.execute("DELETE FROM labels WHERE run = ?", (row.id,))
+                database.execute("DELETE FROM runs WHERE no = ?", (row.no,))
             database.execute("DELETE FROM cases WHERE no NOT IN (SELECT case_no FROM trials)")
         self._numbers.clear()
         with database.guard("made smaller"):
             database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def size(self) -> int:
         """The bytes that the store's folder takes on disk."""

@@ -1,4 +1,4 @@
-"""`proctor evaluators`, `formats` and `agents`: what there is, and examples that work as they are shown."""
+"""`proctor list evaluators|formats|agents`: what there is, and examples that work as they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`proctor accept`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor approve`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
