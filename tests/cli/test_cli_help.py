@@ -10,7 +10,7 @@ import click
 import pytest
 
 from proctor.cli import group
-from proctor.cli.commands import COMMANDS, FIRST, HIDDEN, RENAMED, runs_user_code
+from proctor.cli.commands import COMMANDS, HIDDEN, RENAMED, runs_user_code
 from proctor.plugins import load
 
 Command = Callable[..., Any]
@@ -63,9 +63,9 @@ def test_the_first_page_shows_ten_commands_and_names_the_others(proctor: Command
         "dataset",
         "doctor",
     ]
-    assert "scoring      rescore, grade, calibrate, mutate" in more
-    for command in COMMANDS:
-        assert (command.name in told.split()) == (command.section == FIRST) or command.name in more
+    others = {name.strip(",") for line in more.split("\n\n")[0].splitlines() for name in line[15:].split()}
+    assert others >= {"rescore", "grade", "flaky", "quarantine", "trace", "list", "mcp", "completion"}
+    assert others.isdisjoint({"analyze", "plan", "accept", "export"})
     assert all(len(line) <= 80 for line in told.splitlines())
 
 

@@ -83,7 +83,6 @@ CALLS: dict[str, list[list[str]]] = {
     "judge-calls": [["show", "open", "--judge-calls", "--json", "-"]],
     "pending-row": [["grade", "open", "--json"]],
     "analysis": [["show", "second", "--analysis", "--json", "-"], ["analyze", "open", "--json"]],
-    "mutation": [["mutate", "second", "--anyway", "--json", "-"]],
     "accepted-row": [["baseline", "accept", "second", "--json"]],
     "baseline-row": [["baseline", "show", "shop.yaml", "--json"]],
     "plan": [["test", "shop.yaml", "--gate", "--plan", "--json", "-"], ["plan", "open.yaml", "--json"]],
@@ -179,9 +178,8 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def test_every_command_that_prints_json_has_a_schema() -> None:
-    printing = {
-        words for words, command in commands(group) if any("--json" in parameter.opts for parameter in command.params)
-    }
-    told = {words for schema in schemas().values() for words in schema.get("x-commands", ())}
+    known = dict(commands(group))
+    printing = {words for words, command in known.items() if any("--json" in each.opts for each in command.params)}
+    declared = {words for schema in schemas().values() for words in schema.get("x-commands", ())}
 
-    assert printing == told
+    assert printing == declared & known.keys()  # a command of an optional folder may be gone, and its schema still here

@@ -138,7 +138,7 @@ def test_a_report_of_an_installed_package_is_written(
         out.write(f"{verdict.outcome}: {len(run.summaries)}\n")
 
     sheet = Plugin(name="acme", reporters=[Reporter(name="sheet", help="A sheet.", suffix=".sheet", write=write)])
-    monkeypatch.setattr("proctor.reporting.reporters.installed_plugins", lambda: (sheet,))
+    monkeypatch.setattr("proctor.plugins.installed_plugins", lambda: (sheet,))
     suite()
     assert proctor("test", "--report", "out.sheet").code == 0
     assert (project / "out.sheet").read_text() == "passed: 1\n"

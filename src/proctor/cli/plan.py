@@ -19,13 +19,16 @@ from proctor.cli.options import Chance, json_option, store_option
 from proctor.cli.output import json_text, say, write_documents
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import read_configuration
+from proctor.gate.decision import GateSettings
+from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.gate import GateOptions
 from proctor.results.store import FILE, Store
-from proctor.running.gate import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, GateRequest, plan_gate, usual_of_plan
+from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
 from proctor.running.run import Request
 from proctor.running.settings import RunOptions
+
+DEFAULTS = GateSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,8 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
     if not plan.trials:
         raise UsageError("no case is selected, so there is nothing to plan")
     store = Store(run.store, create=False) if run.store is not None and (run.store / FILE).is_file() else None
-    usuals, source = usual_of_plan(plan, gate.baseline, store, fast=options.fast)
-    found = plan_gate(
-        list(usuals.values()), GateOptions(gate.alpha, gate.max_trials), request.repeat, request.smallest_drop
-    )
+    baselines, source = baselines_for(plan, gate.baseline, store, fast=options.fast)
+    found = estimate_power(baselines, gate, request.repeat, request.smallest_drop)
     parallel = max(item.limits.parallel for item in plan.suites)
     if json_to is not None:
         text = json_text("plan", {"baseline": source, "parallel": parallel, **plain(found)})
@@ -67,9 +68,17 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
 @click.option("--agent", metavar="REF", help="Instead of the suites' own.")
 @case_selection()
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
-@click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop to detect (0.05).")
-@click.option("--gate-alpha", type=Chance(), default=0.05, metavar="P", help="Chance of a false alarm (0.05).")
-@click.option("--gate-trials", type=click.IntRange(min=1), default=10, metavar="N", help="Further trials a case (10).")
+@click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop that is to be seen (0.05).")
+@click.option(
+    "--gate-alpha", type=Chance(), default=DEFAULTS.alpha, metavar="P", help="Chance of a false alarm (0.05)."
+)
+@click.option(
+    "--gate-trials",
+    type=click.IntRange(min=1),
+    default=DEFAULTS.max_trials,
+    metavar="N",
+    help="Further trials a case (10).",
+)
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite).")
 @json_option
@@ -85,15 +94,17 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> i
         agent=given["agent"],
         select=selection.case_filter(suites),
         store=configuration.store(given["store"]),
-        gate=GateRequest(
-            given["gate_alpha"], given["gate_trials"], given["baseline"] or configuration.values.get("baseline")
+        gate=GateSettings(
+            given["gate_alpha"],
+            given["gate_trials"],
+            baseline=given["baseline"] or configuration.values.get("baseline"),
         ),
     )
     plan_gated_run(PlanRequest(run, given["repeat"], given["target"]), "-" if given["as_json"] else None)
     return 0
 
 
-def _lines(found: GatePlan, plan: Plan, source: str, parallel: int) -> list[str]:
+def _lines(found: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
     lines = [f"{counted(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
     if found.known:
         lines.append(f"  past       {found.recorded:,} trials of {counted(found.known, 'case')} in {source}")
@@ -112,7 +123,7 @@ def _lines(found: GatePlan, plan: Plan, source: str, parallel: int) -> list[str]
     return lines
 
 
-def _enlarged(found: GatePlan) -> str:
+def _enlarged(found: PowerEstimate) -> str:
     more = found.to_see_target
     ways = []
     if more.repeats is not None:
@@ -124,7 +135,7 @@ def _enlarged(found: GatePlan) -> str:
     return ", or ".join(ways) or "record more trials first: the past leaves more doubt than that"
 
 
-def _cost(found: GatePlan, parallel: int) -> str:
+def _cost(found: PowerEstimate, parallel: int) -> str:
     parts = [f"about {found.trials:,.0f} trials if nothing changed (9 runs of 10: at most {found.trials_high:,})"]
     if found.tokens is not None:
         parts.append(f"{found.tokens:,.0f} tokens")

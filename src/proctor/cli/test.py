@@ -44,6 +44,7 @@ from proctor.cli.plan import PlanRequest, plan_gated_run
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import Configuration
 from proctor.evaluators.datasets import usual_folder
+from proctor.gate.decision import GateSettings
 from proctor.plugins import shipped_plugins
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
@@ -51,14 +52,13 @@ from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
 from proctor.results.run_info import check_name
 from proctor.results.verdict import RunVerdict
-from proctor.running.gate import GateRequest
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import ClusterOptions, Listener, RunOptions
 from proctor.running.suite_hooks import SuiteHooks, hooks_of
 
 T = TypeVar("T", Suite, Case, Turn)
 
-GATE_ALPHA, GATE_TRIALS, SMALLEST_DROP = 0.05, 10, 0.05
+SMALLEST_DROP = 0.05
 
 
 HOLODECK_OPTIONS = {
@@ -154,7 +154,7 @@ class TestOptions:
             raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
         return found
 
-    def gate_request(self, configuration: Configuration) -> GateRequest | None:
+    def gate_request(self, configuration: Configuration) -> GateSettings | None:
         """The gate, or None for a run without it; raises `UsageError` for options that do not go together."""
         if not self.gate:
             for name in ("gate_alpha", "gate_trials", "baseline", "plan"):
@@ -164,9 +164,10 @@ class TestOptions:
         for name in ("repeat", "reuse"):
             if getattr(self, name) and not self.plan:
                 raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
-        return GateRequest(
-            GATE_ALPHA if self.gate_alpha is None else self.gate_alpha,
-            GATE_TRIALS if self.gate_trials is None else self.gate_trials,
+        default = GateSettings()
+        return GateSettings(
+            default.alpha if self.gate_alpha is None else self.gate_alpha,
+            default.max_trials if self.gate_trials is None else self.gate_trials,
             self.baseline or configuration.values.get("baseline"),
         )
 

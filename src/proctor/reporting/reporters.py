@@ -19,8 +19,7 @@ from typing import TextIO
 
 from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError, one_line
-from proctor.base.plugin_lookup import entry_points
-from proctor.plugins import Reporter, installed_plugins, load, shipped_plugins
+from proctor.plugins import Reporter, load, plugins
 from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
@@ -53,12 +52,8 @@ _TARGET = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
 def reporters() -> Iterator[Reporter]:
     """Every report; other packages are looked through only if the iteration gets there."""
     yield from (*REPORTERS, *OTHER_REPORTERS)
-    for plugin in shipped_plugins():
+    for plugin in plugins():
         yield from plugin.reporters
-    for plugin in installed_plugins():
-        yield from plugin.reporters
-    for entry in entry_points(group="proctor.reporters"):  # how packages named reports before there were plugins
-        yield Reporter(name=entry.name, help="", write=entry.value)
 
 
 def find_reporter(name: str) -> Reporter:

@@ -1,4 +1,4 @@
-"""The tests and intervals behind a comparison of two runs, and what a suite is able to see.
+"""The tests and intervals behind a comparison of two runs.
 
 Every function takes plain numbers, gives the same answer each time, and needs no numerical library.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 from statistics import NormalDist
@@ -258,79 +257,3 @@ def student_quantile(confidence: float, freedom: int) -> float:
             n + 2
         ) + 1 / y
     return math.sqrt(n * y)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCase:
-    """What a plan assumes of one case: its usual pass rate and how many trials that rests on."""
-
-    rate: float
-    trials: int
-
-
-def power(cases: Sequence[PlannedCase], drop: float, repeats: int, *, alpha: float = 0.05, copies: int = 1) -> float:
-    """The chance that a drop of all rates by so much is noticed when each case runs so many times (one-sided, normal).
-
-    `copies` stands for a suite with that many times the cases.
-    """
-    shift = before = after = 0.0
-    for case in cases:
-        rate = min(max(case.rate, 0.01), 0.99)
-        lower = max(rate - drop, 0.0)
-        weight = 1 / (rate * (1 - rate) + 0.02)  # near-certain cases tell most, but no failure tells everything
-        doubt = rate * (1 - rate) / case.trials if case.trials else 0.25
-        shift += weight * (rate - lower)
-        before += weight**2 * (rate * (1 - rate) / repeats + doubt)
-        after += weight**2 * (lower * (1 - lower) / repeats + doubt)
-    if not cases:
-        return 0.0
-    critical = NormalDist().inv_cdf(1 - alpha) * math.sqrt(before * copies)
-    return NormalDist().cdf((shift * copies - critical) / math.sqrt(max(after * copies, 1e-12)))
-
-
-def detectable_drop(
-    cases: Sequence[PlannedCase], repeats: int, *, alpha: float = 0.05, chance: float = 0.8
-) -> float | None:
-    """The smallest drop of all rates that is noticed with this chance; `None` if not even a drop to nothing is."""
-    if power(cases, 1.0, repeats, alpha=alpha) < chance:
-        return None
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power(cases, middle, repeats, alpha=alpha) >= chance else (middle, high)
-    return high
-
-
-@dataclass(frozen=True, slots=True)
-class Enlargement:
-    """What would have to be added to see a drop; each alone is enough, `None` where it never is."""
-
-    repeats: int | None
-    """Runs of each case altogether."""
-    cases: int | None
-    """Further cases like those there are."""
-
-
-def enlargement(
-    cases: Sequence[PlannedCase], drop: float, repeats: int, *, alpha: float = 0.05, chance: float = 0.8
-) -> Enlargement:
-    """How many repeats of these cases, or how many further cases like them, it takes to see a drop."""
-
-    def enough(runs: int, copies: int) -> bool:
-        return power(cases, drop, runs, alpha=alpha, copies=copies) >= chance
-
-    runs = _smallest(lambda count: enough(repeats + count, 1))
-    copies = _smallest(lambda count: enough(repeats, 1 + count))
-    return Enlargement(None if runs is None else repeats + runs, None if copies is None else copies * len(cases))
-
-
-def _smallest(holds: Callable[[int], bool], most: int = 4096) -> int | None:
-    """The smallest count for which it holds, where it holds for all larger ones; `None` if it is above `most`."""
-    if holds(0):
-        return 0
-    high = 1
-    while not holds(high):
-        high *= 2
-        if high > most:
-            return None
-    return bisect_left(range(high), True, key=holds)

@@ -19,7 +19,7 @@ from proctor.tracing.spans import ObservationNode, Span, build_tree
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
 
-    from proctor.results.gate_outcome import GateOutcome
+    from proctor.results.gate_result import GateResult
     from proctor.results.judge_calls import JudgeSummary
 
 
@@ -239,7 +239,7 @@ class Run:
     """Where the run was made inside a git repository."""
     evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
-    gate: GateOutcome | None = None
+    gate: GateResult | None = None
     """What the gate found, where the run was gated."""
     judged_by: str = ""
     """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from proctor.results.encoding import (
     trial_content,
     trial_of_columns,
 )
-from proctor.results.gate_outcome import GateOutcome, gate_from_json
+from proctor.results.gate_result import gate_from_json
 from proctor.results.judge_calls import JudgeSummary, Tally
 from proctor.results.run import Outcome, Run, TrialResult, Trials, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
@@ -354,13 +354,9 @@ def read_run(store: Store, wanted: str) -> Run:
         name=row.name,
         git=info.git,
         evaluator_keys=info.evaluator_keys,
-        gate=None if info.gate is None else _gate(info.gate),
+        gate=None if info.gate is None else gate_from_json(info.gate),
     )
 
 
 def _judges(trials: Iterable[TrialResult]) -> tuple[JudgeSummary, ...]:
     return tuple(Tally(trials))
-
-
-def _gate(data: Mapping[str, Any]) -> GateOutcome:
-    return gate_from_json(data)

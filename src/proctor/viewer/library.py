@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
-from proctor.results.baseline import Baseline, read_baseline
+from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.encoding import decode_text
 from proctor.results.run import Run
 from proctor.results.run_files import is_file_name, open_run

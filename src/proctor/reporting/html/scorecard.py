@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeAlias
 
 from proctor.base.errors import StoreError, one_line
 from proctor.base.json_data import UNSET, Json, plain
-from proctor.cases.formats.format_spec import slug
+from proctor.cases.ids import slug
 from proctor.cases.suite import Case, Criteria, NamedData, passes
 from proctor.evaluators.evaluation import (
     BadVerdict,

@@ -1,0 +1,149 @@
+"""Traces as pixie writes them, one record a line: the arguments of a run, values named by `wrap`, and model calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from proctor.base.json_data import Json, fingerprint, plain
+from proctor.tracing.model_messages import read_messages, read_tools, write_tool
+from proctor.tracing.semantic_conventions import number, text, texts, whole
+from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
+from proctor.tracing.spans import TextContent as Text
+
+SAID = ("operation", "provider", "request_model", "response_model", "output_type", "error_type")
+COUNTED = ("input_tokens", "output_tokens", "duration_ms")
+
+
+def to_lines(spans: Sequence[Span]) -> str:
+    """One JSON document a line, ASCII throughout."""
+    return "".join(f"{json.dumps(record)}\n" for record in to_records(spans))
+
+
+def to_records(spans: Sequence[Span]) -> Iterator[dict[str, Json]]:
+    """In the order of the trace; steps that pixie has no record for are left out."""
+    ordered = sorted(spans, key=lambda span: span.started_at)
+    root = next((span for span in ordered if isinstance(span, ObserveSpan) and span.parent_span_id is None), None)
+    if root is not None:
+        yield {"type": "kwargs", "value": root.input}
+    for span in ordered:
+        if isinstance(span, LLMSpan):
+            yield _call(span)
+        elif span.kind == "wrap":
+            yield _wrap(span)
+
+
+def _wrap(span: ObserveSpan) -> dict[str, Json]:
+    purpose = span.metadata.get("purpose", "output")
+    return {
+        "type": "wrap",
+        "name": span.name,
+        "purpose": purpose,
+        "data": span.input if purpose == "input" else span.output,
+        "description": span.metadata.get("description"),
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "captured_at": _time(span.started_at),
+    }
+
+
+def _call(span: LLMSpan) -> dict[str, Json]:
+    return {
+        "type": "llm_span",
+        **{name: getattr(span, name) for name in (*SAID, *COUNTED)},
+        "finish_reasons": list(span.finish_reasons),
+        "input_messages": [_message(message) for message in span.input_messages],
+        "output_messages": [_message(message) for message in span.output_messages],
+        "tool_definitions": [
+            {key: value for key, value in write_tool(tool).items() if key != "type"} for tool in span.tool_definitions
+        ],
+        "started_at": _time(span.started_at),
+        "ended_at": _time(span.ended_at),
+    }
+
+
+def _message(message: Message) -> dict[str, Json]:
+    if isinstance(message.content, str):
+        said: dict[str, Json] = {"role": message.role, "content": message.content}
+        if isinstance(message, ToolResultMessage):
+            said |= {"tool_call_id": message.tool_call_id, "tool_name": message.tool_name}
+        return said
+    said = {"role": message.role, "content": [_part(part) for part in message.content]}
+    if isinstance(message, AssistantMessage):
+        calls = [
+            {"name": call.name, "arguments": call.raw_arguments or dict(call.arguments), "id": call.id}
+            for call in message.tool_calls
+        ]
+        said |= {"tool_calls": calls, "finish_reason": message.finish_reason}
+    return said
+
+
+def _part(part: Content) -> dict[str, Json]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    return {"type": "image", "url": part.url, "detail": part.detail}
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]:
+    """The records of one run: its arguments hold everything else, in the order of the file."""
+    trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
+    parent: str | None = None
+    times = [_seconds(record.get("started_at") or record.get("captured_at")) for _, record in records]
+    ends = [_seconds(record.get("ended_at")) for _, record in records]
+    now = next((time for time in times if time is not None), 0.0)
+    end = max((time for time in (*times, *ends) if time is not None), default=now)
+    spans: list[Span] = []
+    for line, entry in records:
+        now = _seconds(entry.get("started_at") or entry.get("captured_at")) or now
+        place = (f"{line:016x}", trace_id, parent)
+        if entry["type"] == "kwargs":
+            parent = place[0]
+            took = (end - now) * 1000
+            spans.append(ObserveSpan(place[0], trace_id, None, now, end, took, "run", input=entry.get("value")))
+        elif entry["type"] == "wrap":
+            spans.append(_read_wrap(place, now, entry))
+        else:
+            spans.append(_read_call(place, now, entry))
+    return spans
+
+
+def _read_wrap(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
+    purpose, data = text(record.get("purpose")) or "output", record.get("data")
+    said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
+    given, taken = (data, None) if purpose == "input" else (None, data)
+    return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
+
+
+def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
+    duration_ms = number(record.get("duration_ms")) or 0.0
+    said: dict[str, Any] = {
+        name: text(record.get(name))
+        for name in ("provider", "request_model", "response_model", "output_type", "error_type")
+    }
+    said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
+    said |= {side: whole(record.get(side)) for side in ("input_tokens", "output_tokens")}
+    return LLMSpan(
+        *place,
+        now,
+        _seconds(record.get("ended_at")) or now + duration_ms / 1000,
+        duration_ms,
+        text(record.get("operation")) or "chat",
+        finish_reasons=texts(record.get("finish_reasons")),
+        tool_definitions=read_tools(record.get("tool_definitions")),
+        **said,
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    if not isinstance(value, str):
+        return number(value)
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
