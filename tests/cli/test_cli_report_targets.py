@@ -155,3 +155,30 @@ def test_scores_as_rows_need_no_pandas(
     from proctor.results.store import read_run
 
     assert read_run(Store(project / ".proctor"), "last").to_dicts()[0]["outcome"] == "passed"
+
+
+OUTPUT = {
+    "scores.csv": ("show", "--report", "scores.csv"),
+    "run.jsonl": ("runs", "export", "-o", "run.jsonl"),
+    "report.json": ("show", "--json", "report.json"),
+    "comparison.json": ("compare", "last", "last", "--json", "comparison.json"),
+    "analysis.json": ("show", "--analysis", "--json", "analysis.json"),
+    "aligned.json": ("compare", "last", "last", "--case", "one", "--json", "aligned.json"),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUT)
+def test_what_a_command_wrote_into_the_folder_does_not_stop_the_next_run(
+    proctor: Command, suite: Command, project: Path, name: str
+) -> None:
+    suite()
+    assert proctor("test").code == 0
+    assert proctor(*OUTPUT[name]).code == 0
+    assert (project / name).is_file()
+    ended = proctor("test")
+    assert ended.code == 0, ended.err
+    assert "1 of 1 cases passed" in ended.out
+    assert proctor("dataset", "list", "--json").out.count('"name"') == 1
+    ended = proctor("test", name)
+    assert ended.code == 2
+    assert "is a report or an exported run, not a suite" in ended.err

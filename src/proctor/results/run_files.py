@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
+from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.suite import Case
 from proctor.results.case_encoding import decode_case, dumps, encode_case
 from proctor.results.encoding import (
@@ -36,7 +37,6 @@ from proctor.results.store import Store, read_run
 from proctor.results.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
-HEAD = "proctor_run"
 LONGEST_LINE = 100_000_000
 """Characters: no trial has more, and a file that has is not one of ours."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -46,7 +46,7 @@ FORMAT_HINT = "it is no file that `proctor runs export` wrote"
 
 def export_run(store: Store, row: RunRow, out: TextIO) -> int:
     """Write a run; returns the number of its trials. What is masked in the store stays masked."""
-    head = {HEAD: VERSION, "id": row.id, "name": row.name, "started_at": row.started_at}
+    head = {EXPORTED_RUN: VERSION, "id": row.id, "name": row.name, "started_at": row.started_at}
     rest = {"finished_at": row.finished_at, "status": row.status, "plan": row.plan, "info": run_info_to_json(row.info)}
     out.write(dumps(head | rest) + "\n")
     numbers: dict[str, int] = {}
@@ -88,7 +88,7 @@ class RunReader:
         self._lines = enumerate(lines, 1)
         self._cases: dict[int, Case] = {}
         number, data = next(self._records(), (1, {}))
-        version = data.get(HEAD)
+        version = data.get(EXPORTED_RUN)
         if not isinstance(version, int) or isinstance(version, bool):
             raise self._wrong(number, FORMAT_HINT)
         if version > VERSION:
