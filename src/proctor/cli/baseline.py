@@ -181,7 +181,11 @@ def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
     return None if values is None else {"count": values.count, "mean": values.mean, "deviation": values.deviation}
 
 
-@command.command("prune", examples=("proctor baseline prune suite.yaml --dry-run",))
+@command.command(
+    "prune",
+    short_help="Remove what does not count any more.",
+    examples=("proctor baseline prune suite.yaml --dry-run",),
+)
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
 @click.option("--agent", metavar="REF", help="Instead of the suites' own.")
 @click.option("--keep", type=click.IntRange(min=1), metavar="N", default=50, show_default=True, help="Runs a case.")

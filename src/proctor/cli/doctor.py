@@ -43,7 +43,7 @@ OPTIONAL = {
 @click.command("doctor", cls=DocumentedCommand, examples=("proctor doctor suite.yaml",))
 @paths_argument()
 @click.option("--load", is_flag=True, help="Also load what the suites name as file.py:name, which runs those files.")
-@cluster_options
+@cluster_options("Also check the workers of a Dask scheduler.")
 @json_option
 @store_option
 def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, cluster: ClusterArguments) -> int:

@@ -10,7 +10,7 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
-from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.help_pages import AGENT_AND_JUDGE, STORED_RUNS, DocumentedCommand, option
 from proctor.cli.options import json_option, judge_options, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
@@ -32,14 +32,24 @@ RUNS_JUDGED = 5
 
 @click.command("flaky", cls=DocumentedCommand, examples=("proctor flaky", "proctor flaky suite.yaml --rejudge 5"))
 @paths_argument("SUITES")
-@click.option(
-    "--rejudge", type=click.IntRange(min=2), metavar="N", help="Judge the latest answers N times: who varies?"
+@case_selection(verb="List")
+@option(
+    "--rejudge",
+    group=AGENT_AND_JUDGE,
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Judge the latest answers N times, to see whether the agent or the judge varies.",
 )
-@click.option("--baseline", metavar="FILE", type=click.Path(path_type=Path), help="Instead of the files beside suites.")
-@case_selection()
 @judge_options
-@json_option
+@option(
+    "--baseline",
+    group=STORED_RUNS,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Read this baseline instead of the files beside the suites.",
+)
 @store_option
+@json_option
 def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> int:
     """List the cases that both passed and failed, in the baselines of SUITES (by default of this folder) and kept runs.
 

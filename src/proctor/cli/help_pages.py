@@ -4,8 +4,8 @@
     @option("--repeat", group=EXECUTION, type=int, help="Run each case N times.")
     def command(repeat): ...
 
-An option names its heading where it is declared. Headings appear in the order of the options. A command with few
-options shows one list.
+An option names its heading where it is declared. Headings appear in the order of the options; --help, which names none,
+follows the last. A command with few options, or with some that name no heading, shows one list.
 """
 
 from __future__ import annotations
@@ -75,18 +75,19 @@ class DocumentedGroup(click.Group):
 
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the options, heading by heading; one without a heading, such as --help, follows the last."""
+    """Write the options, heading by heading or in one list."""
     rows = [
-        (o, row) for o in command.get_params(ctx) if isinstance(o, click.Option) and (row := o.get_help_record(ctx))
+        (getattr(item, "group", ""), row)
+        for item in command.get_params(ctx)
+        if isinstance(item, click.Option) and (row := item.get_help_record(ctx))
     ]
+    *own, (_, help_row) = rows  # --help comes last
+    if len(rows) <= FEW or not all(group for group, _ in own):
+        own = [("Options", row) for _, row in own]
     headings: dict[str, list[tuple[str, str]]] = {}
-    for item, row in rows:
-        headings.setdefault(getattr(item, "group", "") if len(rows) > FEW else "", []).append(row)
-    plain = headings.pop("", [])
-    if headings:
-        headings[list(headings)[-1]] += plain
-    else:
-        headings["Options"] = plain
+    for group, row in own:
+        headings.setdefault(group, []).append(row)
+    headings.setdefault(own[-1][0] if own else "Options", []).append(help_row)
     for title, entries in headings.items():
         with formatter.section(title):
             formatter.write_dl(entries)

@@ -49,7 +49,11 @@ def command() -> None:
     """List evaluators, formats and kinds of agents, or show one."""
 
 
-@command.command("evaluators", examples=("proctor list evaluators", "proctor list evaluators Faithfulness"))
+@command.command(
+    "evaluators",
+    short_help="List the evaluators, or show one with an example.",
+    examples=("proctor list evaluators", "proctor list evaluators Faithfulness"),
+)
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=suggestions.evaluators)
 @json_option
 def evaluators(name: str | None, as_json: bool) -> int:
@@ -118,7 +122,9 @@ def _argument(example: Json) -> str:
     return shlex.quote(f"{name}={json.dumps(arguments, ensure_ascii=False)}")
 
 
-@command.command("formats", examples=("proctor list formats",))
+@command.command(
+    "formats", short_help="List the formats that suites are read from.", examples=("proctor list formats",)
+)
 @click.argument("name", required=False, metavar="[NAME]")
 @json_option
 def formats(name: str | None, as_json: bool) -> int:
@@ -157,7 +163,9 @@ def _format(known: Format) -> dict[str, Any]:
     }
 
 
-@command.command("agents", examples=("proctor list agents",))
+@command.command(
+    "agents", short_help="List what can be tested, and the installed frameworks.", examples=("proctor list agents",)
+)
 @click.argument("name", required=False, metavar="[NAME]")
 @json_option
 def agents(name: str | None, as_json: bool) -> int:

@@ -87,7 +87,7 @@ def command_configuration() -> Configuration:
 
 
 def store_option(command: F) -> F:
-    text = "Store results in DIR (default: .proctor)."
+    text = "Folder of the stored results (default: .proctor)."
     return option("--store", group=STORED_RUNS, metavar="DIR", help=text)(command)
 
 
@@ -154,20 +154,22 @@ class ClusterArguments:
         return checked(ClusterOptions(0, self.address, **{**configuration.cluster, **given}))
 
 
-def cluster_options(command: F) -> F:
-    """`--cluster`; the command gets `cluster`, a `ClusterArguments`. How it is reached is in the project file."""
+def cluster_options(text: str) -> Callable[[F], F]:
+    """`--cluster`, with its help; the command gets `cluster`, a `ClusterArguments`."""
 
-    @functools.wraps(command)
-    def collected(*args: Any, **params: Any) -> Any:
-        names = ("cluster", "upload", "tls_ca", "tls_cert", "tls_key")
-        return command(*args, cluster=ClusterArguments(*(params.pop(name) for name in names)), **params)
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def collected(*args: Any, **params: Any) -> Any:
+            names = ("cluster", "upload", "tls_ca", "tls_cert", "tls_key")
+            return command(*args, cluster=ClusterArguments(*(params.pop(name) for name in names)), **params)
 
-    decorated: Any = collected
-    for name in ("--tls-key", "--tls-cert", "--tls-ca"):
-        decorated = option(name, group=EXECUTION, hidden=True, metavar="FILE")(decorated)
-    decorated = option("--upload", group=EXECUTION, hidden=True, is_flag=True)(decorated)
-    text = "Run the agent on the workers of a Dask scheduler."
-    return cast(F, option("--cluster", group=EXECUTION, metavar="ADDRESS", help=text)(decorated))
+        decorated: Any = collected
+        for name in ("--tls-key", "--tls-cert", "--tls-ca"):
+            decorated = option(name, group=EXECUTION, hidden=True, metavar="FILE")(decorated)
+        decorated = option("--upload", group=EXECUTION, hidden=True, is_flag=True)(decorated)
+        return cast(F, option("--cluster", group=EXECUTION, metavar="ADDRESS", help=text)(decorated))
+
+    return decorate
 
 
 def report_options(command: F) -> F:

@@ -187,7 +187,9 @@ def as_json_row(row: RunRow, status: str) -> dict[str, object]:
     }
 
 
-@command.command("export", examples=("proctor runs export last -o run.jsonl",))
+@command.command(
+    "export", short_help="Write a whole run as one file.", examples=("proctor runs export last -o run.jsonl",)
+)
 @run_argument
 @click.option("-o", "--output", metavar="FILE", default="-", help="Write to this file instead of standard output.")
 @store_option
@@ -205,7 +207,9 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     return 0
 
 
-@command.command("import", examples=("proctor runs import run.jsonl",))
+@command.command(
+    "import", short_help="Store runs that were exported elsewhere.", examples=("proctor runs import run.jsonl",)
+)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 @store_option

@@ -36,7 +36,6 @@ from proctor.cli.options import (
     parse_agents,
     parse_evaluators,
     report_options,
-    store_option,
     verbosity_options,
 )
 from proctor.cli.output import reserve_stdout, run_and_report, say
@@ -61,18 +60,6 @@ T = TypeVar("T", Suite, Case, Turn)
 SMALLEST_DROP = 0.05
 
 
-HOLODECK_OPTIONS = {
-    "--limit": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "-n": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "--force-ingest": "the source files of an agent are read anew in every run, so leave it out",
-    "-f": "the source files of an agent are read anew in every run, so leave it out",
-    "--output": "write reports with --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--format": "the kind of a report is its option: --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--parallel-test-cases": "say --parallel N, or -j N",
-}
-"""What `holodeck test` calls by these names, and what to say instead."""
-
-
 class TestCommand(DocumentedCommand):
     """Says what to write instead of an option of another tool."""
 
@@ -83,10 +70,8 @@ class TestCommand(DocumentedCommand):
             name = error.option_name
             for plugin in shipped_plugins():
                 if hint := plugin.option_hints.get(name):
-                    raise click.UsageError(f"{name} is an option of {plugin.name}; {hint}", ctx) from None
-            if not (hint := HOLODECK_OPTIONS.get(name)):
-                raise
-            raise click.UsageError(f"{name} is an option of holodeck test; {hint}", ctx) from None
+                    raise click.UsageError(f"{name} is an option of {plugin.name} test; {hint}", ctx) from None
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +256,7 @@ class TestOptions:
     metavar="N",
     help="Run the agent in N worker processes, -j trials in each.",
 )
-@cluster_options
+@cluster_options("Run the agent on the workers of a Dask scheduler.")
 @option(
     "--gate",
     group=REGRESSION_GATE,
@@ -324,7 +309,7 @@ class TestOptions:
     is_flag=True,
     help="Reuse stored answers where the agent and the question are unchanged.",
 )
-@store_option
+@option("--store", group=STORED_RUNS, metavar="DIR", help="Store results in DIR (default: .proctor).")
 @verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
 @option("--score-on-workers", group=EXECUTION, is_flag=True, hidden=True, help="Has no effect.")

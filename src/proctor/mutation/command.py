@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.help_pages import AGENT_AND_JUDGE, DocumentedCommand, option
 from proctor.cli.options import (
     Seconds,
     command_configuration,
@@ -34,20 +34,54 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MUTANTS = "Mutants"
+
+
 @click.command("mutate", cls=DocumentedCommand, examples=("proctor mutate last", "proctor mutate last --min-kill 0.9"))
 @run_argument
-@click.option("--seed", type=int, default=0, show_default=True, help="Which mutants: the same seed makes the same.")
-@click.option(
-    "--mutants", type=click.IntRange(1, 1000), default=24, show_default=True, metavar="N", help="At most N a trial."
+@option(
+    "--seed",
+    group=MUTANTS,
+    type=int,
+    default=0,
+    metavar="N",
+    help="Make other mutants; the same seed makes the same (default: 0).",
 )
-@click.option("--min-kill", type=click.FloatRange(0, 1), metavar="SHARE", help="Exit 1 if a suite kills less: 0.9.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
-@click.option("--anyway", is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
-@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
-@verbosity_options("Print only the sentence.", "Print every survivor and every proposal.")
+@option(
+    "--mutants",
+    group=MUTANTS,
+    type=click.IntRange(1, 1000),
+    default=24,
+    metavar="N",
+    help="Make at most N mutants of a trial (default: 24).",
+)
+@option(
+    "--min-kill",
+    group=MUTANTS,
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Exit 1 if a suite kills less than this share, for example 0.9.",
+)
+@option("--anyway", group=MUTANTS, is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
+@option(
+    "--suite",
+    "suites",
+    group=AGENT_AND_JUDGE,
+    multiple=True,
+    metavar="PATH",
+    help="Take expectations from this file instead of the suite's own. Repeatable.",
+)
 @judge_options
-@document_options
+@option(
+    "--evaluator-timeout",
+    group=AGENT_AND_JUDGE,
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Time limit for one evaluator (default: 60; 300 with a judge).",
+)
 @store_option
+@verbosity_options("Print only the sentence.", "Print every survivor and every proposal.")
+@document_options
 def command(**given: Any) -> int:
     """Test the tests: make the good answers of RUN wrong in many small ways, and say what the suites notice.
 

@@ -6,6 +6,9 @@ from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
 from proctor.plugins import Format, ImportName, Plugin
 
+FEWER_CASES = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
+NO_INGESTING = "the source files of an agent are read again in every run, so leave it out"
+
 PLUGIN = Plugin(
     name="holodeck",
     formats=[
@@ -44,5 +47,14 @@ PLUGIN = Plugin(
             modules="proctor.compat.holodeck.import_paths:IMPORT_PATHS",
             page="docs/holodeck.md",
         )
+    },
+    option_hints={
+        "--limit": FEWER_CASES,
+        "-n": FEWER_CASES,
+        "--force-ingest": NO_INGESTING,
+        "-f": NO_INGESTING,
+        "--output": "write reports with --json FILE, --md FILE, --html FILE or --junit FILE",
+        "--format": "the kind of a report is its option: --json FILE, --md FILE, --html FILE or --junit FILE",
+        "--parallel-test-cases": "write --parallel N, or -j N",
     },
 )
