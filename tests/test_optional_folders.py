@@ -13,7 +13,7 @@ from repository import ROOT
 
 pytestmark = pytest.mark.process
 
-OPTIONAL = {"mutation": "mutate"}
+OPTIONAL = {"mutation": "mutate", "calibration": "calibrate"}
 """Each folder, and the command that goes with it."""
 SUITE = "agent: echo.py:agent\ncases:\n  - {id: hello, input: hello, expected: hello}\n"
 

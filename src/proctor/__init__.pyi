@@ -1,6 +1,9 @@
-"""Every public name of Proctor and the module that defines it; `__init__.py` reads it too."""
+"""Every public name of Proctor and the module that defines it; `__init__.py` reads it too.
 
-# ruff: noqa: I001  one import for each module reads better than one for each name
+Evaluators are listed in the `_index` modules, which are written from their declarations.
+"""
+
+# ruff: noqa: I001, F403  one import for each module reads better than one for each name
 
 from proctor.agents.agent import Agent as Agent, Session as Session
 from proctor.agents.reply import Reply as Reply, ToolCall as ToolCall, Usage as Usage
@@ -39,102 +42,26 @@ from proctor.cases.suite import (
 from proctor.compat.adk.agent_evaluator import (
     AgentEvaluator as AgentEvaluator,
 )
+from proctor.evaluators._index import *
+from proctor.compat.deepeval._index import *
+from proctor.compat.holodeck._index import *
+from proctor.compat.pixie._index import *
 from proctor.evaluators import (
-    BLEU as BLEU,
-    METEOR as METEOR,
-    ROUGE as ROUGE,
-    AdkMetric as AdkMetric,
     AgentEvaluationPending as AgentEvaluationPending,
-    AnswerCorrectness as AnswerCorrectness,
-    AnswerRelevancy as AnswerRelevancy,
-    AnswerSimilarity as AnswerSimilarity,
-    ArgumentCorrectness as ArgumentCorrectness,
     AutoevalsAdapter as AutoevalsAdapter,
-    Battle as Battle,
-    Bias as Bias,
     BinaryJudgement as BinaryJudgement,
-    ClosedQA as ClosedQA,
-    Coherence as Coherence,
-    Contains as Contains,
-    ContextEntityRecall as ContextEntityRecall,
-    ContextRelevancy as ContextRelevancy,
-    ContextualPrecision as ContextualPrecision,
-    ContextualRecall as ContextualRecall,
-    ContextualRelevancy as ContextualRelevancy,
-    ConversationCompleteness as ConversationCompleteness,
     Dataset as Dataset,
     DatasetStore as DatasetStore,
-    EmbeddingSimilarity as EmbeddingSimilarity,
-    EndsWith as EndsWith,
-    Equality as Equality,
     Evaluable as Evaluable,
     Evaluation as Evaluation,
     EvaluationPending as EvaluationPending,
     Evaluator as Evaluator,
-    ExactMatch as ExactMatch,
     Exchange as Exchange,
-    Expectations as Expectations,
-    ExpectedTools as ExpectedTools,
-    Factuality as Factuality,
-    Faithfulness as Faithfulness,
-    FinalResponseMatch as FinalResponseMatch,
-    FinalResponseQuality as FinalResponseQuality,
-    FinalState as FinalState,
-    Fluency as Fluency,
-    ForbiddenTools as ForbiddenTools,
-    GEval as GEval,
-    GoalAccuracy as GoalAccuracy,
-    Groundedness as Groundedness,
-    Hallucination as Hallucination,
-    Hallucinations as Hallucinations,
-    Humor as Humor,
-    JSONDiff as JSONDiff,
     Judged as Judged,
-    JudgementDAG as JudgementDAG,
-    KnowledgeRetention as KnowledgeRetention,
-    LevenshteinMatch as LevenshteinMatch,
-    ListContains as ListContains,
-    LLMClassifier as LLMClassifier,
-    LLMJudge as LLMJudge,
-    MaxCost as MaxCost,
-    MaxLatency as MaxLatency,
-    MaxSteps as MaxSteps,
-    MaxTokens as MaxTokens,
-    Measured as Measured,
-    Moderation as Moderation,
     NonBinaryJudgement as NonBinaryJudgement,
     NothingToCompare as NothingToCompare,
-    Numeric as Numeric,
-    NumericDiff as NumericDiff,
-    PIILeakage as PIILeakage,
-    Possible as Possible,
-    PromptInjection as PromptInjection,
-    Regex as Regex,
-    Relevance as Relevance,
-    ResponseEvaluation as ResponseEvaluation,
-    RoleAdherence as RoleAdherence,
-    Safety as Safety,
-    Security as Security,
-    Sql as Sql,
-    StartsWith as StartsWith,
     Step as Step,
-    StepEfficiency as StepEfficiency,
-    Summary as Summary,
-    TaskCompletion as TaskCompletion,
     TaskNode as TaskNode,
-    ToolConsistency as ToolConsistency,
-    ToolCorrectness as ToolCorrectness,
-    ToolCount as ToolCount,
-    ToolSelection as ToolSelection,
-    ToolTrajectory as ToolTrajectory,
-    ToolUseQuality as ToolUseQuality,
-    Toxicity as Toxicity,
-    Trajectory as Trajectory,
-    TrajectoryQuality as TrajectoryQuality,
-    Translation as Translation,
-    TurnRelevancy as TurnRelevancy,
-    UserSimulatorQuality as UserSimulatorQuality,
-    ValidJSON as ValidJSON,
     Verdict as Verdict,
     as_evaluable as as_evaluable,
     by_name as by_name,
@@ -143,6 +70,7 @@ from proctor.evaluators import (
     evaluate as evaluate,
     last_llm_call as last_llm_call,
     root as root,
+    evaluator as evaluator,
 )
 from proctor.judging.judge import (
     Judge as Judge,
@@ -158,7 +86,7 @@ from proctor.reporting.html.scorecard import (
     save_dataset_scorecard as save_dataset_scorecard,
     scorecards_of as scorecards_of,
 )
-from proctor.results.comparison import (
+from proctor.results.comparison.comparison import (
     Comparison as Comparison,
 )
 from proctor.results.run import (

@@ -15,10 +15,10 @@ from proctor.cases.suite import Settings, Suite
 from proctor.gate.decision import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
-from proctor.results.compare_runs import compare_runs
-from proctor.results.comparison import Comparison
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
-from proctor.results.run_files import read_run_of_agent
+from proctor.results.store.run_files import read_run_of_agent
 from proctor.running.plan import Selection
 from proctor.running.run import Request, raise_if_stopped, run_suites_async
 from proctor.running.settings import Listener, RunOptions

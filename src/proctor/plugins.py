@@ -56,6 +56,7 @@ SHIPPED: tuple[str, ...] = (
     "proctor.compat.holodeck.plugin",
     "proctor.compat.deepeval.plugin",
     "proctor.mutation.plugin",
+    "proctor.calibration.plugin",
 )
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""
@@ -70,7 +71,7 @@ class Format:
     """A file format that suites can be read from."""
 
     name: str
-    """How `proctor formats` and reports call it."""
+    """How `proctor list formats` and reports call it."""
     summary: str
     """What the files are, in a few words."""
     recognises: Callable[[Path, Json], bool]
@@ -256,6 +257,11 @@ def _as_format(found: Any) -> Format:
 def evaluator_alias(name: str) -> str | None:
     """Proctor's name for the evaluator that some tool calls `name`; `None` if none does."""
     return next((plugin.evaluator_aliases[name] for plugin in plugins() if name in plugin.evaluator_aliases), None)
+
+
+def evaluators_of_shipped_plugins() -> dict[str, str]:
+    """The place of each evaluator that comes with a tool of this package, by name."""
+    return {name: place for plugin in shipped_plugins() for name, place in plugin.evaluators.items()}
 
 
 def load(target: T | str) -> T:

@@ -63,13 +63,6 @@ from proctor import EvaluationPending
 def waits(evaluable):
     raise EvaluationPending("a person has to look")
 """
-ROWS = "\n".join(
-    json.dumps({"id": str(n), "answer": answer, "context": "The fee is 20 euros.", "label": label})
-    for n, (answer, label) in enumerate(
-        [("The fee is 20 euros.", "supported"), ("The fee is 30 euros.", "unsupported")] * 4
-    )
-)
-
 CALLS: dict[str, list[list[str]]] = {
     "report": [
         ["test", "shop.yaml", "--json", "-"],
@@ -96,7 +89,6 @@ CALLS: dict[str, list[list[str]]] = {
     "suite-row": [["dataset", "list", "shop.yaml", "open.yaml", "--json"]],
     "import-row": [["runs", "import", "../extra/run.jsonl", "--json"]],
     "doctor": [["doctor", "shop.yaml", "../extra/broken.yaml", "--json"]],
-    "calibration": [["calibrate", "embedded", "../extra/rows.jsonl", "--json"]],
     "trace-made": [["trace", "--runnable", "shop.py:App", "--input", "../extra/input.json", "--json"]],
     "trace-row": [["trace", "list", "--json"]],
     "trace": [["trace", "show", "last", "--json"], ["trace", "last", "--json"]],
@@ -117,7 +109,7 @@ def called(*arguments: str) -> str:
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Any]]]:
     """The documents and rows that each command prints, in one folder with a few runs."""
     folder, before = tmp_path_factory.mktemp("project") / "here", (Path.cwd(), list(sys.argv), list(sys.path))
-    files = {"shop.py": AGENT, "checks.py": CHECKS, "shop.yaml": SUITE, "open.yaml": OPEN, "../extra/rows.jsonl": ROWS}
+    files = {"shop.py": AGENT, "checks.py": CHECKS, "shop.yaml": SUITE, "open.yaml": OPEN}
     files |= {"../extra/input.json": "{}", "../extra/broken.yaml": "name: broken\ncases: [{id: a, inptu: b}]\n"}
     folder.mkdir()
     (folder.parent / "extra").mkdir()

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.plugins import Plugin, Reporter
 from proctor.results.run import Run
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 Command = Callable[..., Any]
 
@@ -152,7 +152,7 @@ def test_scores_as_rows_need_no_pandas(
     suite()
     assert proctor("test", "--report", "s.csv").code == 0
     assert "ExactMatch" in (project / "s.csv").read_text() or "good" in (project / "s.csv").read_text()
-    from proctor.results.store import read_run
+    from proctor.results.store.store import read_run
 
     assert read_run(Store(project / ".proctor"), "last").to_dicts()[0]["outcome"] == "passed"
 

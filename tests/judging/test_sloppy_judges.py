@@ -11,9 +11,9 @@ from judge_server import Asked, JudgeServer, judge_server
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.geval import GEval
 from proctor.evaluators.judged_evaluator import NoVerdict
-from proctor.evaluators.rag import AnswerRelevancy, Faithfulness
-from proctor.evaluators.rubric.marks import GEval
+from proctor.evaluators.retrieval import AnswerRelevancy, Faithfulness
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.prompts import prompt_of

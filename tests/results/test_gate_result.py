@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import StoreError
-from proctor.results.conversation_alignment import Divergence
+from proctor.results.comparison.alignment import Divergence
 from proctor.results.gate_result import (
     CaseStatus,
     DriftResult,

@@ -19,9 +19,9 @@ from served_viewer import served
 from proctor.cases.suite import Criteria
 from proctor.gate.baseline import Baseline, BaselineLine, write_line
 from proctor.results.judge_calls import JudgeCalls
-from proctor.results.run_files import export_run
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store
+from proctor.results.store.run_files import export_run
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
 from proctor.viewer import compare_page, run_index, run_page

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.git import git_state
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.cli.help_pages import DocumentedGroup
@@ -30,8 +31,7 @@ from proctor.gate.baseline import (
     write_baseline,
 )
 from proctor.reporting.wording import counted
-from proctor.results.git_state import git_state
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.gate_trials import case_identities
 from proctor.running.plan import make_plan
 from proctor.running.settings import NO_OPTIONS

@@ -35,7 +35,6 @@ COMMANDS = (
     _row(FIRST, "doctor", "Check the installation, settings, judge and suites."),
     _row("scoring", "rescore", "Score the answers of a stored run again, without asking the agent."),
     _row("scoring", "grade", "Give the scores that need a person."),
-    _row("scoring", "calibrate", "Measure how well a judge agrees with people."),
     _row("flaky cases", "flaky", "List the cases that both pass and fail."),
     _row("flaky cases", "quarantine", "Run a case without counting its result, until a date."),
     _row("data", "trace", "Record, list, show, import and export traces, or make cases from them."),

@@ -27,11 +27,11 @@ from proctor.reporting.output import write_document
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import screen_of
-from proctor.results.case_pairing import Choose
-from proctor.results.compare_runs import align_case, compare_runs
-from proctor.results.comparison import Comparison
+from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.comparison import Comparison
+from proctor.results.comparison.pairing import Choose
 from proctor.results.run import Run
-from proctor.results.run_files import read_run_of_agent
+from proctor.results.store.run_files import read_run_of_agent
 from proctor.results.verdict import judge
 from proctor.running.rescore import rescore
 from proctor.running.selection import names_case

@@ -20,7 +20,7 @@ from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import paths_argument
 from proctor.config import Configuration
 from proctor.reporting.wording import counted
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import unresolved
 from proctor.running.resume import environment

@@ -20,7 +20,7 @@ from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 from proctor.running.rescore import rejudge
 
 RUNS_READ = 50

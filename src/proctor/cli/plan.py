@@ -22,7 +22,7 @@ from proctor.config import read_configuration
 from proctor.gate.decision import GateSettings
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
 from proctor.running.run import Request

@@ -22,8 +22,8 @@ from proctor.cli import suggestions
 from proctor.cli.help_pages import SELECT_CASES, option
 from proctor.cli.output import say
 from proctor.results.run import Run
-from proctor.results.run_files import open_run
-from proctor.results.store import Store
+from proctor.results.store.run_files import open_run
+from proctor.results.store.store import Store
 from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
 
 F = TypeVar("F", bound=Callable[..., Any])

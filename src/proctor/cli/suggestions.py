@@ -21,8 +21,8 @@ from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load_file
 from proctor.cases.suite import Suite
 from proctor.config import read_configuration
-from proctor.evaluators import EVALUATORS
-from proctor.results.store import FILE as STORE_FILE
+from proctor.evaluators import shipped_evaluators
+from proctor.results.store.store import FILE as STORE_FILE
 
 MOST_FILES, MOST_BYTES = 30, 1_000_000
 """So many files of a folder, and so large ones, are read for their cases."""
@@ -84,7 +84,7 @@ def suite_names(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 @_offered
 def evaluators(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    yield from EVALUATORS
+    yield from shipped_evaluators()
 
 
 def _suites(ctx: click.Context) -> Iterator[Suite]:

@@ -17,7 +17,7 @@ from proctor.cli.output import say
 from proctor.cli.suite_files import write_file
 from proctor.config import read_configuration
 from proctor.evaluators.datasets import make_entry
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces
 from proctor.tracing.spans import Span

@@ -22,12 +22,12 @@ from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, show
 from proctor.cases.formats.loading import BASELINES
+from proctor.cases.identity import content_key
 from proctor.gate.beliefs import BaselineRecord
-from proctor.results.case_encoding import content_key
 from proctor.results.gate_result import CaseAddress, CaseStatus
 from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate, wilson
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 
 VERSION = 1
 PROJECT = "proctor" + BASELINES

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from proctor.cases.identity import question_key
 from proctor.gate.baseline import CaseBaseline, trial_score
 from proctor.gate.decision import Gate, GateSettings, TrialRequest
 from proctor.gate.verdict import overall_verdict
-from proctor.results.case_encoding import question_key
-from proctor.results.conversation_alignment import Divergence, nearest_pair
+from proctor.results.comparison.alignment import Divergence, nearest_pair
 from proctor.results.gate_result import CaseAddress, CaseStatus, GateResult
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import SuiteVerdict, judge_suite
 
 PASSING_TRIALS = 5

@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, plain
-from proctor.results.conversation_alignment import Divergence
+from proctor.results.comparison.alignment import Divergence
 from proctor.results.run import Outcome
 from proctor.results.run_info import known_fields
 

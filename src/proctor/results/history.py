@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import RunRow
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge_suite
 
 

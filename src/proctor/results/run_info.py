@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError, UsageError
+from proctor.base.git import GitState
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import Criteria
-from proctor.results.git_state import GitState
 from proctor.results.judge_calls import JudgeSummary
 from proctor.results.run import QuarantinedCase, SuiteInfo
 from proctor.results.verdict import RunVerdict

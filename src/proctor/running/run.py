@@ -19,15 +19,15 @@ from typing import Any
 from proctor.base.environment import environment_from
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.event_loops import run_sync
+from proctor.base.git import git_state
 from proctor.base.json_data import canonical, plain
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
 from proctor.gate.decision import GateSettings
 from proctor.results.gate_result import gate_to_json
-from proctor.results.git_state import git_state
 from proctor.results.run import Run
 from proctor.results.run_info import RunInfo
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
 from proctor.running.gate_trials import baselines_for, gate_session, reserve_positions, with_every_follow_up

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 
+from proctor.base.git import GitState
 from proctor.reporting.html.escaping import code, escape, gauge, inline
 from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.git_state import GitState
 from proctor.results.run import Outcome
 from proctor.results.run_info import RunRow
 from proctor.results.statistics import Estimate, wilson

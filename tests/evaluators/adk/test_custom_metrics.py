@@ -12,9 +12,10 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.evaluators.adk.custom_metrics import AdkMetric
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.limits import Measured
 from proctor.evaluators.registry import build
-from proctor.evaluators.resource_use import Measured
 from proctor.results.run import Score
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions

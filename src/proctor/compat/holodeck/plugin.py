@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
+from proctor.compat.holodeck._index import EVALUATORS
 from proctor.plugins import Format, ImportName, Plugin
 
 FEWER_CASES = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
@@ -24,6 +25,7 @@ PLUGIN = Plugin(
             refusal=refusal,
         )
     ],
+    evaluators=EVALUATORS,
     evaluator_aliases={
         "geval": "GEval",
         "bleu": "BLEU",

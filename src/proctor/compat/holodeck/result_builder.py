@@ -26,7 +26,7 @@ from proctor.compat.holodeck.test_results import (
     TurnResult,
 )
 from proctor.evaluators.foreign import invocation
-from proctor.evaluators.tools.call_comparison import mismatches
+from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
 from proctor.reporting.explain import answer
 from proctor.results.judge_calls import judge_name

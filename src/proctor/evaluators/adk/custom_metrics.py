@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.fingerprints import source_fingerprint
@@ -19,8 +19,10 @@ from proctor.base.references import resolve
 from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged_texts import as_text
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
+from proctor.evaluators.values import as_text
 
 OPAQUE = frozenset({"args", "response"})
 """What stays data: arguments and results of tools."""
@@ -131,9 +133,14 @@ def _wanted(call: ExpectedCall) -> dict[str, Json]:
     return {"id": None, "name": call.name, "args": plain(literal)}
 
 
+@evaluator(family="code", scope="case", example={"function": "checks.brevity"})
 @dataclass(frozen=True, kw_only=True)
 class AdkMetric:
-    """The score that a metric function of the user gives a conversation: ADK's `custom_metrics`."""
+    """The score that a metric function of the user gives a conversation: ADK's `custom_metrics`.
+
+    What a function of your own says, as `custom_metrics` names it ([docs/adk.md](adk.md#metrics-of-your-own)),
+    brought from its `interval` to 0 to 1. Skipped if it gives no score.
+    """
 
     function: str
     """`package.module.function`, called with (eval_metric, actual_invocations, expected_invocations, scenario)."""
@@ -144,8 +151,6 @@ class AdkMetric:
     interval: Sequence[float] = (0.0, 1.0)
     """The scale on which the function measures."""
     base: Path | None = None
-
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def __post_init__(self) -> None:
         least, most = self._scale

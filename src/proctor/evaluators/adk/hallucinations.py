@@ -9,8 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.material import (
     answer_text,
     earlier,
     instructions_of,
@@ -19,14 +21,21 @@ from proctor.evaluators.judged_texts import (
     steps_of,
     tools_offered,
 )
+from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
 from proctor.judging.rule_judge.statements import statements
 
 
+@evaluator(family="passages", needs="grounds", judge="rules or model", variant_of="Faithfulness")
 @dataclass(frozen=True, kw_only=True)
 class Hallucinations(AdkJudged):
-    """The share of sentences that claim nothing the agent's instructions, tools and passages do not bear out."""
+    """The share of sentences that claim nothing the agent's instructions, tools and passages do not bear out.
+
+    The share of sentences that are borne out by what the agent could know (its instructions and tools, what they
+    returned, earlier turns, passages), or claim nothing. Each is labelled supported, unsupported, contradictory,
+    disputed or not_applicable.
+    """
 
     evaluate_intermediate_nl_responses: bool = False
     """Whether what the agent said before its final answer is held against them too, where the trace shows it."""
@@ -35,7 +44,7 @@ class Hallucinations(AdkJudged):
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
-        require_flags(evaluate_intermediate_nl_responses=self.evaluate_intermediate_nl_responses)
+        require_bool(evaluate_intermediate_nl_responses=self.evaluate_intermediate_nl_responses)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         grounds = grounds_of(evaluable)

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Final
 
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import Json
-from proctor.evaluators.evaluation import Evaluable, Evaluation, require_whole
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Question
 
 Ballot = Sequence[tuple[bool, str]]
@@ -140,7 +142,7 @@ class AdkJudged(Judged):
         counts = {f"judge_model_options.{name}": options.get(name) for name in ("num_samples", "parallelism_limit")}
         for name, count in (counts | {"samples": self.samples}).items():
             if count is not None:
-                require_whole(name, count, least=1)
+                require_int(name, count, least=1)
         if self.model is None:
             object.__setattr__(self, "model", judge_named(options))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_flags
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
-from proctor.evaluators.judged_texts import (
+from proctor.evaluators.marks import COHERENCE, SHARE
+from proctor.evaluators.material import (
     answer_text,
-    as_text,
     dialogue_of,
     earlier,
     expected_text,
@@ -23,8 +25,8 @@ from proctor.evaluators.judged_texts import (
     steps_of,
     tools_offered,
 )
-from proctor.evaluators.rubric.marks import COHERENCE, SHARE
-from proctor.evaluators.rubric.rubrics import Rubric, numbered, own_rubrics, read_rubrics
+from proctor.evaluators.rubric import Rubric, numbered, own_rubrics, read_rubrics
+from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import Judge, Question, Texts
 
 LOWEST, HIGHEST = 1, 5
@@ -64,9 +66,13 @@ def outcome(tally: Tally) -> Evaluation:
     return Evaluation(float(tally.carried), tally.reason, {"votes": tally.votes})
 
 
+@evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class ResponseEvaluation(AdkJudged):
-    """The answer is coherent (`response_evaluation_score`): a mark from 1 to 5, brought to 0 to 1."""
+    """The answer is coherent (`response_evaluation_score`): a mark from 1 to 5, brought to 0 to 1.
+
+    Coherence: a mark from 1 to 5, brought to 0 to 1.
+    """
 
     usual_samples: ClassVar[int] = 1
 
@@ -82,9 +88,13 @@ class ResponseEvaluation(AdkJudged):
         return Evaluation(middle.share(LOWEST, HIGHEST), middle.reason, {"mark": middle.mark})
 
 
+@evaluator(family="safety", judge="model", variant_of="Moderation")
 @dataclass(frozen=True, kw_only=True)
 class Safety(AdkJudged):
-    """The answer does no harm (`safety_v1`)."""
+    """The answer does no harm (`safety_v1`).
+
+    1 if the answer does no harm.
+    """
 
     usual_samples: ClassVar[int] = 1
 
@@ -96,16 +106,20 @@ class Safety(AdkJudged):
         return outcome(tally)
 
 
+@evaluator(family="reference", needs="reference", judge="model", variant_of="Factuality")
 @dataclass(frozen=True, kw_only=True)
 class FinalResponseMatch(AdkJudged):
-    """The answer says what the reference says (`final_response_match_v2`): the majority decides, a tie is lost."""
+    """The answer says what the reference says (`final_response_match_v2`): the majority decides, a tie is lost.
+
+    1 if the answer says what the expected one says.
+    """
 
     include_intermediate_responses_in_final: bool = False
     """Whether what the agent said before its final answer counts as part of it, where the trace shows it."""
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
-        require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
+        require_bool(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         [tally] = await self.vote(judge, self._question(evaluable), single_verdict)
@@ -157,7 +171,7 @@ class RubricBased(AdkJudged):
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
         object.__setattr__(self, "rubrics", read_rubrics(self.rubrics))
-        require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
+        require_bool(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         listed = self.in_force(evaluable)
@@ -189,32 +203,43 @@ class RubricBased(AdkJudged):
         }
 
 
+@evaluator(family="rubric", needs="rubrics", judge="model", variant_of="Expectations")
 @dataclass(frozen=True, kw_only=True)
 class FinalResponseQuality(RubricBased):
-    """The answer has the properties that the rubrics name (`rubric_based_final_response_quality_v1`)."""
+    """The answer has the properties that the rubrics name (`rubric_based_final_response_quality_v1`).
+
+    The share of rubrics that the answer meets.
+    """
 
     kind: ClassVar[str] = "answer-rubrics"
     asked: ClassVar[str] = ANSWER
     type: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
 
 
+@evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations")
 @dataclass(frozen=True, kw_only=True)
 class ToolUseQuality(RubricBased):
-    """The tools were used as the rubrics ask for (`rubric_based_tool_use_quality_v1`)."""
+    """The tools were used as the rubrics ask for (`rubric_based_tool_use_quality_v1`).
+
+    The share of rubrics that the tool calls meet.
+    """
 
     kind: ClassVar[str] = "tool-rubrics"
     asked: ClassVar[str] = TOOLS
     type: ClassVar[str] = "TOOL_USE_QUALITY"
 
 
+@evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryQuality(RubricBased):
-    """The conversation as a whole goes as the rubrics ask for (`rubric_based_multi_turn_trajectory_quality_v1`)."""
+    """The conversation as a whole goes as the rubrics ask for (`rubric_based_multi_turn_trajectory_quality_v1`).
+
+    The share of rubrics that the whole conversation meets.
+    """
 
     kind: ClassVar[str] = "conversation-rubrics"
     asked: ClassVar[str] = CONVERSATION
     type: ClassVar[str] = "TRAJECTORY_QUALITY"
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         if not evaluable.turns:
@@ -272,12 +297,16 @@ INSTRUCTIONS = (
 )
 
 
+@evaluator(family="agent", needs="scenario", judge="model", variant_of="ConversationCompleteness", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class UserSimulatorQuality(AdkJudged):
-    """The share of the simulated user's messages that keep to the scenario; the first must be its starting prompt."""
+    """The share of the simulated user's messages that keep to the scenario; the first must be its starting prompt.
+
+    The share of the user's messages that keep to the `conversation_scenario` in the case's metadata: the first is its
+    `starting_prompt`, the others and the end are judged by its `conversation_plan`.
+    """
 
     stop_signal: str = "</finished>"
-    scope: ClassVar[Literal["turn", "case"]] = "case"
 
     def __post_init__(self) -> None:
         AdkJudged.__post_init__(self)
