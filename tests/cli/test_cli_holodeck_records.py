@@ -61,7 +61,7 @@ def test_each_run_leaves_one_record_that_can_be_had_again(project: Path, proctor
     assert latest["metadata"]["run_id"] == second.stem
     assert len(latest["report"]["results"]) == 2
     assert latest["metadata"]["settings"]["repeat"] == 2
-    shown = proctor("show", "--record", "-")
+    shown = proctor("show", "--report", "record=-")
     assert (shown.code, json.loads(shown.out)) == (0, latest)
     assert proctor("show", first.stem, "--record", project / "copy.json").code == 0
     assert (project / "copy.json").read_bytes() == first.read_bytes()
@@ -110,7 +110,7 @@ def test_two_agents_of_one_run_have_a_record_each(project: Path, proctor: Comman
     first, second = only_record(project), only_record(project, "loan-desk-2")
     assert [r["report"]["outcome"] for r in (first, second)] == ["passed", "error"]
     assert [len(r["report"]["results"]) for r in (first, second)] == [1, 1]
-    ended = proctor("show", "--record", "-")
+    ended = proctor("show", "--report", "record=-")
     assert ended.code == 2
     assert "more than one record" in ended.err
 

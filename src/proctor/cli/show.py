@@ -21,7 +21,6 @@ from proctor.cli.help_pages import OUTPUT, SELECT_CASES, DocumentedCommand, opti
 from proctor.cli.options import json_option, report_options, store_option, verbosity_options
 from proctor.cli.output import say, write_documents
 from proctor.cli.selection import CaseSelection, case_selection, run_argument
-from proctor.compat.holodeck.run_record import records_of
 from proctor.config import read_configuration
 from proctor.reporting.analysis import analyse, write_markdown
 from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
@@ -45,7 +44,6 @@ class ShowOptions:
     failed: bool
     judge_calls: bool
     analysis: bool
-    record_to: str | None
     store: str | None
     quiet: bool
     verbose: bool
@@ -80,19 +78,18 @@ class ShowOptions:
 )
 @verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
-@option(
-    "--record", "record_to", group=OUTPUT, metavar="FILE", help="Write the record that a run of an agent.yaml left."
-)
-def command(**given: Any) -> int:
+@option("--record", "record_to", group=OUTPUT, hidden=True, metavar="FILE")
+def command(record_to: str | None, **given: Any) -> int:
     """Show a run: its id, the beginning of one, its name, last, last~1, or an exported file (- is standard input).
 
     Exits 0 whatever the verdict was.
     """
+    if record_to is not None:
+        say(f"note: `--record FILE` is now `--report record={record_to}`", err=True)
+        given["reports"] = {**given["reports"], "record": record_to}
     options = ShowOptions(**given)
     refuse_overwriting(options.reports, [options.run_id])
     kept, run = _read(read_configuration().store(options.store), options.run_id)
-    if options.record_to is not None:
-        return _write_record(run, kept, options.record_to, options.reports)
     if options.analysis:
         return _show_analysis(run, options.reports)
     if options.judge_calls:
@@ -146,18 +143,6 @@ def _tell_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
         return 0
     if not tell_judge_calls(screen_of(sys.stdout), trials, calls.find, verbose=options.verbose):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
-    return 0
-
-
-def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
-    found = records_of(kept.folder, run.id)
-    if targets:
-        raise UsageError("--record is a document of its own; ask for other reports in a command of their own")
-    if not found:
-        raise UsageError(f"run {run.id} left no record; runs of an agent.yaml do")
-    if len(found) > 1:
-        raise UsageError(f"run {run.id} left more than one record: {', '.join(map(str, found))}")
-    _write_text(found[0].read_text(encoding="utf-8"), target)
     return 0
 
 

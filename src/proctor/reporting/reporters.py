@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.documents import nearest
-from proctor.base.errors import StoreError, UsageError, one_line
+from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.plugins import Reporter, load, plugins
 from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
 from proctor.results.run import Run
@@ -111,17 +111,19 @@ def write_reports(
 
     `targets` has the path of each report by the report's name. With `GITHUB_STEP_SUMMARY` in `environ`, a summary is
     appended to that file. Raises `UsageError` before anything is written if a report is not known, and `StoreError`
-    afterwards with everything that could not be written.
+    afterwards with everything that could not be written; `UsageError` if this run cannot have the reports.
     """
     writers = {name: _load_writer(find_reporter(name)) for name in targets}
     _refuse_shared_paths(targets)
     written: list[str] = []
     failures: list[str] = []
+    kind: type[ProctorError] = UsageError
     for name, path in targets.items():
         try:
             _write_to(path, run, verdict, writers[name])
         except Exception as error:
             failures.append(f"the {name} report could not be written to {path}: {one_line(error)}")
+            kind = kind if isinstance(error, UsageError) else StoreError
             continue
         if path != STANDARD_OUTPUT:
             written.append(path)
@@ -130,8 +132,9 @@ def write_reports(
             _append_step_summary(Path(page), run, verdict)
         except Exception as error:
             failures.append(f"the step summary could not be written to {page}: {one_line(error)}")
+            kind = StoreError
     if failures:
-        raise StoreError("\n".join(failures))
+        raise kind("\n".join(failures))
     return written
 
 

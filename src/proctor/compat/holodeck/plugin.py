@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
 from proctor.compat.holodeck._index import EVALUATORS
-from proctor.plugins import Format, ImportName, Plugin
+from proctor.plugins import Format, ImportName, Plugin, Reporter
 
 FEWER_CASES = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
 NO_INGESTING = "the source files of an agent are read again in every run, so leave it out"
@@ -50,6 +50,13 @@ PLUGIN = Plugin(
             page="docs/holodeck.md",
         )
     },
+    reporters=[
+        Reporter(
+            name="record",
+            help="Write the record that a stored run of an agent.yaml left.",
+            write="proctor.compat.holodeck.run_record:write_record",
+        )
+    ],
     option_hints={
         "--limit": FEWER_CASES,
         "-n": FEWER_CASES,

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from proctor.base.atomic_write import whole_file
 from proctor.base.environment import expand_with, variables_in
-from proctor.base.errors import InvalidSuite, StoreError, one_line
+from proctor.base.errors import InvalidSuite, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, canonical, plain
 from proctor.base.masking import is_masked, is_secret_name, mask_data
 from proctor.base.source import parse, read_text
@@ -300,6 +300,16 @@ def keep_records(kept: Sequence[Recorder], run: Run, verdict: RunVerdict, store:
 def records_of(store: Path, run_id: str) -> list[Path]:
     """The records that a run left in a store, one for each agent.yaml that took part."""
     return sorted((store / FOLDER).glob(f"*/{run_id}.json"))
+
+
+def write_record(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """The report `record`: the record that a stored run of an agent.yaml left."""
+    found = [] if run.store is None else records_of(Path(run.store), run.id)
+    if not found:
+        raise UsageError(f"run {run.id} left no record; runs of an agent.yaml do")
+    if len(found) > 1:
+        raise UsageError(f"run {run.id} left more than one record: {', '.join(map(str, found))}")
+    out.write(found[0].read_text(encoding="utf-8"))
 
 
 def _git_commit(folder: Path) -> str | None:
