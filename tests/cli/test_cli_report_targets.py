@@ -152,9 +152,7 @@ def test_scores_as_rows_need_no_pandas(
     suite()
     assert proctor("test", "--report", "s.csv").code == 0
     assert "ExactMatch" in (project / "s.csv").read_text() or "good" in (project / "s.csv").read_text()
-    from proctor.results.store.store import read_run
-
-    assert read_run(Store(project / ".proctor"), "last").to_dicts()[0]["outcome"] == "passed"
+    assert Store(project / ".proctor").find_run("last").to_dicts()[0]["outcome"] == "passed"
 
 
 OUTPUT = {

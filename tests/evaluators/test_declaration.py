@@ -178,5 +178,5 @@ def test_evaluators_of_other_packages_are_listed_also_if_one_is_broken(
     evaluators = {"Brief": f"{__name__}:Brevity", "Broken": "no_such_module:x"}
     monkeypatch.setattr(plugins, "installed_plugins", lambda: (plugins.Plugin(name="shop", evaluators=evaluators),))
     told = proctor("evaluators").out
-    assert "From shop\nBrief  The answer is short.  [reference]" in told
+    assert "From shop\nBrief   The answer is short.  [reference]" in told
     assert "Broken  the evaluator 'Broken' cannot be loaded" in told

@@ -72,7 +72,7 @@ def read(folder: Path, data: Any, config: Any = None, name: str = "desk.test.jso
 def content_of(suite: Suite) -> Suite:
     """The suite without what depends on where the file lies."""
     warnings = tuple(replace(warning, path=None, line=None, where="") for warning in suite.warnings)
-    return replace(suite, path=None, warnings=warnings, cases=tuple(replace(c, line=None) for c in suite.cases))
+    return replace(suite, path=None, warnings=warnings)
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)

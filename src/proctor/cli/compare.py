@@ -32,7 +32,7 @@ from proctor.results.comparison.comparison import Comparison
 from proctor.results.comparison.pairing import Choose
 from proctor.results.run import Run
 from proctor.results.store.run_files import read_run_of_agent
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.running.rescore import rescore
 from proctor.running.selection import names_case
 
@@ -159,7 +159,7 @@ def _rescored(folder: Path, side: Named, options: CompareOptions, configuration:
 
 def _comment(second: Named, comparison: Comparison | None, options: CompareOptions, targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    comment = Comment(second.run, judge(second.run), comparison, options.report_url or "", options.pr_key or "")
+    comment = Comment(second.run, verdict(second.run), comparison, options.report_url or "", options.pr_key or "")
     write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", "comment")
     return 0
 

@@ -175,9 +175,10 @@ def run_argument(command: F) -> F:
 def suite_files_of(folder: Path, run_id: str) -> Iterator[str]:
     """The files that scoring a run again reads: those of its suites, and its own if it is an exported one."""
     yield run_id
-    store, row = open_run(folder, run_id)
+    store, run = open_run(folder, run_id)
+    paths = [info.path for info in run.suites if info.path]
     store.close()
-    yield from (info.path for info in row.info.suites if info.path)
+    yield from paths
 
 
 def _last_failed(folder: Path) -> frozenset[tuple[str, str]] | None:

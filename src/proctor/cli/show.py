@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -27,12 +26,11 @@ from proctor.reporting.judge_report import judged_scores, simulated_users, tell_
 from proctor.reporting.reporters import refuse_overwriting, write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
-from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome, Run, TrialResult, Trials
-from proctor.results.store.run_files import read_named_run
+from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
-from proctor.results.verdict import RunVerdict, judge
-from proctor.running.resume import status_of
+from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,32 +87,22 @@ def command(record_to: str | None, **given: Any) -> int:
         given["reports"] = {**given["reports"], "record": record_to}
     options = ShowOptions(**given)
     refuse_overwriting(options.reports, [options.run_id])
-    kept, run = _read(read_configuration().store(options.store), options.run_id)
+    kept, run = open_run(read_configuration().store(options.store), options.run_id)
     if options.analysis:
         return _show_analysis(run, options.reports)
     if options.judge_calls:
         return _tell_judge_calls(run, kept, options)
     if options.reports:
         shown = _filtered(run, options)
-        for path in write_reports(shown, judge(shown), options.reports, {}):
+        found = verdict(run) if shown is run else verdict_on_part(run, shown)
+        for path in write_reports(shown, found, options.reports, {}):
             say(f"report: {path}", err=True)
     else:
-        _tell(run, judge(run), options)
+        _tell(run, verdict(run), options)
     return 0
 
 
-def _read(folder: Path, wanted: str) -> tuple[Store, Run]:
-    """The run, and whether one without an end still goes on or was killed before it could say so."""
-    kept, run = read_named_run(folder, wanted)
-    if run.finished_at is None:
-        state = status_of(kept, kept.find_run(run.id))
-        run.interrupted = state in ("interrupted", "died")
-        notes = {"running": "the run is still going on", "died": "the process died before the run was over"}
-        run.note = notes.get(state, run.note)
-    return kept, run
-
-
-def _tell(run: Run, verdict: RunVerdict, options: ShowOptions) -> None:
+def _tell(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     trials = _chosen(run, options)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.repeats = {address: count for address, count in made.items() if count > 1}
@@ -122,7 +110,7 @@ def _tell(run: Run, verdict: RunVerdict, options: ShowOptions) -> None:
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
         terminal.case_shown(list(own))
-    terminal.finished(run, verdict)
+    terminal.finished(run, found)
 
 
 def _tell_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
@@ -161,7 +149,9 @@ def _filtered(run: Run, options: ShowOptions) -> Run:
     trials = Trials(lambda _: _chosen(run, options))
     kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
     summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
-    return replace(run, summaries=summaries, trials=trials)
+    made, shown = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
+    suites = (replace(info, planned=info.planned - made[info.name] + shown[info.name]) for info in run.suites)
+    return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 
 def _chosen(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
@@ -204,7 +194,7 @@ def analyze_command(run_id: str, output: str | None, as_json: bool, store: str |
     """Analyse a run: the old name of `proctor show --analysis`, with the options that it had."""
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
-    text = _as_text(read_named_run(read_configuration().store(store), run_id)[1], as_json)
+    text = _as_text(open_run(read_configuration().store(store), run_id)[1], as_json)
     if output is None or output == "-":
         if as_json or not show_markdown(text, sys.stdout):
             say(text)
@@ -227,7 +217,7 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 
 
 def _as_text(run: Run, as_json: bool) -> str:
-    analysis = analyse(run, judge(run))
+    analysis = analyse(run, verdict(run))
     if as_json:
         return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)
     out = io.StringIO()

@@ -49,7 +49,7 @@ from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
-from proctor.results.run_info import check_name
+from proctor.results.store.run_names import validate_run_name
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import ClusterOptions, Listener, RunOptions
@@ -408,7 +408,7 @@ def _request(
         store=folder,
         resume=options.resume,
         reuse=options.reuse,
-        name="" if options.name is None else check_name(options.name),
+        name="" if options.name is None else validate_run_name(options.name),
         key=options.resume_key(selection.places),
         gate=options.gate_request(configuration),
     )

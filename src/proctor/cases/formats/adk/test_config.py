@@ -113,8 +113,12 @@ def read_criteria(
     """One evaluator per metric, in the order given."""
     if not criteria:
         document.problem(pointer, "is empty; name at least one metric, or remove the file to get ADK's defaults")
-    specs = [_read_metric(document, name, value, (*pointer, name), custom) for name, value in criteria.items()]
-    return tuple(spec for spec in specs if spec is not None)
+    specs = [(name, _read_metric(document, name, value, (*pointer, name), custom)) for name, value in criteria.items()]
+    return tuple(
+        replace(spec, position=custom[name].position if name in custom else document.position((*pointer, name)))
+        for name, spec in specs
+        if spec is not None
+    )
 
 
 def _simulator(fields: Fields) -> Mapping[str, Json]:
