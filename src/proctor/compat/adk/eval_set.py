@@ -12,7 +12,9 @@ from typing import Literal
 from proctor.base.documents import Document, Fields
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer
-from proctor.cases.formats.adk.conversations import (
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
+from proctor.compat.adk.conversations import (
     ContentText,
     ToolUse,
     expected_call,
@@ -23,9 +25,9 @@ from proctor.cases.formats.adk.conversations import (
     read_scenario,
     read_tool_use,
 )
-from proctor.cases.formats.adk.criteria import read_rubrics
-from proctor.cases.formats.adk.keys import ID_KEYS, SET_KEYS, is_row
-from proctor.cases.formats.adk.test_config import (
+from proctor.compat.adk.criteria import read_rubrics
+from proctor.compat.adk.keys import ID_KEYS, SET_KEYS, is_row
+from proctor.compat.adk.test_config import (
     ADK,
     Draft,
     Gates,
@@ -37,8 +39,6 @@ from proctor.cases.formats.adk.test_config import (
     name_of,
     session_of,
 )
-from proctor.cases.scenario import Scenario
-from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
 
 
 def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
