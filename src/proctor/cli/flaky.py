@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,20 @@ RUNS_JUDGED = 5
 """The answers of so many of its latest runs are judged again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlakyOptions:
+    """What the command line says. Each field is the option, or the group of options, of its name."""
+
+    paths: tuple[str, ...]
+    selection: CaseSelection
+    rejudge: int | None
+    judge: str | None
+    budget: float | None
+    baseline: Path | None
+    store: str | None
+    as_json: bool
+
+
 @click.command("flaky", cls=DocumentedCommand, examples=("proctor flaky", "proctor flaky suite.yaml --rejudge 5"))
 @paths_argument("SUITES")
 @case_selection(verb="List")
@@ -50,22 +65,23 @@ RUNS_JUDGED = 5
 )
 @store_option
 @json_option
-def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> int:
+def command(**given: Any) -> int:
     """List the cases that both passed and failed, in the baselines of SUITES (by default of this folder) and kept runs.
 
     Of kept runs those count whose agent is what it was in the latest one: a case that a change broke is not flaky.
     """
+    options = FlakyOptions(**given)
     configuration = read_configuration()
-    folder = configuration.store(given["store"])
+    folder = configuration.store(options.store)
     store = Store(folder, create=False) if (folder / FILE).is_file() else None
-    cases, files = _suites(paths, selection, given["baseline"] or configuration.values.get("baseline"))
+    cases, files = _suites(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
         lines += _kept(store, {line.run for line in lines})
     found = [item for item in flaky_cases(lines) if item.address in cases]
-    splits = _splits(found, store, given, configuration) if given["rejudge"] else {}
+    splits = _splits(found, store, options, configuration) if options.rejudge else {}
     judged = _judged(found, store)
-    if given["as_json"]:
+    if options.as_json:
         say_json("flaky-row", [_as_json(item, splits.get(item.address), judged) for item in found])
         return 0
     if not found:
@@ -118,12 +134,12 @@ def _judged(found: list[CaseBaseline], store: Store | None) -> dict[tuple[str, s
 
 
 def _splits(
-    found: list[CaseBaseline], store: Store | None, given: dict[str, Any], configuration: Configuration
+    found: list[CaseBaseline], store: Store | None, options: FlakyOptions, configuration: Configuration
 ) -> dict[tuple[str, str], VarianceSplit | None]:
     """The answers of the latest kept runs of each case, judged again and again."""
     if store is None:
         raise UsageError("--rejudge needs answers, and no run is kept here")
-    options = configuration.run_options(judge=given["judge"], budget=given["budget"])
+    scoring = configuration.run_options(judge=options.judge, budget=options.budget)
     kept = {row.id for row in store.runs()}
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in found:
@@ -131,8 +147,8 @@ def _splits(
             by_run[run].add(item.address)
     outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for run, wanted in by_run.items():
-        for _ in range(given["rejudge"]):
-            for (suite, case, number), outcome in rejudge(store, run, wanted, options).items():
+        for _ in range(options.rejudge or 0):
+            for (suite, case, number), outcome in rejudge(store, run, wanted, scoring).items():
                 outcomes[suite, case][run, number].append(outcome)
     return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 
