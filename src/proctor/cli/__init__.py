@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] in RENAMED:
             new = RENAMED[args[0]]
-            _complain(f"note: `proctor {args[0]}` is now `proctor {new}`")
+            _print_error(f"note: `proctor {args[0]}` is now `proctor {new}`")
             if args[0] not in shipped_commands():
                 args = [*new.split(), *args[1:]]
         if args and not args[0].startswith("-") and _find(args[0]) is None:
@@ -82,7 +82,7 @@ def _plugin_errors() -> Iterator[None]:
     try:
         yield
     except PluginError as error:
-        _complain(f"warning: {error}")
+        _print_error(f"warning: {error}")
 
 
 def _find(name: str) -> Command | None:
@@ -118,7 +118,7 @@ def group() -> None:
     from proctor.config import prepare_imports
 
     for note in prepare_imports():
-        _complain(f"note: {note}")
+        _print_error(f"note: {note}")
 
 
 def main() -> NoReturn:
@@ -127,15 +127,15 @@ def main() -> NoReturn:
     try:
         code = _run_group()
     except InvalidSuite as error:
-        code = _say_problems(error)
+        code = _print_problems(error)
     except (click.ClickException, ProctorError, PluginError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        _complain(message if message.startswith("Usage: ") else f"error: {message}")
+        _print_error(message if message.startswith("Usage: ") else f"error: {message}")
         code = 4 if isinstance(error, StoreError) else 2
     except (click.Abort, KeyboardInterrupt):
         if is_guarded():  # the guard forwards a signal that a terminal has sent to this process already
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _complain("interrupted")
+        _print_error("interrupted")
         code = 130
     except SystemExit as ended:  # click's way to end on a closed pipe; 0 would come from elsewhere, and be no result
         code = ended.code if isinstance(ended.code, int) and ended.code else 4
@@ -143,13 +143,15 @@ def main() -> NoReturn:
         code = _end_of_pipe()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _complain(f"error: {place}{error.strerror or error}")
+        _print_error(f"error: {place}{error.strerror or error}")
         code = 4
     except BaseException as error:
         if not _comes_from_within(error):
             raise
         what = f"{type(error).__name__}: {error}".rstrip(": ")
-        _complain(f"error: {what}; the code that was run stopped it from within, and what was finished before is kept")
+        _print_error(
+            f"error: {what}; the code that was run stopped it from within, and what was finished before is kept"
+        )
         code = 4
     code = _flushed(code if isinstance(code, int) else 0)
     tell_verdict(code)
@@ -182,7 +184,7 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         return _end_of_pipe()
     except (OSError, ValueError) as error:
-        _complain(f"error: the output could not be written: {error}")
+        _print_error(f"error: the output could not be written: {error}")
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # what is left in the buffer would be tried again, and change the exit code
         os.close(nowhere)
@@ -190,7 +192,7 @@ def _flushed(code: int) -> int:
     return code
 
 
-def _say_problems(error: Any) -> int:
+def _print_problems(error: Any) -> int:
     """Print every problem, also with what the files name, so that the user can fix everything at once."""
     # `proctor --help` must not wait for the engine to load.
     from proctor.cli.output import by_place
@@ -198,13 +200,13 @@ def _say_problems(error: Any) -> int:
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
     for problem in by_place(problems):
-        _complain(f"error: {problem}")
+        _print_error(f"error: {problem}")
     count = len(problems)
-    _complain(f"{count} problem{'s' if count != 1 else ''}; nothing was run")
+    _print_error(f"{count} problem{'s' if count != 1 else ''}; nothing was run")
     return 2
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     click.echo(visible(mask(text)), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 
 

@@ -21,7 +21,7 @@ from proctor.cases.formats.native.reader import UNSCORED
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli import suggestions
-from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
+from proctor.cli.grade import MOST_SHOWN, QUIT, can_ask, facts_text, person_named, prompt, rows_from
 from proctor.cli.help_pages import OUTPUT, DocumentedCommand, option
 from proctor.cli.options import command_configuration, json_option, store_option
 from proctor.cli.output import reserve_stdout, say, say_json
@@ -133,7 +133,7 @@ def command(source: str, selection: CaseSelection, **given: Any) -> int:
         say_json("proposal-row", [proposal.row() for proposal in offered])
         return 0
     if not any(not proposal.refusal for proposal in offered):
-        _tell(offered)
+        _print_proposals(offered)
         say("error: no case has an answer that could be recorded", err=True)
         return 4
     accepted = _accepted(offered, options)
@@ -201,13 +201,13 @@ def _accepted(offered: Sequence[Proposal], options: ApproveOptions) -> Accepted 
     if options.decisions is not None:
         return read_acceptances(rows_from(options.decisions), offered, who)
     if options.accept_all:
-        _tell(offered)
+        _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
         many = counted(len(fit), "case")
         say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
     if not can_ask():
-        _tell(offered)
+        _print_proposals(offered)
         say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
         return None
     return _ask_all(offered, who)
@@ -221,7 +221,7 @@ def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
         if proposal.refusal:
             say("")
             continue
-        answer = asked("accept? [y/n/q] ", _yes_or_no)
+        answer = prompt("accept? [y/n/q] ", _yes_or_no)
         if answer is QUIT:
             break
         if answer:
@@ -296,7 +296,7 @@ def _convert(whole: Suite, target: Path) -> None:
         say(f"not expressed: {loss}", err=True)
 
 
-def _tell(offered: Sequence[Proposal]) -> None:
+def _print_proposals(offered: Sequence[Proposal]) -> None:
     for proposal in offered:
         say(f"{_described(proposal)}\n")
 

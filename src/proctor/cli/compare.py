@@ -134,12 +134,12 @@ def command(**given: Any) -> int:
         first, second = (_rescored(folder, side, options, configuration) for side in (first, second))
     choose = options.selection.in_run(second.run)
     if options.case_id is not None:
-        return _tell_case(first, second, options.case_id, choose, targets)
+        return _print_case(first, second, options.case_id, choose, targets)
     comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
     if options.as_comment:
         _comment(second, comparison, options, targets)
     else:
-        _tell(comparison, options, targets)
+        _print_comparison(comparison, options, targets)
     return _exit_code(comparison, options.fail_on)
 
 
@@ -185,13 +185,13 @@ def _targets(options: CompareOptions) -> dict[str, str]:
     return chosen | {"md": chosen.get("md", "-")} if options.as_comment else chosen
 
 
-def _tell(comparison: Comparison, options: CompareOptions, targets: Mapping[str, str]) -> None:
+def _print_comparison(comparison: Comparison, options: CompareOptions, targets: Mapping[str, str]) -> None:
     write_documents(targets, {name: partial(write, comparison) for name, write in WRITERS.items()}, "the comparison")
     if "-" not in targets.values():
         show_comparison(comparison, screen_of(sys.stdout), verbose=options.verbose, quiet=options.quiet)
 
 
-def _tell_case(first: Named, second: Named, case_id: str, choose: Choose | None, targets: Mapping[str, str]) -> int:
+def _print_case(first: Named, second: Named, case_id: str, choose: Choose | None, targets: Mapping[str, str]) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")

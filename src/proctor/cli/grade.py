@@ -73,7 +73,7 @@ def command(
     if labels:
         if as_json or source is not None:
             raise UsageError("--labels prints rows of its own: not with --json or --from")
-        return _tell_labels(folder, run_id)
+        return _print_labels(folder, run_id)
     who = person_named(grader)
     if source is not None:
         with open_gradebook(folder, run_id) as book:
@@ -87,7 +87,7 @@ def command(
         return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
 
 
-def _tell_labels(folder: Path, run_id: str) -> int:
+def _print_labels(folder: Path, run_id: str) -> int:
     rows = list(calibration_rows(folder, run_id))
     if not rows:
         raise UsageError(f"no score of {run_id} has a label; `proctor view` and `proctor grade` take them from people")
@@ -126,11 +126,11 @@ def _ask_all(book: Gradebook, waiting: list[Waiting], grader: str) -> int:
     done = 0
     for number, item in enumerate(waiting, 1):
         say(f"{number} of {len(waiting)}  {_title(item)}\n{_described(item)}")
-        score = asked(f"score (passes from {item.threshold:g}): ", read_score)
+        score = prompt(f"score (passes from {item.threshold:g}): ", read_score)
         if score is QUIT:
             break
         if isinstance(score, float):
-            reasoning = asked("reason: ", str)
+            reasoning = prompt("reason: ", str)
             book.record([Grade(item.address, score, reasoning if isinstance(reasoning, str) else "", grader)])
             done += 1
             if reasoning is QUIT:
@@ -174,13 +174,13 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
-def asked(prompt: str, read: Callable[[str], object]) -> object:
+def prompt(question: str, read: Callable[[str], object]) -> object:
     """What the person answers: `None` for nothing, `QUIT` for q or the end of the input.
 
     Asks again where `read` raises `BadGrade`. Free text, which `str` reads, may be a q.
     """
     while True:
-        sys.stdout.write(prompt)
+        sys.stdout.write(question)
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:

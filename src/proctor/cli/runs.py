@@ -57,9 +57,9 @@ def command(
         return None
     kept = Store(read_configuration().store(store), create=False)
     if with_size:
-        return _tell_size(kept, as_json)
+        return _print_size(kept, as_json)
     if suite is not None:
-        return _tell_suite(kept, suite, limit, as_json)
+        return _print_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
         say_json("run-row", [as_json_row(row) for row in rows])
@@ -74,7 +74,7 @@ def command(
     return 0
 
 
-def _tell_size(kept: Store, as_json: bool) -> int:
+def _print_size(kept: Store, as_json: bool) -> int:
     if as_json:
         raise UsageError("--size prints a line for people; leave out --json")
     say(f"{kept.folder}: {counted(len(kept.runs()), 'run')}, {file_size(kept.size())}")
@@ -91,7 +91,7 @@ def file_size(count: int) -> str:
     return f"{size:.1f} GB"
 
 
-def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
+def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
     found = list(islice(runs_of(kept, suite), limit))
     if not found:
@@ -109,7 +109,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         outcome = state if state in UNFINISHED else run.outcome
         say(f"{run.row.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
-    _tell_trend(found)
+    _print_trend(found)
     return 0
 
 
@@ -121,7 +121,7 @@ def _rate(run: SuiteRun, state: str) -> str:
     return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
 
 
-def _tell_trend(found: list[SuiteRun]) -> None:
+def _print_trend(found: list[SuiteRun]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:

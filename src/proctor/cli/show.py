@@ -91,18 +91,18 @@ def command(record_to: str | None, **given: Any) -> int:
     if options.analysis:
         return _show_analysis(run, options.reports)
     if options.judge_calls:
-        return _tell_judge_calls(run, kept, options)
+        return _print_judge_calls(run, kept, options)
     if options.reports:
         shown = _filtered(run, options)
         found = verdict(run) if shown is run else verdict_on_part(run, shown)
         for path in write_reports(shown, found, options.reports, {}):
             say(f"report: {path}", err=True)
     else:
-        _tell(run, verdict(run), options)
+        _print_run(run, verdict(run), options)
     return 0
 
 
-def _tell(run: Run, found: RunVerdict, options: ShowOptions) -> None:
+def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     trials = _chosen(run, options)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.repeats = {address: count for address, count in made.items() if count > 1}
@@ -113,7 +113,7 @@ def _tell(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     terminal.finished(run, found)
 
 
-def _tell_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
+def _print_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
     targets = options.reports
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(
