@@ -83,8 +83,8 @@ def command(record_to: str | None, **given: Any) -> int:
     Exits 0 whatever the verdict was.
     """
     if record_to is not None:
-        say(f"note: `--record FILE` is now `--report record={record_to}`", err=True)
-        given["reports"] = {**given["reports"], "record": record_to}
+        say(f"note: `--record FILE` is now `--report holodeck={record_to}`", err=True)
+        given["reports"] = {**given["reports"], "holodeck": record_to}
     options = ShowOptions(**given)
     refuse_overwriting(options.reports, [options.run_id])
     kept, run = open_run(read_configuration().store(options.store), options.run_id)

@@ -41,19 +41,16 @@ from proctor.cli.options import (
 from proctor.cli.output import reserve_stdout, run_and_report, say
 from proctor.cli.plan import PlanRequest, plan_gated_run
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
+from proctor.compat.pixie.datasets import usual_folder
 from proctor.config import Configuration
-from proctor.evaluators.datasets import usual_folder
 from proctor.gate.decision import GateSettings
 from proctor.plugins import shipped_plugins
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
-from proctor.results.run import Run
 from proctor.results.store.run_names import validate_run_name
-from proctor.results.verdict import RunVerdict
 from proctor.running.run import Request, run_suites
-from proctor.running.settings import ClusterOptions, Listener, RunOptions
-from proctor.running.suite_hooks import SuiteHooks, hooks_of
+from proctor.running.settings import ClusterOptions, RunOptions
 
 T = TypeVar("T", Suite, Case, Turn)
 
@@ -337,9 +334,7 @@ def command(score_on_workers: bool, no_open: bool, **given: Any) -> int:
     if options.plan:
         return _plan(options, request)
     quiet, verbose = _verbosity(options, suites)
-    return run_and_report(
-        lambda terminal: _run(request, terminal, quiet), options.reports, quiet=quiet, verbose=verbose
-    )
+    return run_and_report(lambda terminal: run_suites(request, terminal), options.reports, quiet=quiet, verbose=verbose)
 
 
 def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
@@ -364,32 +359,11 @@ def _files_read(options: TestOptions, configuration: Configuration, suites: Iter
     yield from (Path(origin) for origin in configuration.origins.values())
 
 
-def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVerdict]:
-    """Some formats leave a record of each run beside the results, also of one that was interrupted."""
-    by_hooks: dict[SuiteHooks, list[Suite]] = {}
-    for suite in request.suites if request.store is not None else ():
-        if suite.hooks:
-            by_hooks.setdefault(hooks_of(suite), []).append(suite)
-    prepared = [hooks.records(suites, request.options) for hooks, suites in by_hooks.items()]
-    run, verdict = run_suites(request, terminal)
-    for keep in prepared:
-        if keep is None or request.store is None:
-            continue
-        kept = keep(run, verdict, request.store)
-        for path in () if quiet else kept.files:
-            say(f"record: {path}")
-        for reason in kept.failures:
-            say(f"warning: {reason}", err=True)
-    return run, verdict
-
-
 def _verbosity(options: TestOptions, suites: list[Suite]) -> tuple[bool, bool]:
     """Quiet and verbose: as the command line says, else as the suites' own files say, if all of them can."""
-    if options.quiet or options.verbose or not all(suite.hooks for suite in suites):
+    levels = [suite.verbosity for suite in suites]
+    if options.quiet or options.verbose or not levels or None in levels:
         return options.quiet, options.verbose
-    levels = [hooks_of(suite).verbosity(suite) for suite in suites]
-    if not levels or None in levels:
-        return False, False
     quiet = all(level == "quiet" for level in levels)
     return quiet, not quiet and "verbose" in levels
 

@@ -15,8 +15,8 @@ from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import store_option
 from proctor.cli.output import say
 from proctor.cli.suite_files import write_file
+from proctor.compat.pixie.datasets import make_entry
 from proctor.config import read_configuration
-from proctor.evaluators.datasets import make_entry
 from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces
