@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from proctor.base.documents import Document
-from proctor.cases.formats import adk
 from proctor.cases.suite import Suite
+from proctor.compat.adk.eval_set import read_document
+from proctor.compat.adk.recognition import recognises
 
 
 def user(text: str) -> dict[str, Any]:
@@ -64,8 +65,8 @@ def read(folder: Path, data: Any, config: Any = None, name: str = "desk.test.jso
     path = folder / name
     text = json.dumps(data, indent=2)
     path.write_text(text)
-    assert adk.recognises(path, data)
-    [suite] = adk.read(Document(path, text))
+    assert recognises(path, data)
+    [suite] = read_document(Document(path, text))
     return suite
 
 
