@@ -51,11 +51,8 @@ class FailingCase:
     reasons: tuple[DistinctReason, ...] = ()
     """The most frequent first; empty where they were not asked for."""
     quarantined: bool = False
-
-    @property
-    def is_flaky(self) -> bool:
-        """Whether it both passed and failed."""
-        return Outcome.PASSED in self.counts and Outcome.FAILED in self.counts
+    is_flaky: bool = False
+    """Whether it both passed and failed."""
 
     @property
     def example(self) -> DistinctReason | None:
@@ -154,7 +151,7 @@ def _failing(
 ) -> FailingCase:
     address = (case.suite, case.case_id)
     reasons = tallies[address].reasons() if address in tallies else ()
-    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined)
+    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined, case.is_flaky)
 
 
 TEXT = 2_000
