@@ -33,6 +33,7 @@ from proctor.cli.options_and_output import (
 )
 from proctor.evaluators.datasets import usual_folder
 from proctor.gate.decision import GateSettings
+from proctor.plugins import shipped_plugins
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.store.run_names import validate_run_name
@@ -44,29 +45,18 @@ from proctor.running.settings import ClusterOptions, RunOptions
 T = TypeVar("T", Suite, Case, Turn)
 
 
-HOLODECK_OPTIONS = {
-    "--limit": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "-n": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "--force-ingest": "the source files of an agent are read anew in every run, so leave it out",
-    "-f": "the source files of an agent are read anew in every run, so leave it out",
-    "--output": "write reports with --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--format": "the kind of a report is its option: --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--parallel-test-cases": "say --parallel N, or -j N",
-}
-"""What `holodeck test` calls by these names, and what to say instead."""
-
-
 class TestCommand(click.Command):
-    """Answers those who come from HoloDeck's command line in its words."""
+    """Tells people who write an option of another tool what to write instead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            hint = HOLODECK_OPTIONS.get(error.option_name)
-            if hint is None:
-                raise
-            raise click.UsageError(f"{error.option_name} is an option of holodeck test; {hint}", ctx) from None
+            name = error.option_name
+            for plugin in shipped_plugins():
+                if hint := plugin.option_hints.get(name):
+                    raise click.UsageError(f"{name} is an option of {plugin.name} test; {hint}", ctx) from None
+            raise
 
 
 @click.command("test", cls=TestCommand)

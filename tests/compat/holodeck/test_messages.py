@@ -47,7 +47,7 @@ def proctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["--limit", "3"], "choose cases with -k WORDS"),
         (["-n", "3"], "choose cases with -k WORDS"),
-        (["--force-ingest"], "read anew in every run"),
+        (["--force-ingest"], "read again in every run"),
         (["--output", "r.md"], "--json FILE, --md FILE"),
         (["--parallel-test-cases", "2"], "--parallel N"),
     ],
