@@ -84,7 +84,13 @@ PLUGIN = Plugin(
         )
     ],
     templates=[
-        Template(name="holodeck", summary="an agent.yaml with its tests", folder="proctor.compat.holodeck:template")
+        Template(
+            name="holodeck",
+            summary="an agent.yaml with its tests",
+            folder="proctor.compat.holodeck:template",
+            test_arguments=("@agent.yaml",),
+            shares=("agent.py",),
+        )
     ],
     import_names={
         "holodeck": ImportName(
