@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.tools.checks import FinalState as FinalState
     from proctor.evaluators.tools.consistency import ToolConsistency as ToolConsistency
     from proctor.evaluators.tools.trajectory import Trajectory as Trajectory
+    from proctor.evaluators.limits import Limits as Limits
     from proctor.evaluators.limits import MaxLatency as MaxLatency
     from proctor.evaluators.limits import MaxTokens as MaxTokens
     from proctor.evaluators.limits import MaxCost as MaxCost
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.reference import Factuality as Factuality
     from proctor.evaluators.reference import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
-    from proctor.evaluators.reference import AnswerSimilarity as AnswerSimilarity
+    from proctor.evaluators.reference import EmbeddingSimilarity as AnswerSimilarity
     from proctor.evaluators.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
     from proctor.evaluators.adk.judged_metrics import FinalResponseQuality as FinalResponseQuality
     from proctor.evaluators.choice import LLMClassifier as LLMClassifier
@@ -92,6 +93,7 @@ EVALUATORS: dict[str, str] = {
     "FinalState": "proctor.evaluators.tools.checks:FinalState",
     "ToolConsistency": "proctor.evaluators.tools.consistency:ToolConsistency",
     "Trajectory": "proctor.evaluators.tools.trajectory:Trajectory",
+    "Limits": "proctor.evaluators.limits:Limits",
     "MaxLatency": "proctor.evaluators.limits:MaxLatency",
     "MaxTokens": "proctor.evaluators.limits:MaxTokens",
     "MaxCost": "proctor.evaluators.limits:MaxCost",
@@ -109,7 +111,7 @@ EVALUATORS: dict[str, str] = {
     "Factuality": "proctor.evaluators.reference:Factuality",
     "AnswerCorrectness": "proctor.evaluators.reference:AnswerCorrectness",
     "EmbeddingSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
-    "AnswerSimilarity": "proctor.evaluators.reference:AnswerSimilarity",
+    "AnswerSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
     "ResponseEvaluation": "proctor.evaluators.adk.judged_metrics:ResponseEvaluation",
     "FinalResponseQuality": "proctor.evaluators.adk.judged_metrics:FinalResponseQuality",
     "LLMClassifier": "proctor.evaluators.choice:LLMClassifier",

@@ -16,6 +16,56 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.values import require_choice
 
 
+@evaluator(family="limits", threshold=1.0, scope="case", example={"seconds": 5, "usd": 0.01})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The agent took no more than this: seconds, tokens, dollars, tool calls.
+
+    1 if no limit is exceeded for all turns together; at least one must be given. Skipped if what is limited is not
+    known, unless another limit is exceeded.
+    """
+
+    seconds: float | None = None
+    tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    usd: float | None = None
+    tool_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self._limits():
+            raise ValueError("give seconds, tokens, input_tokens, output_tokens, usd or tool_calls")
+
+    def _limits(self) -> list[MaxLatency | MaxTokens | MaxCost | MaxSteps]:
+        found: list[MaxLatency | MaxTokens | MaxCost | MaxSteps] = []
+        if self.seconds is not None:
+            found.append(MaxLatency(self.seconds))
+        tokens = (self.tokens, self.input_tokens, self.output_tokens)
+        if any(limit is not None for limit in tokens):
+            found.append(MaxTokens(*tokens))
+        if self.usd is not None:
+            found.append(MaxCost(self.usd))
+        if self.tool_calls is not None:
+            found.append(MaxSteps(self.tool_calls))
+        return found
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        kept: list[Evaluation] = []
+        exceeded: list[Evaluation] = []
+        unknown: list[str] = []
+        for limit in self._limits():
+            try:
+                found = limit(evaluable)
+            except NothingToCompare as error:
+                unknown.append(str(error))
+            else:
+                (kept if found.score else exceeded).append(found)
+        if unknown and not exceeded:
+            raise NothingToCompare("; ".join(unknown))
+        reason = "; ".join(found.reasoning for found in exceeded or kept)
+        return Evaluation(float(not exceeded), reason, {"limits": [found.details for found in (*exceeded, *kept)]})
+
+
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
 @dataclass(frozen=True, slots=True)
 class MaxLatency:
