@@ -26,11 +26,11 @@ from made_rows import made_pairs
 from minimal_pairs import pairs
 
 from proctor import EvaluationPending, Factuality, Faithfulness, NothingToCompare
+from proctor.calibration.labelled_rows import implied_evaluator, read_rows
 from proctor.cases.suite import passes
 from proctor.evaluators.registry import build
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
-from proctor.running.review.labelled_rows import implied_evaluator, read_rows
 
 Row = dict[str, Any]
 GOOD = ("supported", "correct")

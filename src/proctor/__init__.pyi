@@ -43,6 +43,7 @@ from proctor.compat.adk.agent_evaluator import (
     AgentEvaluator as AgentEvaluator,
 )
 from proctor.evaluators._index import *
+from proctor.compat.adk._index import *
 from proctor.compat.deepeval._index import *
 from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *
@@ -86,7 +87,7 @@ from proctor.reporting.html.scorecard import (
     save_dataset_scorecard as save_dataset_scorecard,
     scorecards_of as scorecards_of,
 )
-from proctor.results.comparison import (
+from proctor.results.comparison.comparison import (
     Comparison as Comparison,
 )
 from proctor.results.run import (

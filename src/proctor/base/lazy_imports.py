@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.base.python_source import parse_python
+
 
 def names_in_stub(file: str) -> dict[str, str]:
     """The module of each name that the stub beside `file` (a package's `__init__.py`) imports, in its order.
@@ -24,7 +26,7 @@ def names_in_stub(file: str) -> dict[str, str]:
     `from module import *` is for type checkers alone: what it stands for is known from elsewhere.
     """
     stub = Path(file).with_suffix(".pyi")
-    imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in parse_python(stub).body if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in imports for alias in node.names if alias.name != "*"}
 
 

@@ -8,6 +8,7 @@ package.
 # ruff: noqa: I001, F403  one import for each module reads better than one for each name
 
 from proctor.evaluators._index import *
+from proctor.compat.adk._index import *
 from proctor.compat.deepeval._index import *
 from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *

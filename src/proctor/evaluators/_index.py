@@ -1,7 +1,5 @@
 """The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
 
-# ruff: noqa: I001
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.limits import MaxTokens as MaxTokens
     from proctor.evaluators.limits import MaxCost as MaxCost
     from proctor.evaluators.limits import MaxSteps as MaxSteps
-    from proctor.evaluators.limits import Measured as Measured
     from proctor.evaluators.adk.hallucinations import Hallucinations as Hallucinations
     from proctor.evaluators.retrieval import AnswerRelevancy as AnswerRelevancy
     from proctor.evaluators.retrieval import Faithfulness as Faithfulness
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.reference import Factuality as Factuality
     from proctor.evaluators.reference import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
-    from proctor.evaluators.reference import EmbeddingSimilarity as AnswerSimilarity
     from proctor.evaluators.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
     from proctor.evaluators.adk.judged_metrics import FinalResponseQuality as FinalResponseQuality
     from proctor.evaluators.choice import LLMClassifier as LLMClassifier
@@ -70,6 +66,8 @@ if TYPE_CHECKING:
     from proctor.evaluators.safety import PromptInjection as PromptInjection
     from proctor.evaluators.adk.custom_metrics import AdkMetric as AdkMetric
     from proctor.evaluators.foreign import CodeGrader as CodeGrader
+
+    AnswerSimilarity = EmbeddingSimilarity
 
 EVALUATORS: dict[str, str] = {
     "ExactMatch": "proctor.evaluators.text.matching:ExactMatch",
@@ -98,7 +96,6 @@ EVALUATORS: dict[str, str] = {
     "MaxTokens": "proctor.evaluators.limits:MaxTokens",
     "MaxCost": "proctor.evaluators.limits:MaxCost",
     "MaxSteps": "proctor.evaluators.limits:MaxSteps",
-    "Measured": "proctor.evaluators.limits:Measured",
     "Hallucinations": "proctor.evaluators.adk.hallucinations:Hallucinations",
     "AnswerRelevancy": "proctor.evaluators.retrieval:AnswerRelevancy",
     "Faithfulness": "proctor.evaluators.retrieval:Faithfulness",

@@ -1,8 +1,7 @@
 """Finds evaluators by name and builds them from what a file says.
 
-A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those of other
-packages: their plugins, and the entry-point group `proctor.evaluators`. A reference such as `checks.py:my_evaluator`
-names the user's own.
+A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those that plugins
+of other packages bring. A reference such as `checks.py:my_evaluator` names the user's own.
 """
 
 from __future__ import annotations
@@ -20,19 +19,15 @@ from proctor.base.documents import nearest
 from proctor.base.errors import UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.plugin_lookup import entry_points
 from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
-from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
 from proctor.evaluators.evaluable import Evaluable, collapse
 from proctor.evaluators.evaluation import BadVerdict, takes_trace
 from proctor.evaluators.values import data_of
-
-ENTRY_POINTS = "proctor.evaluators"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,15 +182,12 @@ def installed() -> Iterator[tuple[str, str, Declaration | UsageError]]:
     """Evaluators of other packages: who brings it, its name in files, and its declaration or why there is none."""
     for plugin in plugins.installed_plugins():
         for name, place in plugin.evaluators.items():
-            yield plugin.name, name, _loaded(name, functools.partial(plugins.load, place))
-    for entry in entry_points(group=ENTRY_POINTS):
-        package = entry.dist.name if entry.dist else entry.module
-        yield package, entry.name, _loaded(entry.name, entry.load)
+            yield plugin.name, name, _loaded(name, place)
 
 
-def _loaded(name: str, load: Callable[[], Any]) -> Declaration | UsageError:
+def _loaded(name: str, place: str) -> Declaration | UsageError:
     try:
-        return declaration_of(load())
+        return declaration_of(plugins.load(place))
     except Exception as error:
         return UsageError(f"the evaluator {name!r} cannot be loaded: {one_line(error)}")
 
@@ -228,12 +220,8 @@ def _find(name: str, base: Path | None) -> Any:
         return resolve(name, base)
     if _alias(name) is not None:
         return None
-    for plugin in plugins.installed_plugins():
-        if name in plugin.evaluators:
-            return plugins.load(plugin.evaluators[name])
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
-        return entry.load()
-    return None
+    brought = (plugin.evaluators[name] for plugin in plugins.installed_plugins() if name in plugin.evaluators)
+    return next(map(plugins.load, brought), None)
 
 
 def _alias(name: str) -> str | None:
@@ -242,16 +230,12 @@ def _alias(name: str) -> str | None:
     if (bare := name.removesuffix("Metric")) in known:
         return bare
     found = (plugin.evaluator_aliases.get(name) for plugin in plugins.shipped_plugins())
-    own = next(filter(None, found), None) or evaluator_named_by_a_format(name)
-    return own if own in known else None
+    return next((own for own in found if own in known), None)
 
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    own = _alias(name) or next(
-        (plugin.evaluator_aliases[name] for plugin in plugins.installed_plugins() if name in plugin.evaluator_aliases),
-        None,
-    )
+    own = _alias(name) or plugins.evaluator_alias(name)
     if own is None or own not in shipped_evaluators():
         likely = nearest(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")

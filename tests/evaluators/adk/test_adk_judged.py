@@ -16,7 +16,7 @@ from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, JudgeFailed, UsageError
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.criteria import METRICS
-from proctor.cases.suite import Case, Suite, Turn
+from proctor.cases.suite import Suite, Turn
 from proctor.evaluators.adk.hallucinations import Hallucinations
 from proctor.evaluators.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
 from proctor.evaluators.adk.judged_metrics import (
@@ -284,15 +284,6 @@ def test_an_evaluator_of_the_conversation_sees_the_rubrics_of_all_turns(tmp_path
     ]
 
 
-def test_rubrics_of_cases_and_turns_come_back_when_a_set_is_written(tmp_path: Path) -> None:
-    suite = eval_set({"rubric_based_tool_use_quality_v1": 0.8}, tmp_path)
-    written = adk.write([suite])
-    [case] = json.loads(written.text)["evalCases"]
-    assert written.losses == ()
-    assert [rubric["rubricId"] for rubric in case["rubrics"]] == ["case", "tools"]
-    assert case["conversation"][1]["rubrics"][0]["type"] == "TRAJECTORY_QUALITY"
-
-
 def test_a_setting_that_no_judge_is_told_is_warned_of(tmp_path: Path) -> None:
     settings = {"temperature": 0, "topP": 0.5, "safetySettings": [], "seed": None}
     options = {"judgeModel": "gemini-2.5-flash", "judgeModelConfig": settings}
@@ -319,19 +310,6 @@ def test_a_rubric_of_a_case_that_says_nothing_is_a_problem_of_the_file(rubric: A
     data = {"evalId": "case", "conversation": [turn], "rubrics": [rubric]}
     with pytest.raises(InvalidSuite, match=r"rubrics\[0\]"):
         adk.read(Document(Path("one.test.json"), json.dumps(data)))
-
-
-def test_plain_rubrics_of_a_native_suite_are_written_for_adk_and_other_metadata_is_lost() -> None:
-    metadata = {"rubrics": ["Is short.", {"id": "p", "text": "Is polite.", "type": "FINAL_RESPONSE_QUALITY"}]}
-    suite = Suite("native", (Case("a", (Turn("x", metadata={"rubrics": [3], "k": 1}),), metadata=metadata),))
-    written = adk.write([suite])
-    [case] = json.loads(written.text)["evalCases"]
-    assert [(each["rubricId"], each.get("type")) for each in case["rubrics"]] == [
-        ("rubric 1", None),
-        ("p", "FINAL_RESPONSE_QUALITY"),
-    ]
-    assert "rubrics" not in case["conversation"][0]
-    assert "case 'a': metadata cannot be expressed" in written.losses
 
 
 def test_evaluators_of_the_conversation_are_so_in_adks_files_too() -> None:
