@@ -138,7 +138,7 @@ def outputs() -> dict[Path, str]:
     own = declared(PACKAGE)
     found = {Path(__file__).with_name("_index.py"): rendered(own)}
     tables = {family: [item for item in own if item.family == family and not item.variant_of] for family in FAMILIES}
-    tables["variants"] = [item for item in own if item.variant_of]
+    tables["variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
     for name in plugins.SHIPPED:
         package = name.rpartition(".")[0]
         if items := declared(package):
