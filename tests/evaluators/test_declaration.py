@@ -175,8 +175,8 @@ def test_evaluators_of_plugins_are_found_by_name_and_alias(monkeypatch: pytest.M
 def test_evaluators_of_other_packages_are_listed_also_if_one_is_broken(
     monkeypatch: pytest.MonkeyPatch, proctor: Callable[..., Any]
 ) -> None:
-    plugin = plugins.Plugin(name="shop", evaluators={"Brief": f"{__name__}:Brevity", "Broken": "no_such_module:x"})
-    monkeypatch.setattr(plugins, "installed_plugins", lambda: (plugin,))
+    evaluators = {"Brief": f"{__name__}:Brevity", "Broken": "no_such_module:x"}
+    monkeypatch.setattr(plugins, "installed_plugins", lambda: (plugins.Plugin(name="shop", evaluators=evaluators),))
     told = proctor("evaluators").out
     assert "From shop\nBrief   The answer is short.  [reference]" in told
     assert "Broken  the evaluator 'Broken' cannot be loaded" in told

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
 from proctor.cases.suite import EvaluatorSpec
+from proctor.compat.adk.criteria import METRICS
 from proctor.compat.deepeval import metrics
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.registry import build

@@ -23,8 +23,8 @@ from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import EMBEDDED, JudgeCall
 from proctor.judging.judge_factory import SharedJudges
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
-from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS, GIVEN, Choice

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.limits import MaxTokens as MaxTokens
     from proctor.evaluators.limits import MaxCost as MaxCost
     from proctor.evaluators.limits import MaxSteps as MaxSteps
-    from proctor.evaluators.adk.hallucinations import Hallucinations as Hallucinations
     from proctor.evaluators.retrieval import AnswerRelevancy as AnswerRelevancy
     from proctor.evaluators.retrieval import Faithfulness as Faithfulness
     from proctor.evaluators.retrieval import ContextualPrecision as ContextualPrecision
@@ -37,19 +36,13 @@ if TYPE_CHECKING:
     from proctor.evaluators.retrieval import ContextualRelevancy as ContextualRelevancy
     from proctor.evaluators.retrieval import ContextRelevancy as ContextRelevancy
     from proctor.evaluators.retrieval import ContextEntityRecall as ContextEntityRecall
-    from proctor.evaluators.adk.judged_metrics import FinalResponseMatch as FinalResponseMatch
     from proctor.evaluators.reference import Factuality as Factuality
     from proctor.evaluators.reference import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
-    from proctor.evaluators.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
-    from proctor.evaluators.adk.judged_metrics import FinalResponseQuality as FinalResponseQuality
     from proctor.evaluators.choice import LLMClassifier as LLMClassifier
     from proctor.evaluators.geval import GEval as GEval
     from proctor.evaluators.rubric import LLMJudge as LLMJudge
     from proctor.evaluators.rubric import Expectations as Expectations
-    from proctor.evaluators.adk.judged_metrics import ToolUseQuality as ToolUseQuality
-    from proctor.evaluators.adk.judged_metrics import TrajectoryQuality as TrajectoryQuality
-    from proctor.evaluators.adk.judged_metrics import UserSimulatorQuality as UserSimulatorQuality
     from proctor.evaluators.agent import TaskCompletion as TaskCompletion
     from proctor.evaluators.agent import ArgumentCorrectness as ArgumentCorrectness
     from proctor.evaluators.agent import ToolSelection as ToolSelection
@@ -58,13 +51,11 @@ if TYPE_CHECKING:
     from proctor.evaluators.conversation import KnowledgeRetention as KnowledgeRetention
     from proctor.evaluators.conversation import ConversationCompleteness as ConversationCompleteness
     from proctor.evaluators.conversation import TurnRelevancy as TurnRelevancy
-    from proctor.evaluators.adk.judged_metrics import Safety as Safety
     from proctor.evaluators.safety import Toxicity as Toxicity
     from proctor.evaluators.safety import Bias as Bias
     from proctor.evaluators.safety import Moderation as Moderation
     from proctor.evaluators.safety import PIILeakage as PIILeakage
     from proctor.evaluators.safety import PromptInjection as PromptInjection
-    from proctor.evaluators.adk.custom_metrics import AdkMetric as AdkMetric
     from proctor.evaluators.foreign import CodeGrader as CodeGrader
 
     AnswerSimilarity = EmbeddingSimilarity
@@ -96,7 +87,6 @@ EVALUATORS: dict[str, str] = {
     "MaxTokens": "proctor.evaluators.limits:MaxTokens",
     "MaxCost": "proctor.evaluators.limits:MaxCost",
     "MaxSteps": "proctor.evaluators.limits:MaxSteps",
-    "Hallucinations": "proctor.evaluators.adk.hallucinations:Hallucinations",
     "AnswerRelevancy": "proctor.evaluators.retrieval:AnswerRelevancy",
     "Faithfulness": "proctor.evaluators.retrieval:Faithfulness",
     "ContextualPrecision": "proctor.evaluators.retrieval:ContextualPrecision",
@@ -104,20 +94,14 @@ EVALUATORS: dict[str, str] = {
     "ContextualRelevancy": "proctor.evaluators.retrieval:ContextualRelevancy",
     "ContextRelevancy": "proctor.evaluators.retrieval:ContextRelevancy",
     "ContextEntityRecall": "proctor.evaluators.retrieval:ContextEntityRecall",
-    "FinalResponseMatch": "proctor.evaluators.adk.judged_metrics:FinalResponseMatch",
     "Factuality": "proctor.evaluators.reference:Factuality",
     "AnswerCorrectness": "proctor.evaluators.reference:AnswerCorrectness",
     "EmbeddingSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
     "AnswerSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
-    "ResponseEvaluation": "proctor.evaluators.adk.judged_metrics:ResponseEvaluation",
-    "FinalResponseQuality": "proctor.evaluators.adk.judged_metrics:FinalResponseQuality",
     "LLMClassifier": "proctor.evaluators.choice:LLMClassifier",
     "GEval": "proctor.evaluators.geval:GEval",
     "LLMJudge": "proctor.evaluators.rubric:LLMJudge",
     "Expectations": "proctor.evaluators.rubric:Expectations",
-    "ToolUseQuality": "proctor.evaluators.adk.judged_metrics:ToolUseQuality",
-    "TrajectoryQuality": "proctor.evaluators.adk.judged_metrics:TrajectoryQuality",
-    "UserSimulatorQuality": "proctor.evaluators.adk.judged_metrics:UserSimulatorQuality",
     "TaskCompletion": "proctor.evaluators.agent:TaskCompletion",
     "ArgumentCorrectness": "proctor.evaluators.agent:ArgumentCorrectness",
     "ToolSelection": "proctor.evaluators.agent:ToolSelection",
@@ -126,13 +110,11 @@ EVALUATORS: dict[str, str] = {
     "KnowledgeRetention": "proctor.evaluators.conversation:KnowledgeRetention",
     "ConversationCompleteness": "proctor.evaluators.conversation:ConversationCompleteness",
     "TurnRelevancy": "proctor.evaluators.conversation:TurnRelevancy",
-    "Safety": "proctor.evaluators.adk.judged_metrics:Safety",
     "Toxicity": "proctor.evaluators.safety:Toxicity",
     "Bias": "proctor.evaluators.safety:Bias",
     "Moderation": "proctor.evaluators.safety:Moderation",
     "PIILeakage": "proctor.evaluators.safety:PIILeakage",
     "PromptInjection": "proctor.evaluators.safety:PromptInjection",
-    "AdkMetric": "proctor.evaluators.adk.custom_metrics:AdkMetric",
     "CodeGrader": "proctor.evaluators.foreign:CodeGrader",
 }
 """The module and class of each name that a suite may use."""

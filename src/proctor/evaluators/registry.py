@@ -220,8 +220,8 @@ def _find(name: str, base: Path | None) -> Any:
         return resolve(name, base)
     if _alias(name) is not None:
         return None
-    brought = (plugin.evaluators[name] for plugin in plugins.installed_plugins() if name in plugin.evaluators)
-    return next(map(plugins.load, brought), None)
+    places = (plugin.evaluators[name] for plugin in plugins.installed_plugins() if name in plugin.evaluators)
+    return next(map(plugins.load, places), None)
 
 
 def _alias(name: str) -> str | None:
@@ -229,14 +229,14 @@ def _alias(name: str) -> str | None:
     known = shipped_evaluators()
     if (bare := name.removesuffix("Metric")) in known:
         return bare
-    found = (plugin.evaluator_aliases.get(name) for plugin in plugins.shipped_plugins())
-    return next((own for own in found if own in known), None)
+    own = plugins.evaluator_alias(name)
+    return own if own in known else None
 
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    own = _alias(name) or plugins.evaluator_alias(name)
-    if own is None or own not in shipped_evaluators():
+    own = _alias(name)
+    if own is None:
         likely = nearest(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")
     return own

@@ -17,9 +17,9 @@ from proctor.evaluators.registry import Bound
 from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.limits import Budget
-from proctor.results.judge_calls import DETAIL as JUDGED
-from proctor.results.judge_calls import JudgeCalls
+from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.conversation import Answer
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.scoring import ScoringContext, score, settled

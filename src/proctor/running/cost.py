@@ -6,8 +6,9 @@ from proctor.agents.pricing import unknown_cost
 from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.limits import Budget, UncappedBudget
-from proctor.results.judge_calls import JudgeCalls, Tally
+from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, TrialResult
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
 from proctor.running.settings import RunOptions
@@ -26,7 +27,7 @@ class RunCosts:
     def _open_judges(self, open_run: OpenRun) -> RunJudges:
         store = open_run.store
         self._call_store = None if store is None else JudgeCalls(store.path)
-        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.no))
+        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.run.no))
         uncapped = UncappedBudget(self._budget)
         return RunJudges(
             SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped

@@ -36,7 +36,7 @@ from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.judging.call_log import WaitTimer, counting_waits
 from proctor.judging.context import judge_context
-from proctor.results.judge_calls import DETAIL as JUDGED
+from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import judged_by_mean, trial_outcome
 from proctor.running.conversation import Answer

@@ -20,7 +20,7 @@ from proctor.judging.judge_specs import has_only_options
 from proctor.running.conversation import User, WrittenUser
 from proctor.running.failures import ConversationSpoiled
 from proctor.running.settings import GIVEN, RunOptions, judge_for
-from proctor.running.suite_judges import RunJudges, line_with, refusal
+from proctor.running.suite_judges import RunJudges, position_of, refusal
 from proctor.tracing.capture import untraced
 
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
@@ -57,9 +57,12 @@ def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
         if cannot_play(player):
             continue
         if reason := refusal(player):
-            place = f"case {case.id!r}: scenario: model:" if player is case.scenario.model else "judge:"
-            problem = Problem(reason, suite.path, line_with(suite.path, case.id), place)
-            problems += [problem] if all(problem.message != known.message for known in problems) else []
+            if player is case.scenario.model:
+                place = f"case {case.id!r}: scenario: model:"
+                problem = Problem.at(case.position, reason, place, path=suite.path)
+            else:
+                problem = Problem.at(position_of(suite, "judge", player, reason), reason, "judge:", path=suite.path)
+            problems += [] if problem in problems else [problem]
     return problems
 
 

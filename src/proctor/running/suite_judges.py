@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from proctor.base.environment import variables_in
 from proctor.base.errors import Problem, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.masking import mask
+from proctor.base.positions import Position
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
 from proctor.judging.context import JudgeContext
@@ -26,24 +26,24 @@ from proctor.judging.limits import Budget
 from proctor.running.settings import GIVEN, Choice
 
 
-def line_with(path: Path | None, text: str) -> int | None:
-    """The first line of a file that mentions something, so that a problem found late still points into the file."""
-    if path is None or not text or not path.is_file():
-        return None
-    content = path.read_text(encoding="utf-8", errors="replace")
-    at = content.find(text)
-    return content.count("\n", 0, at) + 1 if at >= 0 else None
-
-
-def line_of_complaint(path: Path | None, text: str, reason: str) -> int | None:
-    """The line of the variable that a reason complains of, nearest to what `text` names; else the line of `text`."""
-    named = line_with(path, text)
+def position_of(suite: Suite, key: str, value: Any, reason: str) -> Position | None:
+    """Where a suite says something that is wrong: the text with the variable that a reason names, else the key."""
     variables = variables_in(reason)
-    if path is None or not variables or not path.is_file():
-        return named
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = [number for number, line in enumerate(lines, 1) if f"${{{variables[0]}}}" in line]
-    return min(found, key=lambda number: abs(number - (named or 0)), default=named)
+    places = _places_of(value, f"${{{variables[0]}}}", key) if variables else ()
+    found = (suite.key_positions.get(place) for place in (*places, key))
+    return next((position for position in found if position is not None), None)
+
+
+def _places_of(value: Any, text: str, place: str) -> Iterator[str]:
+    """The places in data, as people write them, of texts that hold some text."""
+    if isinstance(value, str) and text in value:
+        yield place
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _places_of(item, text, f"{place}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _places_of(item, text, f"{place}[{index}]")
 
 
 NOT_IDENTIFYING = frozenset(
@@ -110,8 +110,18 @@ def _called(judge: Any) -> str:
     )
 
 
-def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fast: bool) -> list[Problem]:
-    """Judges that are named and cannot be had: an unknown name, a package or a key that is missing."""
+def judge_problems(
+    suite: Suite,
+    judged: Sequence[Bound],
+    choice: Choice,
+    positions: Callable[[Bound], Iterable[Position | None]],
+    *,
+    fast: bool,
+) -> list[Problem]:
+    """Judges that are named and cannot be had: an unknown name, a package or a key that is missing.
+
+    `positions` says where an evaluator is named, which may be in many places.
+    """
     if fast:
         judged = [bound for bound in judged if not needs_model(bound)]
     problems: list[Problem] = []
@@ -119,27 +129,20 @@ def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fas
     if is_asked or (not fast and (choice.origin == GIVEN or choice.path is not None)):
         reason = _nameless(choice.judge) or (refusal(choice.judge) if is_asked else _misnamed(choice.judge))
         where = GIVEN if choice.origin == GIVEN else "judge"
-        line = line_of_complaint(choice.path, _as_written(choice.judge), reason)
-        problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
+        position = None if choice.path is None else position_of(suite, "judge", choice.judge, reason)
+        problems += [Problem.at(position, reason, f"{where}:", path=choice.path)] if reason else []
     for bound in judged:
         own = own_judge(bound)
         is_used = own is not None and (bound.judge is not choice.judge or has_only_options(own))
         if is_used and (reason := refusal(own)):
-            line = line_of_complaint(suite.path, _as_written(own), reason)
-            problems.append(Problem(reason, suite.path, line, f"evaluator {bound.title!r}: model:"))
+            place = f"evaluator {bound.title!r}: model:"
+            problems += [Problem.at(position, reason, place, path=suite.path) for position in positions(bound)]
     return problems
 
 
 def _nameless(judge: Any) -> str:
     """What is wrong with options alone if no judge is named that they could belong to."""
     return "has options and names nobody; name a judge with the key model" if has_only_options(judge) else ""
-
-
-def _as_written(judge: Any) -> str:
-    """What to look for in the file that names a judge."""
-    if isinstance(judge, Mapping):
-        return str(judge.get("name") or judge.get("model") or "judge")
-    return judge if isinstance(judge, str) else ""
 
 
 def refusal(judge: Any) -> str:

@@ -9,7 +9,6 @@ from proctor.plugins import Format, ImportName, Plugin
 
 PLUGIN = Plugin(
     name="holodeck",
-    evaluators=EVALUATORS,
     formats=[
         Format(
             name=NAME,
@@ -23,6 +22,7 @@ PLUGIN = Plugin(
             refusal=refusal,
         )
     ],
+    evaluators=EVALUATORS,
     evaluator_aliases={
         "geval": "GEval",
         "bleu": "BLEU",

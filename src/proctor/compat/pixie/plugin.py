@@ -17,7 +17,6 @@ def is_trace_record(document: Json) -> bool:
 
 PLUGIN = Plugin(
     name="pixie",
-    evaluators=EVALUATORS,
     formats=[
         Format(
             name=NAME,
@@ -31,6 +30,7 @@ PLUGIN = Plugin(
             agent_hint='add "runnable": "app.py:App", or ',
         )
     ],
+    evaluators=EVALUATORS,
     trace_formats=[
         TraceFormat(
             name="pixie",

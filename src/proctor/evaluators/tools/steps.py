@@ -105,7 +105,8 @@ def _call(item: Any, base: Path | None, place: str) -> ExpectedCall:
     try:
         matchers = None if arguments is None else parse_arguments(arguments, base)
     except BadForm as error:
-        raise BadForm(f"{place}.{pointer_text(('args', *error.pointer))}: {error}", error.pointer) from None
+        pointer = (f"{place}.args", *error.pointer)
+        raise BadForm(f"{pointer_text(pointer)}: {error}", pointer) from None
     return ExpectedCall(
         _text(item.get("name"), f"{place}.name"),
         matchers,

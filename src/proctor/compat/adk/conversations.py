@@ -11,11 +11,11 @@ from typing import Any
 from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
-from proctor.cases.formats.adk.criteria import read_model_settings
 from proctor.cases.formats.native.parts import read_instructions
 from proctor.cases.matchers import Equals
 from proctor.cases.scenario import LONGEST, PERSONAS, STOP, Scenario
 from proctor.cases.suite import Case, ExpectedCall
+from proctor.compat.adk.criteria import read_model_settings
 
 PART_KINDS = (
     "inline_data",

@@ -15,8 +15,9 @@ from proctor.base.documents import Document, Fields, kind, nearest
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer, pointer_text, read_text
-from proctor.cases.formats.adk.conversations import read_simulator
-from proctor.cases.formats.adk.criteria import (
+from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite
+from proctor.compat.adk.conversations import read_simulator
+from proctor.compat.adk.criteria import (
     IN_FINAL,
     INFORMING,
     METRICS,
@@ -27,8 +28,7 @@ from proctor.cases.formats.adk.criteria import (
     read_custom_metrics,
     read_options,
 )
-from proctor.cases.formats.adk.keys import CONFIG_NAME, NAME
-from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite
+from proctor.compat.adk.keys import CONFIG_NAME, NAME
 
 LEGACY_ROWS = "legacy_rows"
 """The key of ours in a config: what the rows of a legacy array are, where the two ADKs read them differently."""
@@ -113,8 +113,12 @@ def read_criteria(
     """One evaluator per metric, in the order given."""
     if not criteria:
         document.problem(pointer, "is empty; name at least one metric, or remove the file to get ADK's defaults")
-    specs = [_read_metric(document, name, value, (*pointer, name), custom) for name, value in criteria.items()]
-    return tuple(spec for spec in specs if spec is not None)
+    specs = [(name, _read_metric(document, name, value, (*pointer, name), custom)) for name, value in criteria.items()]
+    return tuple(
+        replace(spec, position=custom[name].position if name in custom else document.position((*pointer, name)))
+        for name, spec in specs
+        if spec is not None
+    )
 
 
 def _simulator(fields: Fields) -> Mapping[str, Json]:

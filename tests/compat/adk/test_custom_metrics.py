@@ -11,8 +11,8 @@ import pytest
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+from proctor.compat.adk.custom_metrics import AdkMetric
 from proctor.compat.adk.measured import Measured
-from proctor.evaluators.adk.custom_metrics import AdkMetric
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import build
@@ -149,7 +149,7 @@ def test_what_is_not_known_is_not_taken_for_zero() -> None:
 
 
 def test_efficiency_decides_nothing() -> None:
-    from proctor.cases.formats.adk.criteria import informing_spec
+    from proctor.compat.adk.criteria import informing_spec
 
     specs = (EvaluatorSpec("ExactMatch"), informing_spec("tool_call_count_v1"))
     suite = Suite("s", (Case("a", (Turn("Hi.", Expected("No.")),)),), evaluators=specs)

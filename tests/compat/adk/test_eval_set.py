@@ -11,10 +11,10 @@ import pytest
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
-from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
+from proctor.compat.adk.recognition import recognises
 
 
 def problems(folder: Path, data: Any) -> list[str]:
@@ -275,4 +275,4 @@ def test_parts_that_do_not_reach_the_agent_are_kept_and_pointed_out_once(tmp_pat
     ],
 )
 def test_files_of_other_kinds_are_left_alone(name: str, data: Any) -> None:
-    assert not adk.recognises(Path(name), data)
+    assert not recognises(Path(name), data)

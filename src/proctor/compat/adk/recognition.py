@@ -1,18 +1,12 @@
-"""How ADK's files are recognised and read."""
+"""How ADK's files are recognised."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from proctor.base.documents import Document
 from proctor.base.json_data import Json
 from proctor.cases.formats import JSON_AND_YAML
-from proctor.cases.formats.adk.keys import CONFIG_NAME, CONVERSATION_KEYS, ID_KEYS, SET_KEYS, SUITE_NAMES, is_row
-from proctor.cases.suite import Suite
-
-if TYPE_CHECKING:
-    from proctor.cases.formats.adk.test_config import Gates
+from proctor.compat.adk.keys import CONFIG_NAME, CONVERSATION_KEYS, ID_KEYS, SET_KEYS, SUITE_NAMES, is_row
 
 
 def recognises(path: Path, data: Json) -> bool:
@@ -27,10 +21,3 @@ def recognises(path: Path, data: Json) -> bool:
     return isinstance(data, list) and any(
         isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
     )
-
-
-def read(document: Document, gates: Gates | None = None) -> list[Suite]:
-    """The suite of an EvalSet, scored by `gates` or by the `test_config.json` beside it."""
-    from proctor.cases.formats.adk.eval_set import read_document
-
-    return read_document(document, gates)

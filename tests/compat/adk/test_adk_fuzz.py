@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats import adk
+from proctor.compat.adk.eval_set import read_document
+from proctor.compat.adk.recognition import recognises
 
 KEYS = [
     *"evalSetId evalCases eval_cases evalId conversation conversationScenario userContent final_response".split(),
@@ -36,7 +37,7 @@ def read_or_refuse(data: Any, config: Any = None) -> None:
             (Path(folder) / "test_config.json").write_text(json.dumps(config))
         text = json.dumps(data)
         try:
-            suites = adk.read(Document(path, text, data))
+            suites = read_document(Document(path, text, data))
         except InvalidSuite as error:
             assert error.problems
             return
@@ -65,7 +66,7 @@ def mutated(draw: st.DrawFn, valid: st.SearchStrategy[Any]) -> Any:
 @settings(deadline=None)
 @given(anything)
 def test_random_data_never_breaks_the_reader(data: Any) -> None:
-    adk.recognises(Path("desk.test.json"), data)
+    recognises(Path("desk.test.json"), data)
     if data is not None:
         read_or_refuse(data)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from proctor.base.documents import Document, Fields
 from proctor.base.json_data import Json
+from proctor.base.positions import Position
 from proctor.base.references import is_reference
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec
@@ -247,6 +248,8 @@ class CustomMetric:
     code: str
     least: float = 0.0
     most: float = 1.0
+    position: Position | None = field(default=None, compare=False, repr=False)
+    """Where the config names the code."""
 
     def spec(self, threshold: float, options: Mapping[str, Json]) -> EvaluatorSpec:
         share = (threshold - self.least) / (self.most - self.least)
@@ -293,7 +296,7 @@ def _read(fields: Fields, name: str, data: Json, pointer: Pointer) -> CustomMetr
     if not is_reference(function) and "." not in function.strip("."):
         inner.problem("code_config", f"names {function!r}; write package.module.function, or file.py:name")
         return None
-    return CustomMetric(name, function, least, most)
+    return CustomMetric(name, function, least, most, code.position("name") if code is not None else None)
 
 
 def _interval(info: Fields | None) -> tuple[float, float]:

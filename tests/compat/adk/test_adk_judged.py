@@ -14,12 +14,12 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, JudgeFailed, UsageError
-from proctor.cases.formats import adk
-from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.suite import Suite, Turn
-from proctor.evaluators.adk.hallucinations import Hallucinations
-from proctor.evaluators.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
-from proctor.evaluators.adk.judged_metrics import (
+from proctor.compat.adk.criteria import METRICS
+from proctor.compat.adk.eval_set import read_document
+from proctor.compat.adk.hallucinations import Hallucinations
+from proctor.compat.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
+from proctor.compat.adk.judged_metrics import (
     FinalResponseMatch,
     FinalResponseQuality,
     ResponseEvaluation,
@@ -235,7 +235,7 @@ def eval_set(config: Mapping[str, Any], folder: Path) -> Suite:
     (folder / "test_config.json").write_text(json.dumps({"criteria": config}))
     path = folder / "set.evalset.json"
     path.write_text(json.dumps(data))
-    [suite] = adk.read(Document(path, path.read_text()))
+    [suite] = read_document(Document(path, path.read_text()))
     return suite
 
 
@@ -309,7 +309,7 @@ def test_a_rubric_of_a_case_that_says_nothing_is_a_problem_of_the_file(rubric: A
     turn = {"userContent": {"role": "user", "parts": [{"text": "x"}]}, "finalResponse": {"parts": [{"text": "y"}]}}
     data = {"evalId": "case", "conversation": [turn], "rubrics": [rubric]}
     with pytest.raises(InvalidSuite, match=r"rubrics\[0\]"):
-        adk.read(Document(Path("one.test.json"), json.dumps(data)))
+        read_document(Document(Path("one.test.json"), json.dumps(data)))
 
 
 def test_evaluators_of_the_conversation_are_so_in_adks_files_too() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
+from proctor.compat.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare

@@ -12,7 +12,9 @@ from typing import Literal
 from proctor.base.documents import Document, Fields
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer
-from proctor.cases.formats.adk.conversations import (
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
+from proctor.compat.adk.conversations import (
     ContentText,
     ToolUse,
     expected_call,
@@ -23,9 +25,9 @@ from proctor.cases.formats.adk.conversations import (
     read_scenario,
     read_tool_use,
 )
-from proctor.cases.formats.adk.criteria import read_rubrics
-from proctor.cases.formats.adk.keys import ID_KEYS, SET_KEYS, is_row
-from proctor.cases.formats.adk.test_config import (
+from proctor.compat.adk.criteria import read_rubrics
+from proctor.compat.adk.keys import ID_KEYS, SET_KEYS, is_row
+from proctor.compat.adk.test_config import (
     ADK,
     Draft,
     Gates,
@@ -37,8 +39,6 @@ from proctor.cases.formats.adk.test_config import (
     name_of,
     session_of,
 )
-from proctor.cases.scenario import Scenario
-from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
 
 
 def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
@@ -92,6 +92,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         final_state=_final_state(fields),
         extra=keep(session | notes),
         scenario=scenario,
+        position=fields.position("eval_id"),
     )
     fields.done(ignored_by=ADK)
     return case
@@ -233,9 +234,13 @@ def _read_flat(rows: _Rows, data: Json, reading: str | None) -> tuple[Placed, ..
     if len(places) > 1 and not rows.dialects and reading is None:
         rows.document.warn((), AMBIGUOUS.format(len(places)))
     if "python" in rows.dialects or (not rows.dialects and reading == "conversation"):
-        return (Placed(Case(name_of(rows.document.path), tuple(turns)), ()),)
+        whole = Case(name_of(rows.document.path), tuple(turns), position=rows.document.position(()))
+        return (Placed(whole, ()),)
     pairs = enumerate(zip(turns, places, strict=True))
-    return tuple(Placed(Case(f"eval-{index}", (turn,)), pointer) for index, (turn, (_, pointer)) in pairs)
+    return tuple(
+        Placed(Case(f"eval-{index}", (turn,), position=rows.document.position(pointer)), pointer)
+        for index, (turn, (_, pointer)) in pairs
+    )
 
 
 def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
@@ -246,7 +251,7 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
     state = initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
     fields.done(ignored_by=ADK)
-    return Case(name, tuple(turns), state=state, extra=keep(session))
+    return Case(name, tuple(turns), state=state, extra=keep(session), position=fields.position("name"))
 
 
 def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:

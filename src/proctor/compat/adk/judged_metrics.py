@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
-from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
+from proctor.compat.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
