@@ -14,7 +14,7 @@ from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Texts
 
-SHARE = (
+MARK_PROMPT = (
     "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
     "for what is between, and do not take length for quality."
 )
@@ -68,7 +68,7 @@ class MarkEvaluator(Judged):
         asked = (
             self.usual if self.custom_prompt is None else point_to_material(self.custom_prompt, _pointer, PLACEHOLDERS)
         )
-        instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
+        instructions = f"{asked}\n\n{MARK_PROMPT.format(scale=self.scale)}"
         reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 

@@ -127,7 +127,7 @@ class AgentEvaluationPending(EvaluationPending):
 
 
 @dataclass(frozen=True, slots=True)
-class GradedLater:
+class PendingEvaluator:
     """Leaves every answer to a grader; the outcome is `pending` until there is a grade."""
 
     name: str
@@ -142,9 +142,9 @@ class GradedLater:
         raise AgentEvaluationPending(self.name, self.criteria)
 
 
-def create_agent_evaluator(name: str, criteria: str) -> GradedLater:
+def create_agent_evaluator(name: str, criteria: str) -> PendingEvaluator:
     """An evaluator for what no formula can score: `criteria` tells the grader, a person or an agent, what is good."""
     for label, text in (("name", name), ("criteria", criteria)):
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")
-    return GradedLater(name.strip(), criteria.strip())
+    return PendingEvaluator(name.strip(), criteria.strip())

@@ -19,7 +19,7 @@ from proctor.evaluators.judged_evaluator import (
     reasons_of_items,
     score_of_items,
 )
-from proctor.evaluators.material import answer_text, expected_text, filled_passages, known_facts, question_text
+from proctor.evaluators.material import answer_text, expected_text, known_facts, nonblank_passages, question_text
 from proctor.evaluators.values import require_choice
 from proctor.judging.judge import Judge
 from proctor.judging.questions import (
@@ -84,7 +84,7 @@ class Faithfulness(Judged):
             raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
@@ -121,7 +121,7 @@ class ContextualPrecision(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
         found = [
             JudgedItem(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
@@ -154,7 +154,7 @@ class ContextualRecall(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
         found = [
             JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
@@ -221,7 +221,7 @@ def _characters(text: str) -> int:
 
 
 async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
-    texts = filled_passages(evaluable)
+    texts = nonblank_passages(evaluable)
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
@@ -245,7 +245,7 @@ class ContextEntityRecall(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")
