@@ -12,7 +12,7 @@ from proctor.compat.adk._index import *
 from proctor.compat.deepeval._index import *
 from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *
-from proctor.evaluators.datasets import (
+from proctor.compat.pixie.datasets import (
     Dataset as Dataset,
     DatasetStore as DatasetStore,
 )

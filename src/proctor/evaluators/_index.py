@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.safety import Moderation as Moderation
     from proctor.evaluators.safety import PIILeakage as PIILeakage
     from proctor.evaluators.safety import PromptInjection as PromptInjection
-    from proctor.evaluators.foreign import CodeGrader as CodeGrader
 
     AnswerSimilarity = EmbeddingSimilarity
 
@@ -115,6 +114,5 @@ EVALUATORS: dict[str, str] = {
     "Moderation": "proctor.evaluators.safety:Moderation",
     "PIILeakage": "proctor.evaluators.safety:PIILeakage",
     "PromptInjection": "proctor.evaluators.safety:PromptInjection",
-    "CodeGrader": "proctor.evaluators.foreign:CodeGrader",
 }
 """The module and class of each name that a suite may use."""

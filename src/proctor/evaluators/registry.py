@@ -105,7 +105,11 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     if target is None:
         spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
         target = shipped(spec.name)
-    call = _instantiate(spec, target, base)
+    return bind(spec, _instantiate(spec, target, base))
+
+
+def bind(spec: EvaluatorSpec, call: Callable[..., Any]) -> Bound:
+    """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at."""
     declaration, call = declaration_of(call), undecorated(call)
     spec = _with_declared(spec, declaration)
     is_shipped = spec.name in shipped_evaluators()

@@ -7,15 +7,16 @@ suite and case; everyone else reads the `Limits` and the judge that the plan hol
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.trial_context import MAX_REPLY_BYTES
 from proctor.base.errors import UsageError
 from proctor.base.json_data import object_or_text
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.files import FileText
+from proctor.cases.suite import Attachment, Case, Settings, Suite
 from proctor.judging.context import VARIABLE
 from proctor.judging.judge import EMBEDDED
 from proctor.results.run import Run, TrialResult
@@ -76,6 +77,10 @@ class RunOptions:
     """Turns a second that each endpoint is sent at most."""
     cluster: ClusterOptions | None = None
     """Ask the agents on workers, which the run starts or finds."""
+    read_file: Callable[[Attachment], FileText | Awaitable[FileText]] | None = None
+    """Reads the files of turns, for every agent, in place of Proctor's own reader; raises `UnreadableFile`."""
+    evaluators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Evaluators by title, each called in place of the one that suites name under this title; they always count."""
 
 
 NO_OPTIONS = RunOptions()
@@ -154,6 +159,15 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+@runtime_checkable
+class TrialListener(Protocol):
+    """A listener that also hears of each trial when it begins."""
+
+    def trial_started(self, case: Case, number: int) -> None:
+        """`number` counts the trials of a case from 1."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
