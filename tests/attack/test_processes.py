@@ -208,7 +208,7 @@ def test_calibrating_with_an_evaluator_that_ends_the_process_is_no_success(
 ) -> None:
     rows = [{"id": f"r{n}", "answer": f"q{n}", "reference": f"q{n}", "label": "correct"} for n in range(1, 6)]
     (project / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = proctor_process("calibrate", "embedded", "rows.jsonl", "-e", "agents.py:exiting_check")
+    ended = proctor_process("calibrate", "rules", "rows.jsonl", "-e", "agents.py:exiting_check")
     assert ended.code != 0
     assert "agreement" not in ended.out
 

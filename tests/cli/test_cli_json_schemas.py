@@ -97,7 +97,7 @@ CALLS: dict[str, list[list[str]]] = {
     "suite-row": [["dataset", "list", "shop.yaml", "open.yaml", "--json"]],
     "import-row": [["import", "../extra/run.jsonl", "--json"]],
     "doctor": [["doctor", "shop.yaml", "../extra/broken.yaml", "--json"]],
-    "calibration": [["calibrate", "embedded", "../extra/rows.jsonl", "--json"]],
+    "calibration": [["calibrate", "rules", "../extra/rows.jsonl", "--json"]],
     "trace-made": [["trace", "--runnable", "shop.py:App", "--input", "../extra/input.json", "--json"]],
     "trace-row": [["trace", "list", "--json"]],
     "trace": [["trace", "show", "last", "--json"], ["trace", "last", "--json"]],

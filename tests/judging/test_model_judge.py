@@ -31,9 +31,9 @@ from virtual_time import run_virtually
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
+from proctor.judging.cache import JudgeCache, MemoryCallStore
 from proctor.judging.call_log import call_log
 from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
-from proctor.judging.judge_cache import JudgeCache, MemoryCallStore
 from proctor.judging.limits import REFUSALS, Budget, Limits, RateLimiter, backoff
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint

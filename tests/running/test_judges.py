@@ -140,8 +140,8 @@ def test_fast_needs_no_judge_that_is_a_model(tmp_path: Path) -> None:
     assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
 
 
-def test_fast_leaves_out_what_the_embedded_judge_has_no_rule_for(tmp_path: Path) -> None:
-    suite = write_project(tmp_path, "embedded", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
+def test_fast_leaves_out_what_the_rule_based_judge_has_no_rule_for(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, "rules", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
     run, _ = _run(suite, fast=True)
     assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
 

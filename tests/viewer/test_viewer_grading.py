@@ -97,7 +97,7 @@ def test_labels_of_judged_scores_feed_calibrate(
     monkeypatch.chdir(tmp_path)
     run = _command(monkeypatch, capsys)
     assert run("grade", FIRST, "--labels").splitlines() == rows.splitlines()
-    assert "2" in run("calibrate", "embedded", "rows.jsonl", "-e", "Factuality", "--retest", "0")
+    assert "2" in run("calibrate", "rules", "rows.jsonl", "-e", "Factuality", "--retest", "0")
 
 
 def test_a_label_does_not_change_the_score_or_the_verdict(tmp_path: Path) -> None:

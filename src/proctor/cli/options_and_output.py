@@ -120,7 +120,7 @@ def judge_options(command: F) -> F:
     command = click.option("--budget", type=Dollars(), metavar="USD", help="Begin no trial once this is spent.")(
         command
     )
-    return click.option("--judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")(command)
+    return click.option("--judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, rules, ...")(command)
 
 
 def case_option(command: F) -> F:

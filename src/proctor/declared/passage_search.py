@@ -17,8 +17,7 @@ from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.json_data import Json, show
 from proctor.base.threads import call_in_thread
 from proctor.declared.description import RecordSpec, StoreSpec
-from proctor.judging.embedding_sources import PROVIDERS, Vector
-from proctor.judging.embeddings import Embedder, NoEmbeddings, cosine, embeddings_of
+from proctor.judging.embeddings import PROVIDERS, Embedder, NoEmbeddings, Vector, cosine, embeddings_of
 from proctor.judging.providers import ModelSpec
 
 TEXTS = (".txt", ".md", ".markdown")

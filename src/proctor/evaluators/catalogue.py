@@ -103,7 +103,7 @@ def entry(name: str) -> Entry:
 
 
 def needs_of(name: str, target: Any) -> tuple[str, ...]:
-    """What it cannot do without; `judge` is a language model, or the embedded judge where rules can answer."""
+    """What it cannot do without; `judge` is a language model, or the rule-based judge where rules can answer."""
     found = [need for need, names in NEEDS.items() if name in names.split()]
     return (*found, "judge") if getattr(target, "needs_judge", False) else tuple(found)
 

@@ -26,6 +26,8 @@ from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import EVALUATORS
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
+from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
+from proctor.judging.judge import QUESTIONS_VERSION
 
 SHIPPED: dict[str, str] = EVALUATORS
 """The module of each evaluator that a file may name."""
@@ -53,11 +55,18 @@ class Bound:
     needs_judge: bool = False
     """Asks a language model, its own or the judge of the run."""
     judged: bool = False
-    """Asks the judge of the run; the embedded one needs no model."""
-    judge: Any = None
-    """Who judges, if it asks a judge; set by the plan."""
+    """Asks the judge of the run; the rule-based one needs no model."""
+    sources: JudgeSources = NO_SOURCES
+    """Where a judge may be named, for evaluators that it calls in turn."""
+    judge: JudgeChoice | None = None
+    """Who judges, if it asks a judge."""
     look: Selector | None = None
     """Where in the output it looks."""
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it asks a language model; the rule-based judge is not one."""
+        return self.needs_judge if self.judge is None else self.judge.needs_model
 
 
 class NothingThere(Exception):
@@ -103,8 +112,11 @@ def _looked_at(name: str | None, look: Selector | None, outputs: Sequence[NamedD
     return (NamedData(look.text, found),)
 
 
-def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
-    """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
+def build(spec: EvaluatorSpec, base: Path | None = None, sources: JudgeSources = NO_SOURCES) -> Bound:
+    """The evaluator that `spec` names, with its judge if it asks one.
+
+    Raises `UsageError` when there is none or its arguments do not fit, `InvalidJudge` when its judge is not valid.
+    """
     target = _find(spec.name, base)
     if target is None:
         spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
@@ -112,18 +124,24 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     call = _instantiate(spec, target, base)
     is_shipped = spec.name in SHIPPED
     threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
+    is_judged = bool(getattr(call, "asks_judge", False))
+    judge = choose_judge(sources, judge_named_by(call)) if is_judged else None
+    # Another judge, or another question to it, may give other scores.
+    asked = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
     return Bound(
         spec=spec,
         call=call,
         title=spec.title,
         threshold=float(threshold),
         scope=spec.scope or _scope(call),
-        fingerprint=fingerprint(spec.name, _version(call, is_shipped), plain(spec.arguments), *_view(spec)),
+        fingerprint=fingerprint(spec.name, _version(call, is_shipped), plain(spec.arguments), *_view(spec), *asked),
         asynchronous=is_async(call),
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
-        judged=bool(getattr(call, "asks_judge", False)),
+        judged=is_judged,
+        sources=sources,
+        judge=judge,
         look=None if spec.path is None else _selector(spec.path),
     )
 

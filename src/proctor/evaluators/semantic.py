@@ -12,7 +12,7 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, call_account, spent_on
 from proctor.evaluators.judged_texts import answer_text, expected_text
 from proctor.judging.call_log import call_log
-from proctor.judging.client_judge import ClientEmbeddings
+from proctor.judging.client import ClientEmbeddings
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.judge import JudgeCall
 

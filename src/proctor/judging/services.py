@@ -106,7 +106,7 @@ def split_name(named: str) -> tuple[str, str]:
     if not colon or not model.strip():
         raise UsageError(
             f"the judge {named!r} is not of the form provider:model; write for example openai:gpt-5-mini, "
-            "anthropic:claude-sonnet-5, ollama:qwen3, or embedded"
+            "anthropic:claude-sonnet-5, ollama:qwen3, or rules"
         )
     if provider not in SERVICES:
         hint = nearest(provider, [*SERVICES, *ALIASES])

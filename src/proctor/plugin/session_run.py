@@ -19,6 +19,7 @@ from proctor.base.errors import StoreError
 from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import Suite
+from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
 from proctor.results.case_encoding import question_key
 from proctor.results.judge_calls import Tally
@@ -30,7 +31,6 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import judge_identity
 
 Address = tuple[str, str, int]
 """Suite, case, repetition."""
@@ -196,7 +196,7 @@ class SessionRun:
             suites=run.suites,
             options={
                 "fast": self.options.fast,
-                "judge": judge_identity(self.options.judge),
+                "judge": judge_record(self.options.judge),
                 "budget_usd": self.options.budget_usd,
             },
             planned=sum(info.planned for info in run.suites),

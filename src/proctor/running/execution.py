@@ -131,10 +131,10 @@ class Execution:
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
         evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
-        run_judges = None if self._costs is None else self._costs.run_judges
+        judges = None if self._costs is None else self._costs.judges
         self._trials = TrialRunner(
             options=options,
-            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, run_judges),
+            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, judges),
             files=AttachedFiles(),
             rate=None if options.rate is None else RateLimit(options.rate),
             earlier=earlier,
@@ -178,7 +178,7 @@ class Execution:
             store=None if open_run.store is None else str(open_run.store.folder),
             name=open_run.name,
             uncounted="" if costs is None else costs.unknown(self._plan),
-            judged_by="" if costs is None else costs.judged_by(self._plan, self._options),
+            judged_by="" if costs is None else costs.judged_by(self._plan),
             repeats=_repeats(self._plan),
         )
 

@@ -28,11 +28,12 @@ from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.files import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
 from proctor.evaluators.registry import Bound, build, locate_evaluator, told_apart
+from proctor.judging.choosing import InvalidJudge, JudgeSources
 from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
-from proctor.running.settings import GIVEN, NO_OPTIONS, Choice, Limits, RunOptions, judge_for, limits_for
+from proctor.running.settings import NO_OPTIONS, Limits, RunOptions, limits_for
 from proctor.running.simulated_user import player_problems
 from proctor.running.suite_hooks import agent_hint, hooks_of
-from proctor.running.suite_judges import judge_problems, line_of_complaint, line_with, with_judge
+from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, line_of_complaint, line_with
 
 Evaluators = tuple[Bound, ...]
 
@@ -80,8 +81,6 @@ class PlannedSuite:
     limits: Limits
     sessions_at_once: int
     """How many trials of the suite run at a time: `limits.parallel`, unless workers offer room for more."""
-    judge: Any
-    """Who judges for evaluators that name no judge of their own."""
     evaluators: Evaluators = ()
     """Every evaluator of the suite's cases, each once."""
     simulates_user: bool = False
@@ -275,7 +274,6 @@ def _plan_suite(
         agent_fingerprint=agent.identity,
         limits=limits,
         sessions_at_once=limits.parallel,
-        judge=resolver.choice.judge,
         evaluators=resolver.all_evaluators(),
         simulates_user=any(case.scenario is not None for case in suite.cases),
         planned=sum(repeat for _, _, repeat in cases),
@@ -364,7 +362,7 @@ class _EvaluatorResolver:
     def __init__(self, suite: Suite, options: RunOptions, problems: list[Problem], *, load: bool = True) -> None:
         """Without `load`, code of the user's is only located: its evaluators are checked and left out."""
         self._load = load
-        self.choice = judge_for(options, suite)
+        self._sources = judge_sources(options, suite)
         self._suite = suite
         self._options = options
         self._problems = problems
@@ -390,9 +388,8 @@ class _EvaluatorResolver:
     def check_judges(self) -> None:
         """Note judges, and models that play a user, that are named and cannot be had."""
         judged = [bound for bound in self._resolved.values() if bound is not None and bound.judged]
-        if judged or self.choice.origin == GIVEN or self.choice.path is not None:
-            found = judge_problems(self._suite, judged, self.choice, fast=self._options.fast)
-            self._problems.extend(problem for problem in found if problem not in self._problems)
+        found = judge_problems(self._suite, judged, self._sources)
+        self._problems.extend(problem for problem in found if problem not in self._problems)
         known = {problem.message for problem in self._problems}
         found = player_problems(self._suite, self._options)
         self._problems.extend(problem for problem in found if problem.message not in known)
@@ -419,16 +416,22 @@ class _EvaluatorResolver:
 
     def _resolve(self, spec: EvaluatorSpec, key: str) -> Bound | None:
         if key not in self._resolved:
-            self._resolved[key] = _resolve(spec, self._suite, self.choice, self._problems, load=self._load)
+            self._resolved[key] = _resolve(spec, self._suite, self._sources, self._problems, load=self._load)
         return self._resolved[key]
 
 
-def _resolve(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem], *, load: bool) -> Bound | None:
+def _resolve(
+    spec: EvaluatorSpec, suite: Suite, sources: JudgeSources, problems: list[Problem], *, load: bool
+) -> Bound | None:
     """The evaluator of a spec; `None` if there is a problem, or if it is code that is only located and not loaded."""
     try:
         if not load and locate_evaluator(spec, suite.base):
             return None
-        return with_judge(build(spec, suite.base), choice)
+        return build(spec, suite.base, sources)
+    except InvalidJudge as error:
+        problem = invalid_judge(error, suite, spec.title)
+        problems.extend([problem] if problem not in problems else [])
+        return None
     except UsageError as error:
         wrong_part = getattr(error.__cause__, "pointer", ())  # of a matcher in the arguments
         line = next(

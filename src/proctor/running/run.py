@@ -22,6 +22,7 @@ from proctor.base.event_loops import run_sync
 from proctor.base.json_data import canonical, plain
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
+from proctor.judging.choosing import judge_record
 from proctor.results.gate_outcome import gate_to_json
 from proctor.results.git_state import git_state
 from proctor.results.run import Run
@@ -35,7 +36,6 @@ from proctor.running.resume import OpenRun, evaluator_keys, resume_run, running,
 from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
 from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
-from proctor.running.suite_judges import judge_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def info_of(plan: Plan, request: Request) -> RunInfo:
         options={
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
-            "judge": None if request.options.judge is None else judge_identity(request.options.judge),
+            "judge": None if request.options.judge is None else judge_record(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **_given_agents(request),
             **plain(request.options.given),

@@ -35,7 +35,8 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.judging.call_log import WaitTimer, counting_waits
-from proctor.judging.context import judge_context
+from proctor.judging.judges import Judges
+from proctor.judging.session import judge_session
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import judged_by_mean, trial_outcome
@@ -44,7 +45,7 @@ from proctor.running.evaluables import conversation_evaluable, turn_evaluables
 from proctor.running.plan import PlannedTrial
 from proctor.running.settings import Limits
 from proctor.running.suite_hooks import hooks_of
-from proctor.running.suite_judges import RunJudges, needs_model
+from proctor.running.suite_judges import session_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInterrupt, run_with_timeout
 from proctor.tracing.capture import untraced
 
@@ -61,7 +62,7 @@ class ScoringContext:
     """How many evaluators other than the shipped ones may run at once."""
     watchdog: Watchdog
     fast: bool
-    run_judges: RunJudges | None = None
+    judges: Judges | None = None
     """The judges of the run, or `None` if no evaluator asks one."""
 
 
@@ -118,7 +119,7 @@ def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
 def needs_only_models(planned: PlannedTrial) -> bool:
     """Whether nothing of a case can be scored without a language model."""
     bounds = list(planned.evaluators)
-    return bool(bounds) and all(needs_model(bound) for bound in bounds)
+    return bool(bounds) and all(bound.needs_model for bound in bounds)
 
 
 def case_of(planned: PlannedTrial, answer: Answer) -> Case:
@@ -167,7 +168,7 @@ def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
         views += [view for bound in of_case for view in _views_of_case(bound, whole, turns)]
-    return [_Job(*view, criteria, limits) for view in views if not (fast and needs_model(view[0]))]
+    return [_Job(*view, criteria, limits) for view in views if not (fast and view[0].needs_model)]
 
 
 def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> list[tuple[Bound, Evaluable, int | None]]:
@@ -226,17 +227,17 @@ async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: lis
 async def _call_in_time(job: _Job, scoring: ScoringContext) -> Evaluation | None:
     """What an evaluator returns; the time in which it waits for the judge to be free does not count."""
     bound = job.bound
-    if scoring.run_judges is None or not bound.needs_judge:
+    judges = scoring.judges
+    if judges is None or not bound.needs_judge:
         return await run_with_timeout(_call(bound, job.evaluable), job.timeout, scoring.watchdog)
     waits = WaitTimer()
 
-    async def call_with_judge(run_judges: RunJudges) -> Evaluation | None:
-        with judge_context(run_judges.context(bound, job.threshold)), counting_waits(waits):
+    async def call_in_session() -> Evaluation | None:
+        with judge_session(session_for(judges, bound, job.threshold)), counting_waits(waits):
             return await _call(bound, job.evaluable)
 
     try:
-        work = call_with_judge(scoring.run_judges)
-        return await run_with_timeout(work, job.timeout, scoring.watchdog, lambda: waits.seconds)
+        return await run_with_timeout(call_in_session(), job.timeout, scoring.watchdog, lambda: waits.seconds)
     except TimedOut:
         raise too_late(job.timeout, waits) from None
 

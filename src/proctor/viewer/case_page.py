@@ -9,6 +9,7 @@ from io import StringIO
 
 from proctor.agents.pricing import price
 from proctor.base.json_data import Json
+from proctor.judging.judge import is_rule_based
 from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.html.escaping import GLYPHS, badge, block, code, escape, inline, percent, pretty
 from proctor.reporting.html.trial_section import write_body
@@ -157,7 +158,7 @@ def _write_call(call: Mapping[str, Json], out: StringIO) -> None:
     words = [(title, call[name]) for name, title in names.items() if name in call]
     for title, text in words:
         out.write(f'<p class="label">{title}</p>\n{block(pretty(text), CALL_TEXT)}')
-    if not words and call.get("model") != "embedded":
+    if not words and not is_rule_based(call.get("model")):
         out.write('<p class="none">The words of this call are not kept here.</p>\n')
 
 

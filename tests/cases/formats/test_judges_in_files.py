@@ -13,7 +13,7 @@ from proctor.cases.formats import adk, holodeck, native, pixie, table
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
-JUDGES = ["openai:gpt-5-mini", "embedded", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]
+JUDGES = ["openai:gpt-5-mini", "rules", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]
 
 
 def _native(folder: Path, judge: Any, name: str = "suite.json") -> Suite:
@@ -93,5 +93,5 @@ def test_formats_without_a_word_for_the_judge_say_so(write: Any) -> None:
     assert any("judge" in loss for loss in write([_suite("openai:gpt-5-mini")]).losses)
 
 
-def test_holodeck_has_no_word_for_the_embedded_judge() -> None:
-    assert any("the judge 'embedded'" in loss for loss in holodeck.write([_suite("embedded")]).losses)
+def test_holodeck_has_no_word_for_the_rule_based_judge() -> None:
+    assert any("the judge 'rules'" in loss for loss in holodeck.write([_suite("rules")]).losses)

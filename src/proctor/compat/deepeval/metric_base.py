@@ -25,8 +25,9 @@ from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import ModelLeftOut
-from proctor.judging.context import judge_context
-from proctor.judging.judge_factory import SharedJudges, current_judge_context
+from proctor.judging.judge import FORMER_RULES, RULES, is_judge
+from proctor.judging.judges import Judges
+from proctor.judging.session import current_session, judge_session
 from proctor.running.assertions.score_matrix import named_evaluator
 
 
@@ -155,7 +156,7 @@ class ProctorMetric(BaseMetric):
 
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
-            with judge_context(replace(current_judge_context(), threshold=self.threshold)):
+            with judge_session(replace(current_session(), threshold=self.threshold)):
                 found = await self._scorer.evaluate(evaluable)
         except NeedsModel as error:
             raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
@@ -222,8 +223,8 @@ def title_of(class_name: str) -> str:
 
 
 def judge_named(model: Any) -> Any:
-    """The judge: `openai:gpt-5-mini`, `embedded`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
-    if model is None or (callable(getattr(model, "ask", None)) and isinstance(getattr(model, "name", None), str)):
+    """The judge: `openai:gpt-5-mini`, `rules`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
+    if model is None or is_judge(model):
         return model
     if is_model(model):
         return judge_of_model(model)
@@ -232,7 +233,8 @@ def judge_named(model: Any) -> Any:
             f"model must be a name such as 'openai:gpt-5-mini', an object of options, a DeepEvalBaseLLM or a Judge, "
             f"not a {type(model).__name__}"
         )
-    return f"openai:{model}" if isinstance(model, str) and ":" not in model and model != "embedded" else model
+    is_bare = isinstance(model, str) and ":" not in model and model not in (RULES, FORMER_RULES)
+    return f"openai:{model}" if is_bare else model
 
 
 def _threshold(given: Any) -> float | None:
@@ -253,7 +255,7 @@ def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
     """For a metric of the user that calls `measure` from inside an event loop."""
 
     def measure() -> float | None:
-        with judge_context(replace(current_judge_context(), judges=SharedJudges())):  # those of this loop wait for it
+        with judge_session(replace(current_session(), judges=Judges())):  # those of this loop wait for it
             return run_sync(metric.a_measure(test_case))
 
     with ThreadPoolExecutor(1) as executor:

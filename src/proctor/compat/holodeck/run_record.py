@@ -29,10 +29,11 @@ from proctor.compat.holodeck.driven_agent import Seen
 from proctor.compat.holodeck.result_builder import NOTHING_SEEN, Tally, framed, results_of
 from proctor.compat.holodeck.test_results import TestReport
 from proctor.declared.description import MAX_TOKENS, TEMPERATURE
+from proctor.judging.choosing import DEFAULT, first_named, judge_record
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.settings import RunOptions, limits_for
-from proctor.running.suite_judges import judge_identity
+from proctor.running.suite_judges import judge_sources
 from proctor.version import __version__
 
 UNFILLED = ("env", "headers")
@@ -273,11 +274,12 @@ def _recorder(suite: Suite, options: RunOptions, arguments: Sequence[str], place
     limits = limits_for(options, suite)
     execution = {name: setting.value for name, setting in execution_of(suite).items()}
     execution |= {"llm_timeout": limits.timeout, "parallel_test_cases": limits.parallel}
+    judge = first_named(judge_sources(options, suite))
     settings = {
         "repeat": limits.repeat,
         "retries": limits.retries,
         "evaluator_timeout": limits.evaluator_timeout,
-        "judge": judge_identity(options.judge or suite.judge or options.usual_judge),
+        "judge": None if judge.origin == DEFAULT else judge_record(judge.judge),
         "budget_usd": options.budget_usd,
         "fast": options.fast,
     }

@@ -1,9 +1,14 @@
-"""Reads the ways to name a judge: a text, a mapping of our own, HoloDeck's model block, ADK's judge_model_options."""
+"""Reads a judge as people write it into a `PanelSpec`: text, an object of options, or in Python a judge or a panel.
+
+`read_panel` is the only reader. A spec says which models are asked and with which settings; it sends nothing, and
+`judges.Judges` makes the judges that it describes. `identity` is what tells one spec from another in fingerprints.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +19,10 @@ from proctor.base.environment import expand
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
-from proctor.judging.judge import EMBEDDED
+from proctor.judging.client import ClientEndpoint
+from proctor.judging.judge import FORMER_RULES, RULES, RULES_VERSION, Judge, is_judge
 from proctor.judging.limits import NO_LIMITS, TIMEOUT, Limits
+from proctor.judging.panel import Panel
 from proctor.judging.providers import ModelSpec
 from proctor.judging.services import SERVICES, address_problem, split_name
 
@@ -29,39 +36,81 @@ NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
 """The keys of an object that name a judge."""
 
 
-def has_only_options(judge: Any) -> bool:
-    """Whether an object names no judge and so has options for the judge that is in force anyhow."""
-    return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """One judge: a provider's model, or the embedded judge."""
+    """One judge: a provider's model, a client of the user's, a judge made in Python, or the rule-based judge."""
 
-    model: ModelSpec | Literal["embedded"]
+    model: ModelSpec | ClientEndpoint | Judge | Literal["rules"]
     timeout: float = TIMEOUT
     limits: Limits = NO_LIMITS
+
+    @property
+    def name(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a language model is asked, as far as is known: a judge made in Python counts as one."""
+        return self.model != RULES
+
+    @property
+    def identity(self) -> Json:
+        """What may change its verdicts: the model and its settings, or the version of the rules; never a key."""
+        if isinstance(self.model, ModelSpec):
+            settings = ("base_url", "api_version", "temperature", "top_p", "max_tokens")
+            known = {name: getattr(self.model, name) for name in settings}
+            return {"model": self.name} | {name: value for name, value in known.items() if value is not None}
+        if isinstance(self.model, ClientEndpoint):
+            return {"model": self.name, **self.model.parameters}
+        return {"model": RULES, "version": RULES_VERSION} if self.model == RULES else {"model": self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class PanelSpec:
-    """The judges and how they decide; without members, options for the judge of the context."""
+    """The judges and how they decide; without members, options for a judge that is named elsewhere."""
 
     members: tuple[JudgeSpec, ...] = ()
     samples: int = 1
     mode: Literal["jury", "cascade"] = "jury"
     band: float | None = None
 
+    @property
+    def needs_model(self) -> bool:
+        return any(member.needs_model for member in self.members)
 
-def read_panel(named: str | Mapping[str, Json]) -> PanelSpec:
-    """What `named` means; raises `UsageError` with everything that is wrong with it."""
-    if isinstance(named, str):
-        return PanelSpec((_named(named),))
-    document = Document(Path("judge"), "", named, lambda pointer: None)
-    found = _panel(document, named, ("judge",))
+    @property
+    def identity(self) -> Json:
+        """What may change its verdicts, for fingerprints."""
+        members: list[Json] = [member.identity for member in self.members]
+        return {"judges": members, "samples": self.samples, "mode": self.mode, "band": self.band}
+
+
+def read_panel(written: Any) -> PanelSpec:
+    """What `written` means; raises `UsageError` with everything that is wrong with it."""
+    if isinstance(written, str):
+        return PanelSpec((_named(written),))
+    if isinstance(written, PanelSpec):
+        return written
+    if isinstance(written, Panel):
+        members = tuple(JudgeSpec(judge) for judge in written.judges)
+        return PanelSpec(members, written.samples, written.mode, written.band)
+    if is_judge(written):
+        return PanelSpec((JudgeSpec(written),))
+    if not isinstance(written, Mapping):
+        raise UsageError(
+            "a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; "
+            f"not {kind(written)}"
+        )
+    document = Document(Path("judge"), "", written, lambda pointer: None)
+    found = _panel(document, written, ("judge",))
     if document.problems or found is None:
         raise UsageError("\n".join(f"{problem.where} {problem.message}" for problem in document.problems))
     return found
+
+
+def names_judge(written: Any) -> bool:
+    """Whether a judge is named; an object of options alone belongs to a judge that is named elsewhere."""
+    return not isinstance(written, Mapping) or not NAMING.isdisjoint(written)
 
 
 def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
@@ -93,7 +142,7 @@ def _own(fields: Fields) -> PanelSpec | None:
             fields.problem(key, "needs a model to apply to")
         return PanelSpec(samples=samples)
     model = _named(named).model
-    if isinstance(model, str):
+    if not isinstance(model, ModelSpec):
         for key in sorted(settings.given):
             fields.problem(key, f"has no meaning for the judge {named}")
         return PanelSpec((JudgeSpec(model),), samples)
@@ -212,8 +261,12 @@ def _adk_name(named: str) -> str:
 
 def _named(named: str) -> JudgeSpec:
     named = named.strip()
-    if named == EMBEDDED:
-        return JudgeSpec("embedded")
+    if named == FORMER_RULES:
+        # The only place that knows the former name. `FutureWarning` is shown to users, once for each place.
+        warnings.warn(f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}", FutureWarning, stacklevel=2)
+        named = RULES
+    if named == RULES:
+        return JudgeSpec(RULES)
     if named.startswith(LOCAL):
         raise UsageError(
             f"{named}: model files are not run here; serve it with Ollama, llama.cpp or vLLM and name that server: "
@@ -269,10 +322,3 @@ def _key_in(fields: Fields, variable: str | None) -> str | None:
     if not value:
         fields.problem("api_key_env", f"names {variable}, which is not set")
     return value or None
-
-
-def wrong_kind(named: Any) -> UsageError:
-    """The error for a value that cannot name a judge."""
-    return UsageError(
-        f"a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; not {kind(named)}"
-    )
