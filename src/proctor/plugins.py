@@ -19,8 +19,8 @@ and fills in what it brings:
         reporters=[Reporter(name="acme", help="Acme's score sheet.", suffix=".txt", write="acme_proctor.sheet:write")],
     )
 
-The four tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door: each
-is a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
+The four tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door:
+each is a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
 
 A plugin is looked at whenever a file is loaded, so importing it must be cheap. Anything that takes time to import is
 given as `"module:name"`, like in an entry point, and is imported when it is first used; `load` does that. This module
@@ -44,8 +44,13 @@ if TYPE_CHECKING:
     from proctor.cases.suite import Case, Suite
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
+    from proctor.tracing.spans import Span
 
-SHIPPED: tuple[str, ...] = ()
+SHIPPED: tuple[str, ...] = (
+    "proctor.compat.pixie.plugin",
+    "proctor.compat.holodeck.plugin",
+    "proctor.compat.deepeval.plugin",
+)
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""
 
@@ -68,7 +73,7 @@ class Format:
     """The suites in a file; raises `InvalidSuite` with every problem found."""
     suffixes: tuple[str, ...] = (".json", ".yaml", ".yml")
     file_names: tuple[str, ...] = ()
-    """Patterns such as `*.test.json`. A file with such a name that cannot be read is an error, not someone else's file."""
+    """Patterns such as `*.test.json`. A file of such a name that cannot be read is an error, not someone else's."""
     keys: frozenset[str] = frozenset()
     """Top-level keys that only this format has. They decide which format a file is in, and what pytest collects."""
     companions: tuple[str, ...] = ()
@@ -105,23 +110,27 @@ class Reporter:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFormat:
-    """A file format that recorded traces can be read from."""
+    """A format of recorded traces beside OTLP: one record a line."""
 
     name: str
     recognises: Callable[[Json], bool]
-    read: Callable[[Sequence[tuple[int, Json]]], Any] | str
-    """The spans in the numbered lines of a file."""
-    write: Callable[[Any], Any] | str | None = None
+    """Whether a line of a file is a record of this format."""
+    read: Callable[[Sequence[tuple[int, Any]]], list[Span]] | str
+    """The spans in the records of one file, each with the number of its line."""
+    write: Callable[[Sequence[Span]], str] | str | None = None
+    """The text of a file with these spans."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportName:
-    """A package that users import by another name: `import deepeval` gives Proctor's names if the project asks for it."""
+    """A package that Proctor can stand in for: `import deepeval` gives Proctor's names if the project asks for it."""
 
     home: str
     """The module that has all the names."""
-    modules: tuple[str, ...]
-    """The paths below the package that can be imported."""
+    modules: tuple[str, ...] | str
+    """The paths below the package that can be imported, such as `metrics.base_metric`."""
+    own_modules: tuple[str, ...] = ()
+    """Modules of `home` that stand for the package's module of the same name, each with its own `__all__`."""
     page: str
     """The page of the documentation about it."""
 

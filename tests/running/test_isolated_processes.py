@@ -115,7 +115,7 @@ def test_a_process_that_holds_its_interpreter_is_ended_at_its_timeout_and_fails_
     assert {trial.case.id: trial.outcome for trial in trials_of(found) if trial.outcome is not Outcome.PASSED} == {
         "holds": Outcome.FAILED
     }
-    assert not any(psutil.pid_exists(int(pid)) and _is_alive(int(pid)) for pid in diary.events())
+    assert _all_end([int(pid) for pid in diary.events()])
 
 
 def test_an_agent_that_cannot_start_is_an_error_and_not_its_failure(diary: Diary) -> None:
@@ -176,6 +176,14 @@ def test_a_conversation_is_held_in_one_process_and_each_turn_is_received_once(di
 
     (happened,) = diary.events().values()
     assert happened == ["start", "open", "turn a", "turn b", "turn c", "close", "stop"]
+
+
+def _all_end(pids: list[int]) -> bool:
+    """Whether these processes end; the system may take a moment to remove one that was killed."""
+    deadline = time.monotonic() + 10
+    while any(_is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(_is_alive(pid) for pid in pids)
 
 
 def _is_alive(pid: int) -> bool:

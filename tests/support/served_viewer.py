@@ -27,7 +27,11 @@ def served(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False)
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     access = Access(None if everywhere else LOOPBACK_NAMES, TOKEN, everywhere=everywhere)
-    config = uvicorn.Config(make_app(library, access), log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    # uvicorn's own logging configuration closes every handler of the process. One of them, which rouge-score brings
+    # along, then closes the stream that pytest captures standard error with, and every later test fails.
+    config = uvicorn.Config(
+        make_app(library, access), log_config=None, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(server, listening, ready)), name="viewer")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_tracing_otlp import CALLS, STEPS
+from span_strategies import CALLS, STEPS
 
 from proctor.results.trace_encoding import LARGEST, pack, unpack
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span, ToolDefinition, UserMessage

@@ -1,4 +1,4 @@
-"""Traces leave for files and come back: whose they are, compressed or not, and in pixie's records."""
+"""Traces leave for files and come back: whose they are, compressed or not."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from otlp_documents import to_otlp
-from test_tracing_otlp import CALLS, STEPS
 
 from proctor.base.errors import InvalidSuite
 from proctor.tracing.otlp import find_traces, trial_resource
-from proctor.tracing.pixie_records import to_lines
-from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
+from proctor.tracing.spans import ObserveSpan
 
 TRIAL = {"run": "r1", "suite": "s", "case": "c", "number": 2}
 
@@ -63,34 +59,3 @@ def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_unpacked_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InvalidSuite, match="cannot be read"):
         find_traces(write(tmp_path, content))
-
-
-@settings(deadline=None)
-@given(st.lists(CALLS | STEPS, max_size=3))
-def test_any_trace_can_be_written_as_records_and_read_again(tmp_path_factory: Any, spans: list[Span]) -> None:
-    path = tmp_path_factory.mktemp("records") / "t.jsonl"
-    path.write_text(to_lines(spans), encoding="ascii")
-    calls = [s for s in spans if isinstance(s, LLMSpan)]
-    if not path.read_text():
-        return
-    [found] = find_traces(path)
-    again = [s for s in found.spans if isinstance(s, LLMSpan)]
-    assert [(s.request_model, s.input_tokens, s.finish_reasons) for s in again] == [
-        (s.request_model, s.input_tokens, s.finish_reasons) for s in calls
-    ]
-    assert [len(s.output_messages) for s in again] == [len(s.output_messages) for s in calls]
-
-
-def test_records_begin_with_the_arguments_and_say_what_was_wrapped(tmp_path: Path) -> None:
-    root = ObserveSpan("1", "t", None, 1.0, 5.0, 4000.0, "run", {"q": "hi"})
-    given_ = ObserveSpan("2", "t", "1", 2.0, 2.0, 0.0, "profile", {"a": 1}, None, {"purpose": "input"}, kind="wrap")
-    taken = ObserveSpan("3", "t", "1", 4.0, 4.0, 0.0, "answer", None, "yes", {"purpose": "output"}, kind="wrap")
-    text = to_lines([taken, root, given_])
-    records = [json.loads(line) for line in text.splitlines()]
-    assert [(r["type"], r.get("name"), r.get("purpose"), r.get("data", r.get("value"))) for r in records] == [
-        ("kwargs", None, None, {"q": "hi"}),
-        ("wrap", "profile", "input", {"a": 1}),
-        ("wrap", "answer", "output", "yes"),
-    ]
-    [found] = find_traces(write(tmp_path, text.encode()))
-    assert [(s.name, s.started_at) for s in found.spans] == [("run", 2.0), ("profile", 2.0), ("answer", 4.0)]

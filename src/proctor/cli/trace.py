@@ -27,8 +27,7 @@ from proctor.results.stored_traces import TraceRow
 from proctor.results.trace_encoding import span_to_json
 from proctor.running.assertions.observed_call import run_once
 from proctor.tracing.instrumentation import missing_instrumentation
-from proctor.tracing.otlp import find_traces, trial_resource
-from proctor.tracing.pixie_records import to_lines
+from proctor.tracing.otlp import find_traces, trace_text, trial_resource
 from proctor.tracing.spans import SHOWN, Span, build_tree, tool_calls_of, usage_of
 
 
@@ -208,7 +207,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     problem = {} if once.problem is None else {"problem": mask(once.problem)}
     row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
     if output is not None:
-        write_file(Path(output), to_lines(kept.traces.spans(row.no)))
+        write_file(Path(output), trace_text(kept.traces.spans(row.no)))
     if as_json:
         say_json("trace-made", {"id": row.id, "spans": row.spans, "problem": once.problem})
     else:

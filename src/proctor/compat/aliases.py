@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import runpy
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -22,57 +20,19 @@ from typing import Any
 
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
+from proctor.plugins import ImportName, load, plugins
 
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """What stands behind a package: the module that has all its names, the paths people import from, its page."""
-
-    home: str
-    modules: str
-    """The paths below the package that can be imported, as words."""
-    page: str
-
-
-PACKAGES = {
-    "deepeval": Package(
-        "proctor.compat.deepeval",
-        "metrics metrics.base_metric metrics.dag.dag metrics.dag.graph metrics.dag.nodes "
-        "metrics.conversational_dag.nodes metrics.g_eval.utils test_case test_case.llm_test_case "
-        "test_case.conversational_test_case dataset dataset.dataset dataset.golden models models.base_model "
-        "evaluate evaluate.configs evaluate.evaluate evaluate.types errors tracing",
-        "docs/deepeval.md",
-    ),
-    "pixie": Package(
-        "proctor.compat.pixie",
-        "evals evals.criteria evals.dataset_runner evals.eval_utils evals.evaluation evals.llm_evaluator "
-        "evals.scorecard evals.scorers evals.trace_capture evals.trace_helpers eval eval.agent_evaluator "
-        "eval.evaluable eval.evaluation eval.llm_evaluator eval.scorers dataset dataset.models dataset.store "
-        "harness harness.runnable harness.trace_capture instrumentation instrumentation.handler "
-        "instrumentation.handlers instrumentation.llm_tracing instrumentation.models "
-        "instrumentation.observation instrumentation.spans instrumentation.wrap storage storage.evaluable "
-        "storage.tree",
-        "docs/pixie.md",
-    ),
-    "holodeck": Package(
-        "proctor.compat.holodeck",
-        "config config.loader config.defaults config.manager models models.agent models.config "
-        "models.evaluation models.llm models.test_case models.test_result models.token_usage models.tool "
-        "models.tool_event models.eval_run models.tool_execution lib lib.errors lib.exceptions "
-        "lib.file_processor lib.test_runner lib.test_runner.executor lib.test_runner.reporter "
-        "lib.test_runner.progress lib.test_runner.eval_kwargs_builder lib.test_runner.code_grader "
-        "lib.test_runner.tool_arg_matcher lib.test_runner.tool_invocation_builder lib.evaluators "
-        "lib.evaluators.base lib.evaluators.param_spec lib.evaluators.azure_ai lib.evaluators.deterministic "
-        "lib.evaluators.nlp_metrics lib.evaluators.deepeval lib.evaluators.deepeval.answer_relevancy "
-        "lib.evaluators.deepeval.base lib.evaluators.deepeval.config "
-        "lib.evaluators.deepeval.contextual_precision lib.evaluators.deepeval.contextual_recall "
-        "lib.evaluators.deepeval.contextual_relevancy lib.evaluators.deepeval.errors "
-        "lib.evaluators.deepeval.faithfulness lib.evaluators.deepeval.geval lib.backends lib.backends.base "
-        "lib.backends.selector",
-        "docs/holodeck.md",
-    ),
-}
 FORCED = "!"
+
+
+def import_names() -> dict[str, ImportName]:
+    """The packages that Proctor can stand in for, as its plugins declare them."""
+    return {name: package for plugin in plugins() for name, package in plugin.import_names.items()}
+
+
+def _find_import_name(name: str) -> ImportName | None:
+    """What stands behind a package; other packages' plugins are looked through only for a name that is not shipped."""
+    return next((plugin.import_names[name] for plugin in plugins() if name in plugin.import_names), None)
 
 
 def install_aliases(given: Iterable[str]) -> list[str]:
@@ -91,7 +51,9 @@ def install_aliases(given: Iterable[str]) -> list[str]:
             raise UsageError(f"aliases: {name} is imported already, so {name}{FORCED} comes too late{_plugin(name)}")
         else:
             _forget(name)
-            sys.meta_path.insert(0, _Finder(name, PACKAGES[name], forced))
+            package = _find_import_name(name)
+            assert package is not None  # check_aliases has looked it up
+            sys.meta_path.insert(0, _Finder(name, package, forced))
     return notes
 
 
@@ -99,8 +61,9 @@ def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
     """The same names; raises `UsageError` for one that is no package Proctor can stand in for."""
     names = tuple(given)
     for name in (written.removesuffix(FORCED) for written in names):
-        if name not in PACKAGES:
-            raise UsageError(f"aliases: no alias {name!r}{nearest(name, PACKAGES)}; there are {', '.join(PACKAGES)}")
+        if _find_import_name(name) is None:
+            known = import_names()
+            raise UsageError(f"aliases: no alias {name!r}{nearest(name, known)}; there are {', '.join(known)}")
     return names
 
 
@@ -121,7 +84,7 @@ def _plugin(name: str) -> str:
 class _Finder(MetaPathFinder, Loader):
     """Finds the modules of one package; those that it does not have are refused with the nearest."""
 
-    def __init__(self, name: str, package: Package, forced: bool) -> None:
+    def __init__(self, name: str, package: ImportName, forced: bool) -> None:
         self.package = name
         self._package = package
         self._forced = forced
@@ -150,30 +113,14 @@ class _Finder(MetaPathFinder, Loader):
     def _homes(self, fullname: str) -> list[str]:
         """The compat module of the same name, if there is one, then the one that has all names."""
         top = fullname.split(".")[1:2]
-        own = [f"{self._package.home}.{top[0]}"] if top and (self.package, top[0]) in OWN_MODULES else []
+        own = [f"{self._package.home}.{top[0]}"] if top and top[0] in self._package.own_modules else []
         return [*own, self._package.home]
 
     def _known(self) -> frozenset[str]:
         if self._paths is None:
-            listed = self._package.modules.split()
-            if self.package == "deepeval":
-                listed += _modules_of_metrics()
+            listed: Sequence[str] = load(self._package.modules)
             self._paths = frozenset(".".join(path.split(".")[:n]) for path in listed for n in range(1, 5))
         return self._paths
-
-
-OWN_MODULES = {("deepeval", name) for name in ("metrics", "test_case", "dataset", "models", "tracing")}
-"""Modules of a package that `proctor.compat` has under the same name, with their own `__all__`."""
-
-
-def _modules_of_metrics() -> list[str]:
-    """Each metric has a folder and a file of its name: `metrics.g_eval.g_eval` for `GEval`."""
-    # Every command looks at the aliases of the project; the metrics are loaded only if deepeval is among them.
-    from proctor.compat.deepeval import metrics
-
-    folders = (re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name) for name in metrics.__all__)
-    names = [folder.removesuffix("_Metric").removesuffix("Metric").lower() for folder in folders]
-    return [path for name in names for path in (f"metrics.{name}", f"metrics.{name}.{name}")]
 
 
 class Alias(ModuleType):
@@ -215,7 +162,7 @@ def run_script(arguments: Sequence[str]) -> None:
     """Run a file as Python does, with the packages that `PROCTOR_ALIASES` names, or else all of them."""
     if not arguments:
         sys.exit("usage: python -m proctor.compat.aliases FILE [ARGUMENTS]")
-    for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or PACKAGES):
+    for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or import_names()):
         print(f"note: {note}", file=sys.stderr)  # noqa: T201  the script has no other place for it
     sys.argv[:] = arguments
     sys.path.insert(0, str(Path(arguments[0]).resolve().parent))  # and the working folder, as `python -m` has it

@@ -1,4 +1,4 @@
-"""Reads spans from files: OTLP JSON, whole or a line for each batch, or a pixie trace; compressed or not."""
+"""Reads spans from files: OTLP JSON, whole or a line for each batch, or lines of a plugin; compressed or not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json, canonical
 from proctor.base.source import refuse_endless
+from proctor.plugins import TraceFormat, load, plugins
 from proctor.tracing.model_messages import write_message, write_tool
-from proctor.tracing.pixie_records import RECORDS, from_records
 from proctor.tracing.semantic_conventions import SPAN_KIND, FinishedSpan, number, read_span, text
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 from proctor.version import __version__
@@ -227,13 +227,15 @@ def find_traces(path: Path) -> list[FoundTrace]:
     """The spans that `path` holds, those of a trial or of one trace together; raises `InvalidSuite`."""
     problems: list[Problem] = []
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
-    records: list[tuple[int, Mapping[str, Any]]] = []
+    records: dict[str, list[tuple[int, Json]]] = {}
+    formats: dict[str, TraceFormat] = {}
     documents = _documents(_content(path), path, problems)
     if not documents and not problems:
         problems.append(Problem("holds no trace: it is empty", path))
     for line, document in documents:
-        if isinstance(document, Mapping) and document.get("type") in RECORDS:
-            records.append((line, document))
+        if (known := _format_of(document)) is not None:
+            formats[known.name] = known
+            records.setdefault(known.name, []).append((line, document))
             continue
         try:
             _sort_in(groups, document)
@@ -242,7 +244,27 @@ def find_traces(path: Path) -> list[FoundTrace]:
     if problems:
         raise InvalidSuite(problems)
     found = [FoundTrace(tuple(spans), about) for about, spans in groups.values()]
-    return found + ([FoundTrace(tuple(from_records(records)), {})] if records else [])
+    return found + [FoundTrace(tuple(load(formats[name].read)(lines)), {}) for name, lines in records.items()]
+
+
+def _format_of(document: Json) -> TraceFormat | None:
+    """The plugin's format that a document is in. OTLP is checked first: most files need no plugin."""
+    if isinstance(document, Mapping) and "resourceSpans" in document:
+        return None
+    return next((known for known in trace_formats() if known.recognises(document)), None)
+
+
+def trace_formats() -> Iterator[TraceFormat]:
+    """The formats beside OTLP that traces are read from."""
+    return (known for plugin in plugins() for known in plugin.trace_formats)
+
+
+def trace_text(spans: Sequence[Span]) -> str:
+    """The text of a file with one trace: in the first format of a plugin that writes any, else as OTLP JSON."""
+    writer = next((known.write for known in trace_formats() if known.write is not None), None)
+    if writer is not None:
+        return load(writer)(spans)
+    return json.dumps({"resourceSpans": [to_resource(spans, {"service.name": "proctor"})]}) + "\n"
 
 
 def is_otlp(path: Path) -> bool:

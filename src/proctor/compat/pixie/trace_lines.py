@@ -1,4 +1,4 @@
-"""Traces as pixie writes them, one record a line: the arguments of a run, what `wrap` saw, and model calls."""
+"""Traces as pixie writes them, one record a line: the arguments of a run, values named by `wrap`, and model calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from proctor.tracing.semantic_conventions import number, text, texts, whole
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 
-RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
-"""The types of records; the last two are model calls."""
 SAID = ("operation", "provider", "request_model", "response_model", "output_type", "error_type")
 COUNTED = ("input_tokens", "output_tokens", "duration_ms")
 
@@ -92,7 +90,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def from_records(records: list[tuple[int, Mapping[str, Any]]]) -> list[Span]:
+def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]:
     """The records of one run: its arguments hold everything else, in the order of the file."""
     trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
     parent: str | None = None

@@ -1,0 +1,17 @@
+"""What Proctor knows of DeepEval. Light to import: it is looked at whenever a file is loaded."""
+
+from __future__ import annotations
+
+from proctor.plugins import ImportName, Plugin
+
+PLUGIN = Plugin(
+    name="deepeval",
+    import_names={
+        "deepeval": ImportName(
+            home="proctor.compat.deepeval",
+            modules="proctor.compat.deepeval.import_paths:IMPORT_PATHS",
+            own_modules=("metrics", "test_case", "dataset", "models", "tracing"),
+            page="docs/deepeval.md",
+        )
+    },
+)

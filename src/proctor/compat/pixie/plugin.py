@@ -1,0 +1,33 @@
+"""What Proctor knows of pixie. Light to import: it is looked at whenever a file is loaded."""
+
+from __future__ import annotations
+
+from proctor.base.json_data import Json
+from proctor.plugins import ImportName, Plugin, TraceFormat
+
+TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
+"""The types of the records in a pixie trace; the last two are model calls."""
+
+
+def is_trace_record(document: Json) -> bool:
+    return isinstance(document, dict) and document.get("type") in TRACE_RECORDS
+
+
+PLUGIN = Plugin(
+    name="pixie",
+    trace_formats=[
+        TraceFormat(
+            name="pixie",
+            recognises=is_trace_record,
+            read="proctor.compat.pixie.trace_lines:from_records",
+            write="proctor.compat.pixie.trace_lines:to_lines",
+        )
+    ],
+    import_names={
+        "pixie": ImportName(
+            home="proctor.compat.pixie",
+            modules="proctor.compat.pixie.import_paths:IMPORT_PATHS",
+            page="docs/pixie.md",
+        )
+    },
+)
