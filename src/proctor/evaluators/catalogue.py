@@ -11,7 +11,8 @@ from typing import Any
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats.loading import evaluator_named_by_a_format
-from proctor.evaluators.registry import DEFAULT_THRESHOLD, SHIPPED, shipped
+from proctor.cases.threshold import DEFAULT_THRESHOLD
+from proctor.evaluators.registry import SHIPPED, shipped
 
 NEEDS = {
     "reference": "ExactMatch Equality LevenshteinMatch Numeric NumericDiff JSONDiff ListContains BLEU ROUGE METEOR "

@@ -12,7 +12,7 @@ from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
 from proctor.base.json_data import Json, show
 from proctor.base.masking import mask
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes, threshold_in_force
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, requests_told
 from proctor.judging.choosing import judge_named_by
@@ -89,7 +89,7 @@ class Judged:
             name = " + ".join(member.name for member in choice.panel.members) or "a judge"
             raise ModelLeftOut(f"needs {name}, and --proctor-fast leaves out what needs a language model")
         panel = session.judges.panel(choice.panel)
-        threshold = self.default_threshold if session.threshold is None else session.threshold
+        threshold = threshold_in_force(self.default_threshold, caller=session.threshold)
         votes: list[Vote] = []
         with call_log() as calls:
             try:
@@ -110,7 +110,7 @@ class Judged:
         if opinion is None or AT_BEST not in opinion.details:
             return opinion
         given, best = current_session().threshold, opinion.details[AT_BEST]
-        usual = self.default_threshold if given is None else given
+        usual = threshold_in_force(self.default_threshold, caller=given)
         # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
         if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
             found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == UNCLEAR]

@@ -24,6 +24,7 @@ from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
 from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.cases.threshold import DEFAULT_THRESHOLD, threshold_in_force
 from proctor.evaluators import EVALUATORS
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
 from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
@@ -31,8 +32,6 @@ from proctor.judging.judge import QUESTIONS_VERSION
 
 SHIPPED: dict[str, str] = EVALUATORS
 """The module of each evaluator that a file may name."""
-
-DEFAULT_THRESHOLD = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +45,7 @@ class Bound:
     call: Callable[..., Any]
     title: str
     threshold: float
+    """The threshold in force."""
     scope: Literal["turn", "case"]
     fingerprint: str
     asynchronous: bool
@@ -112,10 +112,17 @@ def _looked_at(name: str | None, look: Selector | None, outputs: Sequence[NamedD
     return (NamedData(look.text, found),)
 
 
-def build(spec: EvaluatorSpec, base: Path | None = None, sources: JudgeSources = NO_SOURCES) -> Bound:
-    """The evaluator that `spec` names, with its judge if it asks one.
+def build(
+    spec: EvaluatorSpec,
+    base: Path | None = None,
+    sources: JudgeSources = NO_SOURCES,
+    *,
+    suite_threshold: float | None = None,
+) -> Bound:
+    """The evaluator that `spec` names, with its threshold and, if it asks one, its judge.
 
-    Raises `UsageError` when there is none or its arguments do not fit, `InvalidJudge` when its judge is not valid.
+    References start from the folder `base`; `suite_threshold` is the one of the suite's criteria. Raises `UsageError`
+    when there is none or its arguments do not fit, `InvalidJudge` when its judge is not valid.
     """
     target = _find(spec.name, base)
     if target is None:
@@ -123,7 +130,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None, sources: JudgeSources =
         target = shipped(spec.name)
     call = _instantiate(spec, target, base)
     is_shipped = spec.name in SHIPPED
-    threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
+    declared = getattr(call, "default_threshold", DEFAULT_THRESHOLD)
     is_judged = bool(getattr(call, "asks_judge", False))
     judge = choose_judge(sources, judge_named_by(call)) if is_judged else None
     # Another judge, or another question to it, may give other scores.
@@ -132,7 +139,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None, sources: JudgeSources =
         spec=spec,
         call=call,
         title=spec.title,
-        threshold=float(threshold),
+        threshold=threshold_in_force(declared, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call),
         fingerprint=fingerprint(spec.name, _version(call, is_shipped), plain(spec.arguments), *_view(spec), *asked),
         asynchronous=is_async(call),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from proctor.base.json_data import Json, plain, show
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.reporting.wording import counted
 from proctor.results.agreement import (
     Interval,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate, Reliability
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
@@ -98,6 +98,8 @@ def score_value(score: Score) -> str:
         return f"{score.value:.2f}, {mean}"
     if score.outcome is not Outcome.FAILED or score.threshold is None:
         return f"{score.value:.2f}"
+    if passes(score.value, score.threshold):
+        return f"{score.value:.2f}, failed by the evaluator"  # by its own verdict, whatever the score
     return " < ".join(told_apart(score.value, score.threshold, 2))
 
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.results.statistics import Z_95, Estimate, wilson
 
 RESAMPLES = 1000

@@ -427,7 +427,7 @@ def _resolve(
     try:
         if not load and locate_evaluator(spec, suite.base):
             return None
-        return build(spec, suite.base, sources)
+        return build(spec, suite.base, sources, suite_threshold=suite.criteria.threshold)
     except InvalidJudge as error:
         problem = invalid_judge(error, suite, spec.title)
         problems.extend([problem] if problem not in problems else [])

@@ -21,7 +21,8 @@ from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_mid
 from proctor.base.json_data import Json, plain
 from proctor.base.threads import call_in_thread
 from proctor.cases.evaluator_specs import TOOL_EVALUATORS
-from proctor.cases.suite import Case, Criteria, Suite, passes
+from proctor.cases.suite import Case, Suite
+from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
     BadVerdict,
@@ -74,12 +75,7 @@ class _Job:
     evaluable: Evaluable
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
-    criteria: Criteria
     limits: Limits
-
-    @property
-    def threshold(self) -> float:
-        return self.bound.threshold if self.criteria.threshold is None else self.criteria.threshold
 
     @property
     def timeout(self) -> float:
@@ -156,7 +152,7 @@ def outcome_of_exception(error: BaseException) -> NoScore:
 def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
     """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
     case = case_of(planned, answer)
-    criteria, limits = planned.suite.suite.criteria, planned.suite.limits
+    limits = planned.suite.limits
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
     views: list[tuple[Bound, Evaluable, int | None]] = [
@@ -168,7 +164,7 @@ def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
         views += [view for bound in of_case for view in _views_of_case(bound, whole, turns)]
-    return [_Job(*view, criteria, limits) for view in views if not (fast and view[0].needs_model)]
+    return [_Job(*view, limits) for view in views if not (fast and view[0].needs_model)]
 
 
 def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> list[tuple[Bound, Evaluable, int | None]]:
@@ -233,7 +229,7 @@ async def _call_in_time(job: _Job, scoring: ScoringContext) -> Evaluation | None
     waits = WaitTimer()
 
     async def call_in_session() -> Evaluation | None:
-        with judge_session(session_for(judges, bound, job.threshold)), counting_waits(waits):
+        with judge_session(session_for(judges, bound)), counting_waits(waits):
             return await _call(bound, job.evaluable)
 
     try:
@@ -287,9 +283,9 @@ def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[
         warnings.append(f"{job.bound.title}: {clamp_notice(verdict)}")
     return Score(
         evaluator=job.bound.title,
-        outcome=Outcome.PASSED if passes(verdict.score, job.threshold) else Outcome.FAILED,
+        outcome=Outcome.PASSED if passes(verdict.score, job.bound.threshold, verdict.passed) else Outcome.FAILED,
         value=verdict.score,
-        threshold=job.threshold,
+        threshold=job.bound.threshold,
         reasoning=truncate_middle(str(verdict.reasoning or "")),
         turn=job.turn,
         gates=job.bound.spec.gates,
@@ -307,7 +303,7 @@ def _unscored(job: _Job, error: BaseException, clock: float) -> Score:
     return Score(
         evaluator=job.bound.title,
         outcome=found.outcome,
-        threshold=job.threshold,
+        threshold=job.bound.threshold,
         reasoning=truncate_middle(found.reason),
         turn=job.turn,
         gates=job.bound.spec.gates,

@@ -91,8 +91,9 @@ def judge_problems(suite: Suite, evaluators: Sequence[Bound], sources: JudgeSour
 
 def invalid_judge(error: InvalidJudge, suite: Suite, title: str = "") -> Problem:
     """The problem of a judge that is not valid; `title` is the evaluator that names it, or that asks it."""
-    place = f"evaluator {title!r}: model:" if error.key == "model" else f"evaluator {title!r}:"
-    return _problem(str(error), error.written, suite, place)
+    if error.key == "model":
+        return _problem(str(error), error.written, suite, f"evaluator {title!r}: model:")
+    return Problem(str(error), suite.path, line_with(suite.path, error.key), f"evaluator {title!r}:")
 
 
 def _problem(reason: str, written: WrittenJudge, suite: Suite, of_evaluator: str) -> Problem:
@@ -119,6 +120,6 @@ def unavailable(choice: JudgeChoice) -> str:
     return ""
 
 
-def session_for(judges: Judges, bound: Bound, threshold: float) -> JudgeSession:
+def session_for(judges: Judges, bound: Bound) -> JudgeSession:
     """What holds while the engine calls an evaluator."""
-    return JudgeSession(judges, bound.sources, bound.judge, threshold)
+    return JudgeSession(judges, bound.sources, bound.judge, bound.threshold)

@@ -23,7 +23,8 @@ from proctor.base.source import read_text
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
-from proctor.cases.suite import Settings, Suite, passes
+from proctor.cases.suite import Settings, Suite
+from proctor.cases.threshold import passes
 from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append

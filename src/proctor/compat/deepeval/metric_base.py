@@ -19,8 +19,9 @@ from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.event_loops import is_loop_running, run_in_kept_loop, run_sync
 from proctor.base.json_data import UNSET, plain, show
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import ExpectedCall, NamedData, passes
+from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as Asked
+from proctor.cases.threshold import passes
 from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
@@ -58,6 +59,8 @@ class BaseMetric:
     evaluation_model: str | None = None
     evaluation_cost: float | None = None
     verbose_logs: str | None = None
+    _own_verdict: bool | None = None
+    """What the evaluator behind it decided, whatever its score."""
     flaky: bool = False
     """Whether it only reports: a flaky metric never decides about a test case."""
 
@@ -75,7 +78,7 @@ class BaseMetric:
             self.success = None
         if self.score is None or self.threshold is None:
             return self.success
-        self.success = passes(self.score, self.threshold)
+        self.success = passes(self.score, self.threshold, self._own_verdict)
         return self.success
 
     @property
@@ -168,6 +171,7 @@ class ProctorMetric(BaseMetric):
         score = evaluation.score
         self.score = 0.0 if self.strict_mode and not passes(score, 1.0) else score
         self.reason = evaluation.reasoning if self.include_reason else None
+        self._own_verdict = evaluation.passed
         judge = evaluation.details.get("judge") or {}
         self.evaluation_model = judge.get("model")
         self.evaluation_cost = judge.get("usage", {}).get("cost_usd")

@@ -15,7 +15,8 @@ from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
 from proctor.cases.formats.loading import declaration, format_named
-from proctor.cases.suite import Case, passes
+from proctor.cases.suite import Case
+from proctor.cases.threshold import passes
 from proctor.evaluators.registry import Bound
 from proctor.judging.judges import Judges
 from proctor.results.run import Outcome
