@@ -23,8 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from limits import FALSE_ALARMS, GATE_TRIALS
 from proctor.agents.reply import Reply
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
-from proctor.results.compare_runs import compare_runs
-from proctor.results.gate import Gate, GateVerdict, Past
+from proctor.gate.beliefs import BaselineRecord
+from proctor.gate.decision import Gate
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.gate_result import GateVerdict
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from table import Row, at_most
 
@@ -95,13 +97,15 @@ class Situation:
 
 
 def proctor_gate(situation: Situation) -> Answer:
-    gate = Gate({str(case): Past(len(past), sum(past)) for case, past in enumerate(situation.past)})
-    runs = 0
-    while cases := gate.next_cases():
-        for case in cases:
-            gate.record(case, situation.ask(int(case)))
-            runs += 1
-    return gate.report().verdict, runs / len(situation.now)
+    records = {("suite", str(case)): BaselineRecord(len(past), sum(past)) for case, past in enumerate(situation.past)}
+    gate = Gate(records)
+    trials = 0
+    while requests := gate.next_trials():
+        for request in requests:
+            passed = situation.ask(int(request.case[1]))
+            gate.record(request.case, Outcome.PASSED if passed else Outcome.FAILED)
+            trials += 1
+    return gate.result().verdict, trials / len(situation.now)
 
 
 def _answer(red: bool, runs: float) -> Answer:

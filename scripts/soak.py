@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 AGENT = """
 import random, time

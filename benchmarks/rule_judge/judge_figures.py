@@ -26,18 +26,18 @@ from made_rows import made_pairs
 from minimal_pairs import pairs
 
 from proctor import EvaluationPending, Factuality, Faithfulness, NothingToCompare
-from proctor.cases.suite import passes
+from proctor.calibration.labelled_rows import implied_evaluator, read_rows
+from proctor.cases.threshold import passes
 from proctor.evaluators.registry import build
 from proctor.judging.context import JudgeContext, judge_context
-from proctor.judging.judge_factory import SharedJudges
-from proctor.running.review.labelled_rows import implied_evaluator, read_rows
+from proctor.judging.judges import Judges
 
 Row = dict[str, Any]
 GOOD = ("supported", "correct")
 KEEP = ("small talk", "paraphrase")
 """Changes that leave an answer right."""
 RIGHT = ("", "as it was", *KEEP)
-JUDGES = SharedJudges()
+JUDGES = Judges()
 
 
 async def verdict(row: Any, evaluator: Any, threshold: float) -> bool | None:

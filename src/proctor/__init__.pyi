@@ -158,7 +158,7 @@ from proctor.reporting.html.scorecard import (
     save_dataset_scorecard as save_dataset_scorecard,
     scorecards_of as scorecards_of,
 )
-from proctor.results.comparison import (
+from proctor.results.comparison.comparison import (
     Comparison as Comparison,
 )
 from proctor.results.run import (

@@ -12,13 +12,13 @@ from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_beside_loop
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
+from proctor.gate.decision import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
-from proctor.results.compare_runs import compare_runs
-from proctor.results.comparison import Comparison
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
-from proctor.results.run_files import read_run_of_agent
-from proctor.running.gate import GateRequest
+from proctor.results.store.run_files import read_run_of_agent
 from proctor.running.plan import Selection
 from proctor.running.run import Request, raise_if_stopped, run_suites_async
 from proctor.running.settings import Listener, RunOptions
@@ -57,7 +57,7 @@ class RunParameters(TypedDict, total=False):
     store: str | Path | None
     resume: bool
     reuse: bool
-    gate: bool | GateRequest
+    gate: bool | GateSettings
     listener: Listener | None
     progress: bool | None
 
@@ -83,7 +83,7 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     - `store` is the folder in which results are stored; without it they stay in memory.
     - `resume` continues the latest run of the same suites in the `store` that was interrupted.
     - `reuse` uses answers in the `store` that the same agent gave to the same questions in earlier runs.
-    - `gate` compares the run with the baseline and re-runs only suspects: `True`, or a `GateRequest` with options. The
+    - `gate` compares the run with the baseline and re-runs only suspects: `True`, or a `GateSettings` with options. The
       result is `run.gate`.
     - `listener` is called when the run starts, with each trial, and when the run ends.
     - `progress` shows a bar in a notebook, and on a terminal what `proctor test` shows, on standard error; by default
@@ -142,7 +142,7 @@ def _request(suites: Suites, agent: Any, parameters: RunParameters) -> Request:
         store=None if store is None else Path(store),
         resume=parameters.get("resume", False),
         reuse=parameters.get("reuse", False),
-        gate=gate if isinstance(gate, GateRequest) else GateRequest() if gate else None,
+        gate=gate if isinstance(gate, GateSettings) else GateSettings() if gate else None,
     )
 
 

@@ -19,8 +19,11 @@ and fills in what it brings:
         reporters=[Reporter(name="acme", help="Acme's score sheet.", suffix=".txt", write="acme_proctor.sheet:write")],
     )
 
-The four tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door:
-each is a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
+The tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door: each is
+a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
+
+A package with one thing may use an older group instead: `proctor.formats` (a module with `NAME`, `recognises` and
+`read`), `proctor.evaluators` or `proctor.reporters` (name and object). Each entry is made into a plugin.
 
 A plugin is looked at whenever a file is loaded, so importing it must be cheap. Anything that takes time to import is
 given as `"module:name"`, like in an entry point, and is imported when it is first used; `load` does that. This module
@@ -36,6 +39,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
     from pathlib import Path
 
     from proctor.agents.agent import BaseAgent
@@ -47,9 +51,12 @@ if TYPE_CHECKING:
     from proctor.tracing.spans import Span
 
 SHIPPED: tuple[str, ...] = (
+    "proctor.compat.adk.plugin",
     "proctor.compat.pixie.plugin",
     "proctor.compat.holodeck.plugin",
     "proctor.compat.deepeval.plugin",
+    "proctor.mutation.plugin",
+    "proctor.calibration.plugin",
 )
 """The plugins of this package. They are named here and not as entry points of our own, because looking through what is
 installed takes as long as starting Python four times, and most runs need nothing else."""
@@ -64,7 +71,7 @@ class Format:
     """A file format that suites can be read from."""
 
     name: str
-    """How `proctor list formats` and `dataset convert --from` call it."""
+    """How `proctor formats` and reports call it."""
     summary: str
     """What the files are, in a few words."""
     recognises: Callable[[Path, Json], bool]
@@ -73,9 +80,15 @@ class Format:
     """The suites in a file; raises `InvalidSuite` with every problem found."""
     suffixes: tuple[str, ...] = (".json", ".yaml", ".yml")
     file_names: tuple[str, ...] = ()
-    """Patterns such as `*.test.json`. A file of such a name that cannot be read is an error, not someone else's."""
+    """Patterns such as `*.test.json`. A file so named that cannot be read is an error, not someone else's file."""
+    collect_names: tuple[str, ...] = ()
+    """Patterns of further names, or of a folder and a name, that files of this format often have. pytest looks into a
+    file so named for `keys`; any other file it collects only if the command line names it."""
     keys: frozenset[str] = frozenset()
-    """Top-level keys that only this format has. They decide which format a file is in, and what pytest collects."""
+    """Top-level keys that only this format has. They decide which format a file is in if several recognise it, whether
+    a file that cannot be parsed was meant to be one, and what pytest collects."""
+    case_keys: frozenset[str] = frozenset()
+    """Keys inside a case that only this format has. They count as `keys` where a file is searched and not parsed."""
     companions: tuple[str, ...] = ()
     """Names of files that stand beside a suite and are not suites, such as `test_config.json`."""
     parse: Callable[[Path, str], Document] | str | None = None
@@ -84,6 +97,8 @@ class Format:
     """The text of the file with some cases (by position) changed and every other line as it was."""
     agent_hint: str = ""
     """How a file of this format names its agent: a clause for an error message, such as "add `agent: app.py:agent`"."""
+    refusal: Callable[[Json], str | None] = lambda data: None
+    """Why a file that is nearly of this format is not, such as "describes an agent and no tests of it"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,14 +218,45 @@ def installed_plugins() -> tuple[Plugin, ...]:
 
     found: list[Plugin] = []
     for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            plugin = entry.load()
-        except Exception as error:
-            raise PluginError(f"the plugin {entry.name!r} ({entry.value}) could not be loaded: {error}") from error
+        plugin = _load_entry(entry, "plugin")
         if not isinstance(plugin, Plugin):
             raise PluginError(f"the plugin {entry.name!r} ({entry.value}) is not a proctor.plugins.Plugin")
         found.append(plugin)
-    return tuple(found)
+    return (
+        *found,
+        *(
+            Plugin(name=entry.name, formats=[_as_format(_load_entry(entry, "format"))])
+            for entry in entry_points(group="proctor.formats")
+        ),
+        *(
+            Plugin(name=entry.name, evaluators={entry.name: entry.value})
+            for entry in entry_points(group="proctor.evaluators")
+        ),
+        *(
+            Plugin(name=entry.name, reporters=[Reporter(name=entry.name, help="", write=entry.value)])
+            for entry in entry_points(group="proctor.reporters")
+        ),
+    )
+
+
+def _load_entry(entry: EntryPoint, kind: str) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:
+        raise PluginError(f"the {kind} {entry.name!r} ({entry.value}) could not be loaded: {error}") from error
+
+
+def _as_format(found: Any) -> Format:
+    """A format of the group `proctor.formats`: a `Format`, or a module with `NAME`, `recognises` and `read`."""
+    if isinstance(found, Format):
+        return found
+    summary = (found.__doc__ or "").partition("\n")[0]
+    return Format(name=found.NAME, summary=summary, recognises=found.recognises, read=found.read)
+
+
+def evaluator_alias(name: str) -> str | None:
+    """Proctor's name for the evaluator that some tool calls `name`; `None` if none does."""
+    return next((plugin.evaluator_aliases[name] for plugin in plugins() if name in plugin.evaluator_aliases), None)
 
 
 def load(target: T | str) -> T:
@@ -218,4 +264,4 @@ def load(target: T | str) -> T:
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")
-    return cast(T, getattr(import_module(module), name))
+    return cast(T, functools.reduce(getattr, name.split(".") if name else (), import_module(module)))

@@ -11,7 +11,7 @@ import proctor
 from proctor.agents.messages import to_usage
 from proctor.agents.pricing import is_priced, model_of, price, unknown_cost
 from proctor.agents.reply import Reply, Usage, priced
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.tracing.spans import LLMSpan, usage_of
 
 MODEL = "gpt-4o-mini"

@@ -11,9 +11,10 @@ import pytest
 import proctor
 from proctor.agents.tool_mocks import NoMatchingMock, ToolFailed, ToolMocks
 from proctor.base.errors import InvalidSuite
+from proctor.cases.encoding import decode_case, encode_case
 from proctor.cases.formats.loading import load
+from proctor.cases.identity import question_key
 from proctor.cases.suite import Case, Double, Expected, ExpectedCall, Turn
-from proctor.results.case_encoding import decode_case, encode_case, question_key
 
 TOUCHED: list[str] = []
 

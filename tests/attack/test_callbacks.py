@@ -12,7 +12,7 @@ import pytest
 from proctor.cases.formats.loading import load
 from proctor.compat.deepeval import BaseMetric, LLMTestCase, evaluate
 from proctor.compat.holodeck import TestExecutor
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 from command_line import COMMAND
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 Command = Callable[..., Any]
 
@@ -203,16 +202,6 @@ def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_is_no_suc
     assert path.read_bytes() == before
 
 
-def test_calibrating_with_an_evaluator_that_ends_the_process_is_no_success(
-    proctor_process: Command, suite: Command, project: Path
-) -> None:
-    rows = [{"id": f"r{n}", "answer": f"q{n}", "reference": f"q{n}", "label": "correct"} for n in range(1, 6)]
-    (project / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = proctor_process("calibrate", "rules", "rows.jsonl", "-e", "agents.py:exiting_check")
-    assert ended.code != 0
-    assert "agreement" not in ended.out
-
-
 SABOTAGE = """
 import json
 import os
@@ -234,7 +223,7 @@ sys.meta_path.insert(0, Finder())
     [
         (("grade", "last", "--from", "grades.json"), "proctor.running.review.grading"),
         (("rescore",), "proctor.running.scoring"),
-        (("compare", "last", "last"), "proctor.results.compare_runs"),
+        (("compare", "last", "last"), "proctor.results.comparison.comparing"),
         (("show", "last", "--html", "r.html"), "proctor.reporting.html.report_page"),
     ],
 )
@@ -254,7 +243,7 @@ def test_a_store_that_is_still_open_when_python_ends_says_nothing(project: Path,
     script = (
         "import contextlib, sqlite3, sys\n"
         "from pathlib import Path\n"
-        "from proctor.results.store import Store\n"
+        "from proctor.results.store.store import Store\n"
         "kept = [Store(Path('kept'))]\n"
         "kept.append(kept)\n"
         "sys.modules['kept'] = kept\n"

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.base.environment import expand, expand_with, variables_in
 from proctor.base.errors import UsageError
-from proctor.cases.formats.format_spec import slug
+from proctor.cases.ids import slug
 
 
 def test_each_variable_is_replaced_by_its_value(monkeypatch: pytest.MonkeyPatch) -> None:

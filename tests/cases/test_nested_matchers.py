@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from proctor.agents.control_agents import NoExample, example_of
 from proctor.base.errors import InvalidSuite
+from proctor.cases.encoding import decode_matcher, encode_matcher
 from proctor.cases.formats.loading import load
 from proctor.cases.matchers import BadForm, Equals, data_key, describe, parse, same
-from proctor.results.case_encoding import decode_matcher, encode_matcher
 
 NESTED: list[tuple[Any, list[Any], list[Any]]] = [
     ({"city": {"$one_of": ["Oslo"]}}, [{"city": "Oslo"}], [{"city": "Rome"}, {}, {"city": "Oslo", "x": 1}, "Oslo"]),

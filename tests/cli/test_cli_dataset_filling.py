@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, TextContent, UserMessage
 
 Command = Callable[..., Any]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import COMMAND
 
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.resume import exclusive_run
 
 EVALS = """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.results.run_info import RunInfo
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.resume import exclusive_run
 
 Command = Callable[..., Any]

@@ -63,13 +63,6 @@ from proctor import EvaluationPending
 def waits(evaluable):
     raise EvaluationPending("a person has to look")
 """
-ROWS = "\n".join(
-    json.dumps({"id": str(n), "answer": answer, "context": "The fee is 20 euros.", "label": label})
-    for n, (answer, label) in enumerate(
-        [("The fee is 20 euros.", "supported"), ("The fee is 30 euros.", "unsupported")] * 4
-    )
-)
-
 CALLS: dict[str, list[list[str]]] = {
     "report": [
         ["test", "shop.yaml", "--json", "-"],
@@ -83,7 +76,6 @@ CALLS: dict[str, list[list[str]]] = {
     "judge-calls": [["show", "open", "--judge-calls", "--json", "-"]],
     "pending-row": [["grade", "open", "--json"]],
     "analysis": [["analyze", "second", "--json"], ["analyze", "open", "--json"]],
-    "mutation": [["mutate", "second", "--anyway", "--json"]],
     "accepted-row": [["baseline", "accept", "second", "--json"]],
     "baseline-row": [["baseline", "show", "shop.yaml", "--json"]],
     "plan": [["plan", "shop.yaml", "--json"], ["plan", "open.yaml", "--json"]],
@@ -97,7 +89,6 @@ CALLS: dict[str, list[list[str]]] = {
     "suite-row": [["dataset", "list", "shop.yaml", "open.yaml", "--json"]],
     "import-row": [["import", "../extra/run.jsonl", "--json"]],
     "doctor": [["doctor", "shop.yaml", "../extra/broken.yaml", "--json"]],
-    "calibration": [["calibrate", "rules", "../extra/rows.jsonl", "--json"]],
     "trace-made": [["trace", "--runnable", "shop.py:App", "--input", "../extra/input.json", "--json"]],
     "trace-row": [["trace", "list", "--json"]],
     "trace": [["trace", "show", "last", "--json"], ["trace", "last", "--json"]],
@@ -118,7 +109,7 @@ def called(*arguments: str) -> str:
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Any]]]:
     """The documents and rows that each command prints, in one folder with a few runs."""
     folder, before = tmp_path_factory.mktemp("project") / "here", (Path.cwd(), list(sys.argv), list(sys.path))
-    files = {"shop.py": AGENT, "checks.py": CHECKS, "shop.yaml": SUITE, "open.yaml": OPEN, "../extra/rows.jsonl": ROWS}
+    files = {"shop.py": AGENT, "checks.py": CHECKS, "shop.yaml": SUITE, "open.yaml": OPEN}
     files |= {"../extra/input.json": "{}", "../extra/broken.yaml": "name: broken\ncases: [{id: a, inptu: b}]\n"}
     folder.mkdir()
     (folder.parent / "extra").mkdir()
@@ -179,9 +170,8 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def test_every_command_that_prints_json_has_a_schema() -> None:
-    printing = {
-        words for words, command in commands(group) if any("--json" in parameter.opts for parameter in command.params)
-    }
-    told = {words for schema in schemas().values() for words in schema.get("x-commands", ())}
+    known = dict(commands(group))
+    printing = {words for words, command in known.items() if any("--json" in each.opts for each in command.params)}
+    declared = {words for schema in schemas().values() for words in schema.get("x-commands", ())}
 
-    assert printing == told
+    assert printing == declared & known.keys()  # a command of an optional folder may be gone, and its schema still here

@@ -17,7 +17,7 @@ pytest.importorskip("openinference.instrumentation.openai", reason="it is what m
 pytest.importorskip("openai", reason="the client whose calls are looked at")
 
 from proctor.agents.reply import ToolCall
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.tracing.otlp import find_traces
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
 

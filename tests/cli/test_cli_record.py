@@ -218,15 +218,16 @@ def test_an_agent_that_answers_nothing_at_all_is_an_error(rates: Path, proctor: 
 
 
 def test_other_formats_are_written_as_far_as_they_go(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("accept", "rates.yaml", "--accept-all", "--output", "rates.test.json")
+    ended = proctor("accept", "rates.yaml", "--accept-all", "--output", "rates.csv")
     assert ended.code == 0
-    assert load(["rates.test.json"])[0].format == "adk"
+    assert load(["rates.csv"])[0].format == "csv"
 
 
 WRONG_USE = {
     "two ways to accept": (("--accept-all", "--json"), "exclude each other"),
     "a run and an agent": (("--run", "last", "--agent", "a.py:b"), "use one of them"),
     "no such run": (("--run", "nope"), "nope"),
+    "a file of another tool": (("--output", "out.test.json"), "adk files, which are only read"),
     "a file of no format": (("--output", "out.txt"), "cannot tell a format"),
     "no case selected": (("-k", "nothing"), "no case is selected"),
     "no such file of rows": (("--from", "none.json"), "cannot be read"),

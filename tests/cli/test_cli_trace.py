@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from otlp_documents import to_otlp
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.tracing.otlp import find_traces
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
 

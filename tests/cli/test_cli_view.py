@@ -17,8 +17,8 @@ import pytest
 from command_line import COMMAND
 from kept_runs import FIRST, SECOND, two_runs
 
-from proctor.results.run_files import export_run
-from proctor.results.store import Store
+from proctor.results.store.run_files import export_run
+from proctor.results.store.store import Store
 from proctor.viewer.library import open_library
 
 

@@ -12,9 +12,9 @@ from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.comparison_report import WRITERS, write_json
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import StreamScreen
-from proctor.results.compare_runs import compare_runs
-from proctor.results.comparison import Comparison
-from proctor.results.conversation_alignment import align_trials
+from proctor.results.comparison.alignment import align_trials
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Comparison
 
 CASE = single(f"{HOSTILE[:40]}<b>|`", "Hi?")
 SCORE: dict[str, Any] = {"evaluator": "<i>Tone|`", "reasoning": HOSTILE}

@@ -14,7 +14,7 @@ from reporting_samples import PASSED, make_run, report, score, trial
 from proctor.cli import main
 from proctor.reporting.html import report_page
 from proctor.reporting.plots import PlotPoint, bar_plot, distribution, distribution_lines, line_plot, sparkline
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 
 
 def graded(*values: float) -> Any:

@@ -4,12 +4,14 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 from reporting_samples import FAILED, HOSTILE, make_run, small_run, trial
 
+from proctor import plugins
 from proctor.base.errors import StoreError, UsageError
 from proctor.reporting.report_files import write_reports
 from proctor.reporting.terminal.progress import terminal_svg
@@ -116,26 +118,36 @@ def test_two_reports_cannot_share_a_path(tmp_path: Path) -> None:
         write({"md": tmp_path / "r", "json": tmp_path / "r"})
 
 
-def test_a_plug_in_writes_under_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[EntryPoint], None]]:
+    """Makes an entry point known as if a package had brought it."""
+
+    def install(entry: EntryPoint) -> None:
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted))
+        plugins.installed_plugins.cache_clear()
+
+    yield install
+    plugins.installed_plugins.cache_clear()
+
+
+def test_a_plug_in_writes_under_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[[EntryPoint], None]
+) -> None:
     (tmp_path / "shouting_reporter.py").write_text(
         "def write(run, verdict, out):\n    out.write(verdict.outcome.upper() + '\\ud800')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     entry = EntryPoint("shout", "shouting_reporter:write", "proctor.reporters")
-    monkeypatch.setattr(
-        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
-    )
+    install(entry)
 
     write({"shout": tmp_path / "r.txt"})
 
     assert (tmp_path / "r.txt").read_text() == "FAILED\\ud800"
 
 
-def test_a_plug_in_that_cannot_be_loaded_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_that_cannot_be_loaded_says_so(install: Callable[[EntryPoint], None]) -> None:
     entry = EntryPoint("shout", "no_such_module:write", "proctor.reporters")
-    monkeypatch.setattr(
-        "proctor.reporting.report_files.entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted)
-    )
+    install(entry)
 
     with pytest.raises(UsageError, match="no_such_module"):
         write({"shout": "-"})

@@ -1,14 +1,12 @@
-"""The numbers of `proctor calibrate`: compared with brute force, and honest where there is nothing to say."""
+"""How far a judge agrees with people: compared with brute force, and honest where there is nothing to say."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.results.agreement import auc, corrected_pass_rate, judge_agreement, kappa, retest, suggest_threshold
+from proctor.results.agreement import corrected_pass_rate, judge_agreement, kappa, suggest_threshold
 from proctor.results.statistics import Estimate, estimate
 
 VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -68,45 +66,6 @@ def test_kappa_of_many_rows_is_narrow() -> None:
 
 
 @given(SCORED)
-def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[float, bool]]) -> None:
-    good = [score for score, label in rows if label]
-    bad = [score for score, label in rows if not label]
-    found = auc([row[0] for row in rows], [row[1] for row in rows])
-    if not good or not bad:
-        assert found is None
-        return
-    pairs = [1.0 if one > other else 0.5 if one == other else 0.0 for one in good for other in bad]
-    assert found is not None
-    assert found.mean == pytest.approx(sum(pairs) / len(pairs))
-    assert 0 <= found.low <= found.mean <= found.high <= 1
-
-
-@given(SCORED)
-def test_auc_of_the_opposite_scores_is_the_rest(rows: list[tuple[float, bool]]) -> None:
-    labels = [row[1] for row in rows]
-    one, other = auc([row[0] for row in rows], labels), auc([-row[0] for row in rows], labels)
-    if one is not None and other is not None:
-        assert one.mean == pytest.approx(1 - other.mean)
-
-
-def test_perfect_order_on_few_rows_is_not_certain() -> None:
-    found = auc([0.1, 0.2, 0.8, 0.9], [False, False, True, True])
-    assert found is not None
-    assert (found.mean, found.high) == (1, 1)
-    assert found.low < 0.6
-
-
-def test_the_interval_of_auc_is_delongs() -> None:
-    # Computed by hand from the definition: 3 good, 3 bad, 8 of 9 pairs in order.
-    found = auc([0.9, 0.8, 0.4, 0.5, 0.2, 0.1], [True, True, True, False, False, False])
-    assert found is not None
-    assert found.mean == pytest.approx(8 / 9)
-    variance = ((1 / 9) ** 2 * 2 + (2 / 9) ** 2) / 2 / 3 * 2
-    half = 1.959963984540054 * math.sqrt(variance) / (8 / 81)
-    assert found.low == pytest.approx(1 / (1 + math.exp(-(math.log(8) - half))))
-
-
-@given(SCORED)
 def test_the_suggested_threshold_is_the_best_on_the_half_it_was_chosen_on(rows: list[tuple[float, bool]]) -> None:
     scores, labels = [row[0] for row in rows], [row[1] for row in rows]
     found = suggest_threshold(scores, labels) if rows else None
@@ -125,12 +84,6 @@ def test_the_suggested_threshold_is_the_best_on_the_half_it_was_chosen_on(rows: 
 
 def test_no_threshold_is_suggested_when_a_half_lacks_a_kind() -> None:
     assert suggest_threshold([0.1, 0.9, 0.2, 0.8], [False, True, False, True]) is None
-
-
-def test_flips_are_counted() -> None:
-    found = retest([True, True, False, False], [True, False, False, False])
-    assert found.flips.mean == 0.25
-    assert found.flips.low < 0.25 < found.flips.high
 
 
 @given(st.floats(0, 1), st.floats(0.56, 1), st.floats(0.56, 1))
@@ -155,18 +108,13 @@ def test_a_judge_without_skill_corrects_nothing() -> None:
     assert corrected_pass_rate(observed, judge_agreement([True], [True])).value is None
 
 
-@pytest.mark.parametrize("measure", [judge_agreement, kappa, retest, auc, suggest_threshold])
+@pytest.mark.parametrize("measure", [judge_agreement, kappa, suggest_threshold])
 def test_nothing_and_unequal_lengths_are_refused(measure: object) -> None:
     assert callable(measure)
     with pytest.raises(ValueError, match="no rows"):
         measure([], [])
     with pytest.raises(ValueError, match="cannot be compared"):
         measure([True], [True, False])
-
-
-def test_a_score_that_is_not_a_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a number"):
-        auc([math.nan, 1.0], [True, False])
 
 
 def _known(share: float) -> Estimate:

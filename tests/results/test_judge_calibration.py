@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 
 def calibration(*rows: tuple[float, bool], threshold: float = 0.5, **changes: object) -> Calibration:

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.results.judge_calls import JudgeCalls
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 ENTRY = {"judge": "openai:m", "kind": "claims", "version": 2, "reply": "{}", "usage": {"cost_usd": 0.25}}
 

@@ -12,8 +12,8 @@ from agents_under_test import case, outcomes, run, suite
 
 from proctor.cases.suite import EvaluatorSpec
 from proctor.results.run import Outcome
-from proctor.results.run_files import import_run
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.run_files import import_run
+from proctor.results.store.store import FILE, Store, read_run
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 

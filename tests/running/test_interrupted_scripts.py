@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 pytestmark = pytest.mark.process
 

@@ -18,7 +18,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, Settings, Suite
 from proctor.results.run import Outcome, Run
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
 from proctor.running.run import Request, run_suites

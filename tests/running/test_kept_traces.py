@@ -16,7 +16,7 @@ from agents_under_test import case, cases, echo, only, outcomes, run, suite, tri
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
 from proctor.results.run import Outcome
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 from proctor.tracing.spans import ObserveSpan

@@ -201,7 +201,7 @@ class BreaksDown(Heard):
 
 
 def test_a_listener_that_breaks_ends_the_run_and_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    from proctor.results.store import Store
+    from proctor.results.store.store import Store
 
     heard = BreaksDown()
     with pytest.raises(BrokenPipeError):

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.cases.formats.loading import load
 from proctor.results.run import Outcome
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.rescore import rejudge
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions

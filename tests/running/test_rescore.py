@@ -12,7 +12,7 @@ from proctor.base.errors import InvalidSuite, StoreError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Settings, Turn
 from proctor.results.run import Outcome, Run
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions

@@ -18,7 +18,7 @@ from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import JudgeCall
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.rescore import rescore
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Suite
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
 
 WORDS = st.sampled_from(

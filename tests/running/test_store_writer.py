@@ -10,7 +10,7 @@ from agents_under_test import case, cases, echo, outcomes, run, suite, trials_of
 
 from proctor.base.errors import StoreError
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 
 
 class Looks:

@@ -18,7 +18,7 @@ from agents_under_test import case, cases, echo, echo_async, suite
 import proctor
 from proctor.base.event_loops import run_sync
 from proctor.base.threads import call_in_thread
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 
 def test_a_run_from_ordinary_code() -> None:

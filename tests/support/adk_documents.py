@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from proctor.base.documents import Document
 from proctor.cases.formats import adk
-from proctor.cases.formats.format_spec import Written
 from proctor.cases.suite import Suite
 
 
@@ -69,14 +67,6 @@ def read(folder: Path, data: Any, config: Any = None, name: str = "desk.test.jso
     assert adk.recognises(path, data)
     [suite] = adk.read(Document(path, text))
     return suite
-
-
-def read_again(written: Written, name: str = "desk.test.json") -> Suite:
-    """What a written EvalSet and its companions say in a folder of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        for companion, text in written.companions:
-            (Path(folder) / companion).write_text(text)
-        return read(Path(folder), json.loads(written.text), name=name)
 
 
 def content_of(suite: Suite) -> Suite:

@@ -12,7 +12,7 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.suite import Case, Expected, Turn
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge
 
 FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents_under_test import finish, spawn
 
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 AGENT = """
 import asyncio, os, signal, sys

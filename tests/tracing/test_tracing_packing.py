@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from span_strategies import CALLS, STEPS
 
-from proctor.results.trace_encoding import LARGEST, pack, unpack
+from proctor.results.store.trace_encoding import LARGEST, pack, unpack
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span, ToolDefinition, UserMessage
 
 PLACE = ("1" * 16, "2" * 32, None, 1.0, 2.0, 1000.0)

@@ -18,7 +18,7 @@ from served_viewer import served
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.html import report_page
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 
 CASE = f"/runs/{SECOND}/case?suite=support&case=refund"
 PAGES = {

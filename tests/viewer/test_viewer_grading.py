@@ -15,7 +15,7 @@ from served_viewer import TOKEN, served
 
 from proctor.cli import main
 from proctor.results.run import Outcome
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 JUDGED = {"judge": {"model": "openai:gpt-5-mini", "calls": []}}
 

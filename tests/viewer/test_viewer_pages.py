@@ -17,11 +17,11 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, SKIPPED, 
 from served_viewer import served
 
 from proctor.cases.suite import Criteria
-from proctor.results.baseline import BaselineLine, write_line
+from proctor.gate.baseline import Baseline, BaselineLine, write_line
 from proctor.results.judge_calls import JudgeCalls
-from proctor.results.run_files import export_run
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store
+from proctor.results.store.run_files import export_run
+from proctor.results.store.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
 from proctor.viewer import compare_page, run_index, run_page
@@ -334,6 +334,25 @@ def test_a_baseline_shows_what_is_usual(tmp_path: Path) -> None:
         text = shown(client, "/baselines")
     assert "refund" in text
     assert "75.0%" in text
+
+
+def test_the_baseline_page_counts_only_what_the_gate_counts(tmp_path: Path) -> None:
+    """What a case did before it restarted, or before it changed, is not part of its record."""
+    before = BaselineLine("support", "refund", "shop.py:agent_of_the_desk", "c", "e", "run-0", trials=10, passes=10)
+    restarted = replace(before, run="run-1", trials=3, passes=1, since="run-1")
+    changed = replace(before, run="run-2", content="other", trials=7, passes=7)
+    lines = [before, restarted, changed]
+    file = tmp_path / "suite.baseline.jsonl"
+    file.write_text("".join(write_line(line) for line in lines), encoding="utf-8")
+    with served(tmp_path, [str(file)]) as client:
+        text = shown(client, "/baselines")
+    records = [case.record for case in Baseline(lines).cases()]
+    assert [(record.trials, record.passes) for record in records if record] == [(3, 1), (7, 7)]
+    assert "33.3%" in text
+    numbers = re.findall(r">\s*(\d+)\s*</td>", text)
+    assert "3" in numbers and "7" in numbers
+    assert "10" not in numbers and "13" not in numbers and "20" not in numbers
+    assert "shop.py:agent_of_the_desk" in text
 
 
 def test_text_of_agents_is_shown_as_text(tmp_path: Path) -> None:

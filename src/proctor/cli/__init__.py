@@ -14,6 +14,7 @@ from proctor.base.documents import nearest
 from proctor.base.errors import InvalidSuite, ProctorError, StoreError
 from proctor.base.guard import is_guarded, tell_verdict
 from proctor.base.masking import mask
+from proctor.plugins import load, shipped_plugins
 from proctor.reporting.terminal.screen import visible
 from proctor.version import __version__
 
@@ -33,9 +34,7 @@ COMMANDS = {
     "analyze": "Say what the failures of a run have in common.",
     "accept": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
-    "mutate": "Test the tests: say what suites notice of answers made wrong.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
-    "calibrate": "Say how well a judge agrees with people.",
     "trace": "List, show, import and export what happened inside applications, or make a case of it.",
     "dataset": "Validate, convert, list, create and fill datasets.",
     "mcp": "Offer this folder to coding agents: list, show, compare, rerun.",
@@ -58,6 +57,9 @@ HOMES = {
 }
 """The module and the name of a command that has no module of its own name."""
 
+PLUGIN_COMMANDS = {command.name: command for plugin in shipped_plugins() for command in plugin.commands}
+COMMANDS |= {name: command.help for name, command in PLUGIN_COMMANDS.items()}
+
 RENAMED = {"record": "accept", "format": "trace to-case"}
 """What commands were called before; the old names work, and say the new ones."""
 
@@ -71,6 +73,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in PLUGIN_COMMANDS:
+            return _with_help_page(load(PLUGIN_COMMANDS[cmd_name].target))
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
         return _with_help_page(command)

@@ -13,16 +13,17 @@ import click
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import show
 from proctor.base.source import YAML_ENDINGS
-from proctor.cases.formats.format_spec import moved
-from proctor.cases.formats.loading import declaration, format_named, load
-from proctor.cases.formats.native import LINES
+from proctor.cases.formats import LINES, format_named
+from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.editing import CannotEdit
 from proctor.cases.formats.native.reader import UNSCORED
+from proctor.cases.relocate import relocate
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
 from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
+from proctor.plugins import load as load_target
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
@@ -221,7 +222,7 @@ def _is_editable(suite: Suite, target: Path) -> bool:
 def _editor(name: str) -> Callable[..., str] | None:
     """What edits suites of this format in place."""
     known = format_named(name)
-    return None if known is None else declaration(known).edit
+    return None if known is None or known.edit is None else load_target(known.edit)
 
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
@@ -241,12 +242,8 @@ def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before
 
 def _convert(whole: Suite, target: Path) -> None:
     """Write the suite anew, in the format that the target's name asks for."""
-    written = written_as([moved(whole, target.parent)], format_for(target), target)
-    for path, text in {
-        target: written.text,
-        **{target.parent / name: text for name, text in written.companions},
-    }.items():
-        write_file(path, text)
+    written = written_as([relocate(whole, target.parent)], format_for(target), target)
+    write_file(target, written.text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
 

@@ -9,26 +9,27 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.git import git_state
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, store_option
-from proctor.reporting.wording import counted
-from proctor.results.baseline import (
+from proctor.gate.baseline import (
     Baseline,
     BaselineLine,
-    Spread,
-    Usual,
+    BaselineUpdate,
+    CaseBaseline,
+    CaseIdentity,
+    SampleStats,
     baseline_path,
-    counting,
+    lines_in_force,
     read_baseline,
+    update_baseline,
     write_baseline,
 )
-from proctor.results.git_state import git_state
-from proctor.results.history import Accepted, accept
-from proctor.results.statistics import wilson
-from proctor.results.store import Store, read_run
-from proctor.running.gate import identities_of_plan
+from proctor.reporting.wording import counted
+from proctor.results.store.store import Store, read_run
+from proctor.running.gate_trials import case_identities
 from proctor.running.plan import make_plan
 from proctor.running.settings import NO_OPTIONS
 
@@ -54,7 +55,7 @@ def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, sto
     configuration = read_configuration()
     run = read_run(Store(configuration.store(store), create=False), run_id)
     configured = configuration.values.get("baseline")
-    done = accept(run, file or (Path(configured) if configured else None), restart=restart)
+    done = update_baseline(run, file or (Path(configured) if configured else None), restart=restart)
     if as_json:
         rows = [{**{name: getattr(item, name) for name in _TOLD}, "path": str(item.path)} for item in done]
         say_json("accepted-row", rows)
@@ -68,7 +69,7 @@ def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, sto
 _TOLD = ("cases", "trials", "restarted", "created", "changed")
 
 
-def _accepted(run: str, item: Accepted) -> str:
+def _accepted(run: str, item: BaselineUpdate) -> str:
     if not item.changed:
         return f"{item.path}: has run {run} already; nothing changed"
     anew = f"; {counted(item.restarted, 'case')} begin anew" if item.restarted > 1 else ""
@@ -104,7 +105,7 @@ def show(paths: tuple[str, ...], file: Path | None, as_json: bool) -> int:
     """Show how often each case passed, over all runs that count."""
     rows = []
     for path in _files(paths, file):
-        rows += [_row(path, lines) for lines in _groups(read_baseline(path))]
+        rows += [_row(path, case) for case in read_baseline(path).cases()]
     if as_json:
         say_json("baseline-row", [data for data, _ in rows])
         return 0
@@ -140,49 +141,39 @@ def _suites(paths: tuple[str, ...]) -> list[Suite]:
     return load(paths or [Path()])
 
 
-def _groups(baseline: Baseline) -> list[list[BaselineLine]]:
-    groups: dict[Any, list[BaselineLine]] = {}
-    for line in baseline.lines:
-        groups.setdefault(line.identity, []).append(line)
-    return [counting(lines) for lines in groups.values()]
-
-
-def _row(path: Path, lines: list[BaselineLine]) -> tuple[dict[str, Any], str]:
-    usual: Usual = Baseline(lines).usual(lines[0].identity)
-    past = usual.past
-    assert past is not None
-    low, high = wilson(past.passes / past.trials, past.trials)
-    score = Spread.pooled(line.score for line in lines)
+def _row(path: Path, case: CaseBaseline) -> tuple[dict[str, Any], str]:
+    record, rate = case.record, case.pass_rate
+    assert record is not None and rate is not None, "cases of a file have lines in it"
     data = {
         "file": str(path),
-        "suite": lines[0].suite,
-        "case": lines[0].case,
-        "agent": lines[0].agent,
-        "content": lines[0].content,
-        "evaluators": lines[0].evaluators,
-        "trials": past.trials,
-        "passes": past.passes,
-        "rate": [low, past.passes / past.trials, high],
-        "runs": [line.run for line in lines],
-        "since": usual.since or None,
-        "score": _spread(score),
-        "seconds": _spread(usual.seconds),
-        "usd": _spread(usual.usd),
-        "tokens": _spread(usual.tokens),
+        "suite": case.identity.suite,
+        "case": case.identity.case,
+        "agent": case.identity.agent,
+        "content": case.identity.content,
+        "evaluators": case.identity.evaluators,
+        "trials": record.trials,
+        "passes": record.passes,
+        "rate": [rate.low, rate.mean, rate.high],
+        "runs": list(case.runs),
+        "since": case.since or None,
+        "score": _statistics(case.score),
+        "seconds": _statistics(case.seconds),
+        "usd": _statistics(case.usd),
+        "tokens": _statistics(case.tokens),
     }
-    parts = [f"{past.passes}/{past.trials} passed [{low:.0%}, {high:.0%}]"]
-    if score is not None:
-        parts.append(f"score {score.mean:.2f} ± {score.deviation:.2f}")
-    if usual.seconds is not None:
-        parts.append(f"{usual.seconds.mean:.2f}s")
-    if usual.usd is not None:
-        parts.append(f"${usual.usd.mean:.4f}")
-    parts.append(f"{counted(len(lines), 'run')}, the latest {lines[-1].run}")
-    return data, "  ".join([*parts, lines[0].agent])
+    parts = [f"{record.passes}/{record.trials} passed [{rate.low:.0%}, {rate.high:.0%}]"]
+    if case.score is not None:
+        parts.append(f"score {case.score.mean:.2f} ± {case.score.deviation:.2f}")
+    if case.seconds is not None:
+        parts.append(f"{case.seconds.mean:.2f}s")
+    if case.usd is not None:
+        parts.append(f"${case.usd.mean:.4f}")
+    parts.append(f"{counted(len(case.runs), 'run')}, the latest {case.runs[-1]}")
+    return data, "  ".join([*parts, case.identity.agent])
 
 
-def _spread(spread: Spread | None) -> dict[str, Any] | None:
-    return None if spread is None else {"count": spread.count, "mean": spread.mean, "deviation": spread.deviation}
+def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
+    return None if values is None else {"count": values.count, "mean": values.mean, "deviation": values.deviation}
 
 
 @command.command("prune")
@@ -194,19 +185,19 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
 def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, file: Path | None) -> int:
     """Take out what does not count any more: cases that are gone or have changed, and all but the latest runs."""
     suites = _suites(paths)
-    living = set(identities_of_plan(make_plan(suites, NO_OPTIONS, agent=agent)).values())
+    living = set(case_identities(make_plan(suites, NO_OPTIONS, agent=agent)).values())
     names = {suite.name for suite in suites}
     for path in _files(paths, file):
         known = read_baseline(path)
         kept: list[BaselineLine] = []
-        groups: dict[Any, list[BaselineLine]] = {}
+        groups: dict[CaseIdentity, list[BaselineLine]] = {}
         for line in known.lines:
             if line.suite not in names:
                 kept.append(line)  # of a suite that was not given: nothing is known about it here
             elif line.identity in living:
                 groups.setdefault(line.identity, []).append(line)
         for lines in groups.values():
-            kept += counting(lines)[-keep:]
+            kept += lines_in_force(lines)[-keep:]
         gone = len(known.lines) - len(kept)
         if gone and not dry_run:
             write_baseline(path, Baseline(kept))

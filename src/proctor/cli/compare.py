@@ -31,11 +31,11 @@ from proctor.reporting.markdown.ci_pages import Comment, write_comment
 from proctor.reporting.output import write_document
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import screen_of
-from proctor.results.case_pairing import Choose
-from proctor.results.compare_runs import align_case, compare_runs
-from proctor.results.comparison import Comparison
+from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.comparison import Comparison
+from proctor.results.comparison.pairing import Choose
 from proctor.results.run import Run
-from proctor.results.run_files import read_run_of_agent
+from proctor.results.store.run_files import read_run_of_agent
 from proctor.results.verdict import judge
 from proctor.running.rescore import rescore
 from proctor.running.selection import CaseFilter, names_case, parse_words, tag_set

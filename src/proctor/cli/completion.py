@@ -21,7 +21,7 @@ from proctor.cases.formats.loading import load_file
 from proctor.cli import COMMANDS, group
 from proctor.cli.configuration import read_configuration
 from proctor.evaluators import EVALUATORS
-from proctor.results.store import FILE
+from proctor.results.store.store import FILE
 
 BASH = r"""# Completion of proctor for bash 4.4 and newer.
 _proctor_complete() {

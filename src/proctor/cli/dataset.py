@@ -15,8 +15,8 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
 from proctor.cases.formats import pixie
-from proctor.cases.formats.format_spec import moved
-from proctor.cases.formats.loading import load, writable_formats
+from proctor.cases.formats.loading import load
+from proctor.cases.relocate import relocate
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import (
@@ -140,38 +140,29 @@ def save(name: str, **given: Any) -> int:
     return 0
 
 
-@command.command("convert", short_help="Turn a suite of any format into another.")
+@command.command("convert", short_help="Write a suite of any format in the native one.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
-@click.option(
-    "--to", "name", type=click.Choice(sorted(writable_formats())), help="The format to write; else told by TO's name."
-)
+@click.option("--to", "name", metavar="FORMAT", help="native or csv (default: by the ending of TO).")
 @click.option("--force", is_flag=True, help="Overwrite.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
-    """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently.
+    """Write a suite of any format as native YAML, JSON or JSON Lines, or as CSV; what that cannot hold is listed.
 
     A file of OTLP JSON becomes a case for each trace, as `proctor trace to-case` makes them.
     """
     form = name or format_for(target)
     check_ending(form, target)
-    suites = [moved(suite, target.parent) for suite in _of_traces(source) or load([source])]
+    suites = [relocate(suite, target.parent) for suite in _of_traces(source) or load([source])]
     written = written_as(suites, form, target)
-    files = {target: written.text, **{target.parent / companion: text for companion, text in written.companions}}
-    if taken := [path for path in files if path.exists() and not force]:
-        raise UsageError(f"{taken[0]} exists; say --force to overwrite it")
-    for path, text in files.items():
-        write_file(path, text)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists; say --force to overwrite it")
+    write_file(target, written.text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
-    for beside_it in writable_formats()[form].DECLARED.companions:
-        config = target.parent / beside_it
-        if config.exists() and config not in files:
-            say(f"warning: {config} was there before and decides how {target.name} is judged", err=True)
     again, problems = _load_all([str(target)])
     cases = sum(len(suite.cases) for suite in again)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
-    beside = "".join(f" and {path}" for path in files if path != target)
-    say(f"wrote {target} ({cases} case{_s(cases)}){beside}{lost}")
+    say(f"wrote {target} ({cases} case{_s(cases)}){lost}")
     for problem in problems:
         say(f"warning: what is left is not a suite: {problem}", err=True)
     return 2 if problems else 0

@@ -26,7 +26,7 @@ from proctor.cli.options_and_output import (
 )
 from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, judge_record
 from proctor.reporting.wording import counted
-from proctor.results.store import FILE, Store
+from proctor.results.store.store import FILE, Store
 from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import unresolved
 from proctor.running.resume import environment

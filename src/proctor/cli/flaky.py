@@ -16,12 +16,12 @@ from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, rea
 from proctor.cases.suite import Case, Quarantine, Suite
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import case_option, json_option, judge_options, say, say_json, store_option
+from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lines_of_run, read_baseline
+from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
-from proctor.results.history import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store, read_run
 from proctor.running.rescore import rejudge
 from proctor.running.selection import CaseFilter, check_names, names_case, split_places
 
@@ -54,16 +54,16 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
         lines += _kept(store, {line.run for line in lines})
-    found = [item for item in flaky_cases(lines) if _address(item) in cases]
+    found = [item for item in flaky_cases(lines) if item.address in cases]
     splits = _splits(found, store, given, configuration) if given["rejudge"] else {}
     judged = _judged(found, store)
     if given["as_json"]:
-        say_json("flaky-row", [_as_json(item, splits.get(_address(item)), judged) for item in found])
+        say_json("flaky-row", [_as_json(item, splits.get(item.address), judged) for item in found])
         return 0
     if not found:
         say("no case is known to both pass and fail")
     for item in found:
-        say(_line(item, splits.get(_address(item)), judged))
+        say(_line(item, splits.get(item.address), judged))
     return 0
 
 
@@ -92,29 +92,26 @@ def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
     lines = []
     for row in rows:
         same = {i.name for i in row.info.suites if agents[i.name, i.agent] == i.agent_fingerprint}
-        if same and row.id not in accepted:
-            lines += [line for line in lines_of_runs([read_run(store, row.id)]) if line.suite in same]
+        # A run that does not say what its scores rest on cannot be counted.
+        if same and row.id not in accepted and row.info.evaluator_keys:
+            lines += [line for line in lines_of_run(read_run(store, row.id)) if line.suite in same]
     return lines
 
 
-def _address(item: FlakyRecord) -> tuple[str, str]:
-    return item.identity.suite, item.identity.case
-
-
-def _judged(found: list[FlakyRecord], store: Store | None) -> dict[tuple[str, str], bool]:
+def _judged(found: list[CaseBaseline], store: Store | None) -> dict[tuple[str, str], bool]:
     """Whether a judge takes part in the outcome of each case, as far as kept trials tell."""
     if store is None:
         return {}
     told = {}
     for item in found:
-        trials = store.passing_trials(*_address(item), 1)
+        trials = store.passing_trials(*item.address, 1)
         if trials:
-            told[_address(item)] = any(score.gates and judge_name(score) for score in trials[0].scores)
+            told[item.address] = any(score.gates and judge_name(score) for score in trials[0].scores)
     return told
 
 
 def _splits(
-    found: list[FlakyRecord], store: Store | None, given: dict[str, Any], configuration: Configuration
+    found: list[CaseBaseline], store: Store | None, given: dict[str, Any], configuration: Configuration
 ) -> dict[tuple[str, str], VarianceSplit | None]:
     """The answers of the latest kept runs of each case, judged again and again."""
     if store is None:
@@ -124,7 +121,7 @@ def _splits(
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in found:
         for run in [run for run in item.runs if run in kept][-RUNS_JUDGED:]:
-            by_run[run].add(_address(item))
+            by_run[run].add(item.address)
     outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for run, wanted in by_run.items():
         for _ in range(given["rejudge"]):
@@ -146,26 +143,27 @@ def _who(split: VarianceSplit | None, judged: bool | None) -> str:
     return "agent or judge (--rejudge N tells)" if judged else "the agent varies: no judge takes part"
 
 
-def _line(item: FlakyRecord, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> str:
-    low, _, high = item.rate
-    cost = [] if item.usd is None else [money(item.usd)]
-    cost += [] if item.seconds is None else [duration(item.seconds * 1000)]
-    rate = f"FLAKY {item.passes}/{item.trials} [{low:.0%}, {high:.0%}]"
+def _line(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> str:
+    assert item.record and item.pass_rate
+    cost = [] if item.usd is None else [money(item.usd.total)]
+    cost += [] if item.seconds is None else [duration(item.seconds.total * 1000)]
+    interval = f"[{item.pass_rate.low:.0%}, {item.pass_rate.high:.0%}]"
+    rate = f"FLAKY {item.record.passes}/{item.record.trials} {interval}"
     spent = f"  {' and '.join(cost)} spent on it" if cost else ""
-    return f"{'/'.join(_address(item))}  {rate}  {_who(split, judged.get(_address(item)))}{spent}"
+    return f"{'/'.join(item.address)}  {rate}  {_who(split, judged.get(item.address))}{spent}"
 
 
-def _as_json(item: FlakyRecord, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> dict[str, Any]:
-    low, rate, high = item.rate
+def _as_json(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> dict[str, Any]:
+    assert item.record and item.pass_rate
     return {
         "suite": item.identity.suite,
         "case": item.identity.case,
         "agent": item.identity.agent,
-        "trials": item.trials,
-        "passes": item.passes,
-        "rate": {"low": low, "mean": rate, "high": high},
+        "trials": item.record.trials,
+        "passes": item.record.passes,
+        "rate": {"low": item.pass_rate.low, "mean": item.pass_rate.mean, "high": item.pass_rate.high},
         "runs": list(item.runs),
-        "judged": judged.get(_address(item)),
+        "judged": judged.get(item.address),
         "variance": None
         if split is None
         else {
@@ -174,8 +172,8 @@ def _as_json(item: FlakyRecord, split: VarianceSplit | None, judged: dict[tuple[
             "answers": split.answers,
             "judgements": split.judgements,
         },
-        "seconds": item.seconds,
-        "usd": item.usd,
+        "seconds": None if item.seconds is None else item.seconds.total,
+        "usd": None if item.usd is None else item.usd.total,
     }
 
 

@@ -30,7 +30,7 @@ from proctor.running.review.grading import (
     read_score,
     row_of,
 )
-from proctor.running.review.labelled_rows import calibration_rows
+from proctor.running.review.labelling import calibration_rows
 from proctor.running.selection import check_names, names_case
 
 

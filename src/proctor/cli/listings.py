@@ -16,9 +16,11 @@ import yaml
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.base.json_data import Json, plain
-from proctor.cases.formats.loading import all_formats, declaration, writable_formats
+from proctor.cases.formats import formats as all_formats
 from proctor.cli.options_and_output import json_option, say, say_json
+from proctor.cli.suite_files import WRITTEN
 from proctor.evaluators.catalogue import entries, entry
+from proctor.plugins import Format
 
 AGENT_WAYS = {
     "a Python function, class or object": "app.py:agent",
@@ -106,7 +108,7 @@ def _argument(example: Json) -> str:
 @json_option
 def formats(as_json: bool) -> int:
     """List the formats of suites: which files each is read from, and whether it can be written."""
-    found = [_format(known) for known in _known_formats()]
+    found = [_format(known) for known in all_formats()]
     if as_json:
         say_json("format-row", found)
         return 0
@@ -120,19 +122,13 @@ def formats(as_json: bool) -> int:
     return 0
 
 
-def _known_formats() -> Iterable[Any]:
-    return all_formats()
-
-
-def _format(known: Any) -> dict[str, Any]:
-    declared = declaration(known)
-    own = [known.NAME, *declared.dialects]
+def _format(known: Format) -> dict[str, Any]:
     return {
-        "name": known.NAME,
-        "summary": (known.__doc__ or "").partition("\n")[0],
-        "endings": list(declared.endings),
-        "file_names": list(declared.file_names),
-        "written_as": [name for name in own if name in writable_formats()],
+        "name": known.name,
+        "summary": known.summary,
+        "endings": list(known.suffixes),
+        "file_names": list(known.file_names),
+        "written_as": [known.name] if known.name in WRITTEN else [],
     }
 
 

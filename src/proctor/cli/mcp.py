@@ -31,11 +31,11 @@ from proctor.cli.runs import as_json_row
 from proctor.reporting.failing_cases import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
 from proctor.reporting.terminal.screen import visible
-from proctor.results.compare_runs import compare_runs
-from proctor.results.comparison import Group
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Group
 from proctor.results.run import Run
-from proctor.results.run_files import is_file_name
-from proctor.results.store import Store, read_run
+from proctor.results.store.run_files import is_file_name
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import judge
 from proctor.running.resume import status_of
 from proctor.version import __version__

@@ -13,13 +13,16 @@ from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import Chance, case_option, json_option, say, say_json, store_option
+from proctor.gate.decision import GateSettings
+from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.gate import GateOptions
-from proctor.results.store import FILE, Store
-from proctor.running.gate import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate, usual_of_plan
+from proctor.results.store.store import FILE, Store
+from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
 from proctor.running.selection import CaseFilter, check_names, parse_words, split_places, tag_set
 from proctor.running.settings import RunOptions
+
+DEFAULTS = GateSettings()
 
 
 @click.command("plan")
@@ -30,8 +33,16 @@ from proctor.running.settings import RunOptions
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
 @click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop that is to be seen (0.05).")
-@click.option("--gate-alpha", type=Chance(), default=0.05, metavar="P", help="Chance of a false alarm (0.05).")
-@click.option("--gate-trials", type=click.IntRange(min=1), default=10, metavar="N", help="Further trials a case (10).")
+@click.option(
+    "--gate-alpha", type=Chance(), default=DEFAULTS.alpha, metavar="P", help="Chance of a false alarm (0.05)."
+)
+@click.option(
+    "--gate-trials",
+    type=click.IntRange(min=1),
+    default=DEFAULTS.max_trials,
+    metavar="N",
+    help="Further trials a case (10).",
+)
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite).")
 @json_option
@@ -50,9 +61,9 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     if not plan.trials:
         raise UsageError("no case is selected, so there is nothing to plan")
     wanted = given["baseline"] or configuration.values.get("baseline")
-    usuals, source = usual_of_plan(plan, wanted, _store(configuration, given["store"]), fast=given["fast"])
-    gate = GateOptions(given["gate_alpha"], given["gate_trials"])
-    found = plan_gate(list(usuals.values()), gate, given["repeat"], given["target"])
+    baselines, source = baselines_for(plan, wanted, _store(configuration, given["store"]), fast=given["fast"])
+    gate = GateSettings(given["gate_alpha"], given["gate_trials"])
+    found = estimate_power(baselines, gate, given["repeat"], given["target"])
     parallel = max(item.limits.parallel for item in plan.suites)
     if given["as_json"]:
         say_json("plan", {"baseline": source, "parallel": parallel, **plain(found)})
@@ -67,7 +78,7 @@ def _store(configuration: Configuration, given: str | None) -> Store | None:
     return Store(folder, create=False) if (folder / FILE).is_file() else None
 
 
-def _lines(found: GatePlan, plan: Plan, source: str, parallel: int) -> list[str]:
+def _lines(found: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
     lines = [f"{counted(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
     if found.known:
         lines.append(f"  past       {found.recorded:,} trials of {counted(found.known, 'case')} in {source}")
@@ -86,7 +97,7 @@ def _lines(found: GatePlan, plan: Plan, source: str, parallel: int) -> list[str]
     return lines
 
 
-def _enlarged(found: GatePlan) -> str:
+def _enlarged(found: PowerEstimate) -> str:
     more = found.to_see_target
     ways = []
     if more.repeats is not None:
@@ -98,7 +109,7 @@ def _enlarged(found: GatePlan) -> str:
     return ", or ".join(ways) or "record more trials first: the past leaves more doubt than that"
 
 
-def _cost(found: GatePlan, parallel: int) -> str:
+def _cost(found: PowerEstimate, parallel: int) -> str:
     parts = [f"about {found.trials:,.0f} trials if nothing changed (9 runs of 10: at most {found.trials_high:,})"]
     if found.tokens is not None:
         parts.append(f"{found.tokens:,.0f} tokens")

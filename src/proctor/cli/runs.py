@@ -17,9 +17,9 @@ from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
 from proctor.results.history import SuiteRun, runs_of, suites_in
-from proctor.results.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.run_info import RunRow
-from proctor.results.store import Store
+from proctor.results.store.run_files import export_run, import_run, open_lines, open_run, place_of
+from proctor.results.store.store import Store
 from proctor.results.verdict import INTERRUPTED
 from proctor.running.resume import status_of
 

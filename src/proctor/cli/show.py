@@ -37,8 +37,8 @@ from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
 from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome, Run, TrialResult, Trials
-from proctor.results.run_files import read_named_run
-from proctor.results.store import Store
+from proctor.results.store.run_files import read_named_run
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.resume import status_of
 from proctor.running.selection import CaseFilter, Predicate, check_names, names_case, parse_words

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from proctor.base.atomic_write import whole_file
 from proctor.base.errors import StoreError, UsageError
-from proctor.cases.formats.format_spec import Written
-from proctor.cases.formats.loading import writable_formats
+from proctor.cases.formats import CSV, NATIVE, formats, has_name_of, table
+from proctor.cases.formats.native.writer import Written, write_text
 from proctor.cases.suite import Suite
+
+WRITTEN = {known.name: known for known in (NATIVE, CSV)}
+"""The formats that suites are written in; those of other tools are only read."""
 
 
 def check_ending(form: str, target: Path) -> None:
     """A format is read again only from files of certain names."""
-    endings = writable_formats()[form].DECLARED.endings
-    if target.suffix not in endings:
-        raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(endings)}")
+    if form not in WRITTEN:
+        raise UsageError(f"suites are written as native or csv, not as {form!r}; formats of other tools are only read")
+    suffixes = WRITTEN[form].suffixes
+    if target.suffix not in suffixes:
+        raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(suffixes)}")
 
 
 def format_for(target: Path) -> str:
-    """The format that a file's name asks for; a plain ending is the native format's."""
-    known = writable_formats()
-    for name, item in known.items():
-        if any(fnmatchcase(target.name, pattern) for pattern in item.DECLARED.written_to):
-            return name
-    if target.suffix in known["native"].DECLARED.endings:
-        return "native"
-    raise UsageError(f"cannot tell a format from {target.name!r}; say --to {'|'.join(sorted(known))}")
+    """The format that a file's name asks for; a name that files of another tool have is refused."""
+    for known in formats():
+        if known.name not in WRITTEN and has_name_of(known, target):
+            raise UsageError(
+                f"{target.name!r} is a name of {known.name} files, which are only read; suites are written as native "
+                f"(such as {target.name.partition('.')[0]}.proctor.yaml) or csv"
+            )
+    found = next((known.name for known in WRITTEN.values() if target.suffix in known.suffixes), None)
+    if found is None:
+        raise UsageError(f"cannot tell a format from {target.name!r}; say --to {'|'.join(sorted(WRITTEN))}")
+    return found
 
 
 def written_as(suites: list[Suite], form: str, target: Path) -> Written:
     """The suites as text of a format, with what it cannot express."""
-    return writable_formats()[form].write(suites, target.suffix)
+    return table.write(suites) if form == CSV.name else write_text(suites, target.suffix)
 
 
 def write_file(target: Path, content: str | bytes) -> None:

@@ -32,13 +32,13 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.evaluators.datasets import usual_folder
+from proctor.gate.decision import GateSettings
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
 from proctor.results.run_info import check_name
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
-from proctor.running.gate import GateRequest
 from proctor.running.run import Request, run_suites
 from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
 from proctor.running.settings import ClusterOptions, Listener, RunOptions
@@ -190,7 +190,7 @@ def _request(given: dict[str, Any], configuration: Configuration, suites: list[S
     )
 
 
-def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | None:
+def _gate(given: dict[str, Any], configuration: Configuration) -> GateSettings | None:
     if not given["gate"]:
         useless = [name for name in ("gate_alpha", "gate_trials", "baseline") if given[name] is not None]
         if useless:
@@ -199,11 +199,9 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
     for name in ("repeat", "reuse"):
         if given[name]:
             raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
-    return GateRequest(
-        0.05 if given["gate_alpha"] is None else given["gate_alpha"],
-        10 if given["gate_trials"] is None else given["gate_trials"],
-        given["baseline"] or configuration.values.get("baseline"),
-    )
+    chosen = {"alpha": given["gate_alpha"], "max_trials": given["gate_trials"]}
+    baseline = given["baseline"] or configuration.values.get("baseline")
+    return GateSettings(baseline=baseline, **{name: value for name, value in chosen.items() if value is not None})
 
 
 def _run_name(name: str | None) -> str:

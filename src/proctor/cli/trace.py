@@ -21,10 +21,10 @@ from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.cli.suite_files import write_file
 from proctor.cli.trace_to_case import command as to_case
-from proctor.results.run_files import open_run
-from proctor.results.store import Store
-from proctor.results.stored_traces import TraceRow
-from proctor.results.trace_encoding import span_to_json
+from proctor.results.store.run_files import open_run
+from proctor.results.store.store import Store
+from proctor.results.store.trace_encoding import span_to_json
+from proctor.results.store.traces import TraceRow
 from proctor.running.assertions.observed_call import run_once
 from proctor.tracing.instrumentation import missing_instrumentation
 from proctor.tracing.otlp import find_traces, trace_text, trial_resource

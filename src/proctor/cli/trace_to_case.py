@@ -10,12 +10,12 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
-from proctor.cases.formats.native import write
+from proctor.cases.formats.native.writer import write_text
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
 from proctor.cli.suite_files import write_file
 from proctor.evaluators.datasets import make_entry
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces
 from proctor.tracing.spans import Span
@@ -63,7 +63,7 @@ def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str |
         raise UsageError("the trace has no spans, so that nothing can be made of it")
     made = suite_of_traces(traces, path, agent)
     ending = "" if output in (None, "-") else Path(str(output)).suffix
-    _put(write([made.suite], ending).text.rstrip("\n"), output, "suite")
+    _put(write_text([made.suite], ending or ".yaml").text.rstrip("\n"), output, "suite")
     for note in made.notes:
         say(f"note: {note}", err=True)
     say("note: what is expected is what was seen; look at it before you rely on it", err=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain
-from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.threshold import DEFAULT_THRESHOLD
 from proctor.evaluators.registry import SHIPPED, shipped
+from proctor.plugins import evaluator_alias
 
 NEEDS = {
     "reference": "ExactMatch Equality LevenshteinMatch Numeric NumericDiff JSONDiff ListContains BLEU ROUGE METEOR "
@@ -113,7 +113,7 @@ def _own_name(name: str) -> str:
     if name in SHIPPED:
         return name
     bare = next((own for own in SHIPPED if own.lower() == name.lower().removesuffix("metric")), None)
-    own = bare or evaluator_named_by_a_format(name)
+    own = bare or evaluator_alias(name)
     if own is not None and own in SHIPPED:
         return own
     lower = {known.lower(): known for known in SHIPPED}

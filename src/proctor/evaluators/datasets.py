@@ -16,7 +16,7 @@ from proctor.base.json_data import UNSET, Json, json_text, plain, show
 from proctor.base.source import read_text
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
-from proctor.cases.formats.format_spec import slug
+from proctor.cases.ids import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
 from proctor.evaluators.evaluation import Evaluable
 

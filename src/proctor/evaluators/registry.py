@@ -18,17 +18,17 @@ from proctor.base.documents import nearest
 from proctor.base.errors import UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.plugin_lookup import entry_points
 from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
-from proctor.cases.formats.loading import evaluator_named_by_a_format
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, threshold_in_force
 from proctor.evaluators import EVALUATORS
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
 from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
 from proctor.judging.judge import QUESTIONS_VERSION
+from proctor.plugins import evaluator_alias, plugins
+from proctor.plugins import load as load_target
 
 SHIPPED: dict[str, str] = EVALUATORS
 """The module of each evaluator that a file may name."""
@@ -186,15 +186,14 @@ def _find(name: str, base: Path | None) -> Any:
         return shipped(name)
     if is_reference(name):
         return resolve(name, base)
-    for entry in entry_points(group="proctor.evaluators", name=name):
-        return entry.load()
-    return None
+    brought = (plugin.evaluators[name] for plugin in plugins() if name in plugin.evaluators)
+    return next(map(load_target, brought), None)
 
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
     bare = name.removesuffix("Metric")
-    own = bare if bare in SHIPPED else evaluator_named_by_a_format(name)
+    own = bare if bare in SHIPPED else evaluator_alias(name)
     if own is None:
         likely = nearest(name, SHIPPED) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")

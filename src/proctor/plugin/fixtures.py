@@ -12,8 +12,8 @@ from typing import Any, overload
 import pytest
 
 from proctor.base.errors import ProctorError, UsageError
-from proctor.cases.formats.keywords import from_python
 from proctor.cases.formats.loading import load
+from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Suite
 from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import AGENT_HINT
@@ -239,7 +239,7 @@ def suites_of(given: Any, module: Path) -> list[Suite]:
     """
     items = [given] if isinstance(given, (str, Path, Suite)) else list(given)
     if items and all(isinstance(item, dict) for item in items):
-        return [from_python("TEST_CASES", items, module)]
+        return [read_list("TEST_CASES", items, module)]
     suites: list[Suite] = []
     for item in items:
         if isinstance(item, Suite):

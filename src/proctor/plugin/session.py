@@ -24,10 +24,11 @@ from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import StoreError
 from proctor.base.event_loops import close_kept_loops
 from proctor.base.json_data import canonical, plain
+from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Suite
 from proctor.plugin.items import TrialItem
 from proctor.plugin.session_report import complete_report, print_summary
-from proctor.plugin.session_run import Address, ProcessSummary, SessionRun
+from proctor.plugin.session_run import ProcessSummary, SessionRun
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
 from proctor.plugin.trial_output import TrialBroken
@@ -65,9 +66,9 @@ class ProctorSession:
         self._problem = ""
         """Why the results could not be summed up."""
         self._agents: dict[str, BaseAgent] = {}
-        self._waiting: dict[str, dict[Address, PlannedTrial]] = {}
+        self._waiting: dict[str, dict[TrialAddress, PlannedTrial]] = {}
         """By suite: the trials of collected items that have not run, in the order of the items."""
-        self._ready: dict[Address, TrialResult] = {}
+        self._ready: dict[TrialAddress, TrialResult] = {}
         """Trials that ran with their batch; each is handed to its item once."""
 
     def trial_of(self, planned: PlannedTrial) -> TrialResult:

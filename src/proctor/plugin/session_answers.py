@@ -16,16 +16,16 @@ from pathlib import Path
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
+from proctor.base.git import git_state
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
 from proctor.cases.files import Contents
+from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
-from proctor.results.case_encoding import question_key
-from proctor.results.encoding import mask_trial
-from proctor.results.git_state import git_state
+from proctor.results.masking import mask_trial
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunInfo
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.assertions.agent_runner import AgentRunner
 
 FOLDER = "answers"

@@ -18,22 +18,19 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.json_data import Json, plain
+from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
-from proctor.results.case_encoding import question_key
 from proctor.results.judge_calls import Tally
 from proctor.results.run import Run, SuiteInfo, TrialResult
 from proctor.results.run_info import RunInfo, suite_info
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
 from proctor.running.settings import RunOptions
-
-Address = tuple[str, str, int]
-"""Suite, case, repetition."""
 
 MOST_LOCKS = 100
 """At most this many questions are locked at a time: each lock is an open file."""
@@ -64,7 +61,7 @@ class SessionRun:
         self.answers = SessionAnswers(folder, session, reuse=reuse, keep_secrets=options.keep_secrets)
         self.session = session
         self._suites: dict[str, PlannedSuite] = {}
-        self._done: set[Address] = set()
+        self._done: set[TrialAddress] = set()
         self._begun = False
         self._store: tuple[Store, int] | None = None
         self._alive = contextlib.ExitStack()
@@ -89,13 +86,13 @@ class SessionRun:
     def suite_named(self, name: str) -> PlannedSuite | None:
         return self._suites.get(name)
 
-    def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+    def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
         """The results of these trials, which run now unless this session ran them before.
 
         A trial that could not run, because the budget is spent, is missing.
         """
         self._begun = True
-        done: dict[Address, TrialResult] = {}
+        done: dict[TrialAddress, TrialResult] = {}
         step = MOST_LOCKS if self.session.has_other_processes else max(1, len(trials))
         for start in range(0, len(trials), step):
             some = trials[start : start + step]
@@ -146,7 +143,7 @@ class SessionRun:
             self._store = store, row_of(store, self.session.run_id)
         return self._store
 
-    def _done_before(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+    def _done_before(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
         """Trials that the session has; those before a rerun of their test are deleted from the run."""
         addresses = {trial.address for trial in trials}
         if not self.session.has_other_processes and addresses.isdisjoint(self._done):
@@ -161,7 +158,7 @@ class SessionRun:
         self._asked_again += len(outdated)
         return {address: trial for address, trial in known.items() if address not in outdated}
 
-    def _execute(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+    def _execute(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
         store, no = self._open()
         collector = _Collector()
         plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
@@ -210,7 +207,7 @@ class _Collector:
     """A listener that collects the trials of a run."""
 
     def __init__(self) -> None:
-        self.trials: dict[Address, TrialResult] = {}
+        self.trials: dict[TrialAddress, TrialResult] = {}
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         return
@@ -236,7 +233,7 @@ def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     return tuple(info for info in found.values() if info.planned)
 
 
-def _cost(run: Run, trials: Mapping[Address, TrialResult]) -> float:
+def _cost(run: Run, trials: Mapping[TrialAddress, TrialResult]) -> float:
     """What agents and judges cost, as far as it is known."""
     usages = (trial.usage for trial in trials.values() if not trial.reused)
     agents = sum(usage.cost_usd or 0.0 for usage in usages if usage is not None)

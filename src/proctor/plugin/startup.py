@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import os
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from proctor.cases.formats import LINES, formats, has_name_of, mentions_keys_of, shipped_formats
+from proctor.plugins import Format
 
 if TYPE_CHECKING:
     from proctor.plugin.session import ProctorSession  # noqa: F401  named in a string below
@@ -39,44 +40,28 @@ def sharing_of(config: pytest.Config) -> dict[str, Any]:
 
 
 LOOKED_AT = 65_536
-
+"""Bytes of a file that are searched for the keys of a format."""
 OWN = ".proctor."
-NAMED = (".test.json", ".evalset.json")
 BESIDE = (".baseline.jsonl", ".quarantine.jsonl")
 """Files about a suite that stand beside it."""
-HOLODECK = ("agent.yaml", "agent.yml")
-DATASET_FOLDERS = frozenset({"datasets", "pixie", "pixie_qa"})
-
-JSON_WORDS = (
-    rb'"(?:eval_?cases|eval_?set_?id|evalCases|evalSetId|cases|test_cases|TEST_CASES|expected_output_contains'
-    rb'|expected_tool_use|expected_intermediate_agent_responses)"\s*:'
-)
-YAML_WORDS = rb"^[\"']?(?:test_cases|test_cases_file|cases)[\"']?\s*:"
-DATASET_WORDS = rb'"(?:runnable|entry_kwargs|input_data|eval_input)"\s*:'
 
 
 def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) -> bool:
-    """Whether pytest is to collect the file; `named` if the command line names this very file."""
+    """Whether pytest is to collect the file; `named` if the command line names this very file.
+
+    A file whose name says that it may be of some format is collected if it has a key of that format. Formats of other
+    packages are asked about named files only: to look for such packages would delay every session.
+    """
     if path.name.endswith(BESIDE):
         return False
     if OWN in path.name or _fits(path, root, patterns):
         return True
-    words = _words(path)
-    if words is None and named:
-        words = rb"|".join((JSON_WORDS, YAML_WORDS, DATASET_WORDS))
-        return path.suffix in (".csv", ".jsonl", ".ndjson") or _mentions(path, words)
-    return words is not None and _mentions(path, words)
-
-
-def _words(path: Path) -> bytes | None:
-    """What a file of this name has in it if it is a suite; `None` if its name says nothing."""
-    if path.name.endswith(NAMED):
-        return JSON_WORDS
-    if path.name in HOLODECK:
-        return YAML_WORDS
-    if path.suffix == ".json" and ("dataset" in path.stem or path.parent.name in DATASET_FOLDERS):
-        return DATASET_WORDS
-    return None
+    if named and path.suffix in (".csv", *LINES):
+        return True
+    if named:
+        return _mentions(path, tuple(formats()))
+    likely = [known for known in shipped_formats() if has_name_of(known, path) or _fits_folder(path, known)]
+    return bool(likely) and _mentions(path, likely)
 
 
 def _fits(path: Path, root: Path, patterns: Sequence[str]) -> bool:
@@ -84,14 +69,14 @@ def _fits(path: Path, root: Path, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(path.name, pattern) or fnmatch.fnmatchcase(inside, pattern) for pattern in patterns)
 
 
-def _mentions(path: Path, words: bytes) -> bool:
+def _fits_folder(path: Path, known: Format) -> bool:
+    return any(path.match(pattern) for pattern in known.collect_names)
+
+
+def _mentions(path: Path, likely: Sequence[Format]) -> bool:
     try:
         with path.open("rb") as file:
-            return _compiled(words).search(file.read(LOOKED_AT)) is not None
+            text = file.read(LOOKED_AT).decode("utf-8", "replace")
     except OSError:
         return False
-
-
-@functools.cache
-def _compiled(words: bytes) -> re.Pattern[bytes]:
-    return re.compile(words, re.MULTILINE)
+    return any(mentions_keys_of(known, path, text) for known in likely)

@@ -12,36 +12,36 @@ from typing import TextIO
 
 from proctor.base.json_data import Json
 from proctor.cases.formats.loading import case_lines
+from proctor.gate.verdict import case_text, drift_text
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted
-from proctor.results.gate import Standing
-from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, case_text, drift_text
+from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 
 CASES_SHOWN = 30
 TITLES = {
-    Standing.PROVEN.value: "worse",
-    Standing.OPEN.value: "in doubt",
-    Standing.IMPROVED.value: "better",
-    Standing.CLEARED.value: "as usual after all",
-    Standing.AS_USUAL.value: "as usual",
-    Standing.NEW.value: "new",
-    Standing.NO_OUTCOME.value: "not measured",
-    QUARANTINED: "in quarantine",
+    CaseStatus.REGRESSED: "worse",
+    CaseStatus.UNDECIDED: "in doubt",
+    CaseStatus.IMPROVED: "better",
+    CaseStatus.CLEARED: "as usual after all",
+    CaseStatus.UNCHANGED: "as usual",
+    CaseStatus.NEW: "new",
+    CaseStatus.UNMEASURED: "not measured",
+    CaseStatus.QUARANTINED: "in quarantine",
 }
-STANDING_OUTCOMES = {
-    Standing.PROVEN.value: Outcome.FAILED,
-    Standing.OPEN.value: Outcome.PENDING,
-    Standing.IMPROVED.value: Outcome.PASSED,
-    Standing.NO_OUTCOME.value: Outcome.ERROR,
+STATUS_OUTCOMES = {
+    CaseStatus.REGRESSED: Outcome.FAILED,
+    CaseStatus.UNDECIDED: Outcome.PENDING,
+    CaseStatus.IMPROVED: Outcome.PASSED,
+    CaseStatus.UNMEASURED: Outcome.ERROR,
 }
 VERDICTS = {
-    "regression": "REGRESSION",
-    "no_regression": "NO REGRESSION",
-    "inconclusive": "INCONCLUSIVE",
-    "error": "ERROR",
+    GateVerdict.REGRESSION: "REGRESSION",
+    GateVerdict.NO_REGRESSION: "NO REGRESSION",
+    GateVerdict.INCONCLUSIVE: "INCONCLUSIVE",
+    GateVerdict.ERROR: "ERROR",
 }
 
 
@@ -60,8 +60,8 @@ def gate_lines(run: Run) -> list[GateLine]:
     if gate is None:
         return []
     order = list(TITLES)
-    told = sorted((case for case in gate.cases if case.is_news), key=lambda case: order.index(case.standing))
-    lines = [GateLine(TITLES[case.standing], _told(case), STANDING_OUTCOMES.get(case.standing)) for case in told]
+    told = sorted((case for case in gate.cases if case.is_notable), key=lambda case: order.index(case.status))
+    lines = [GateLine(TITLES[case.status], _told(case), STATUS_OUTCOMES.get(case.status)) for case in told]
     if len(lines) > CASES_SHOWN:
         rest = counted(len(lines) - CASES_SHOWN, "more case")
         lines = [*lines[:CASES_SHOWN], GateLine("and", f"{rest}; the JSON report has all of them")]
@@ -72,22 +72,22 @@ def gate_lines(run: Run) -> list[GateLine]:
     return lines
 
 
-def held_against(gate: GateOutcome) -> str:
+def held_against(gate: GateResult) -> str:
     """Where the past comes from and what the answer cost."""
     asked = f"{counted(gate.extra_trials, 'further trial')}, at most {gate.max_trials} a case"
     stopped = f"; stopped: {gate.stopped}" if gate.stopped else ""
     return f"{gate.baseline}; {asked}; chance of a red build without a regression at most {gate.alpha:.1%}{stopped}"
 
 
-def _told(case: GatedCase) -> str:
+def _told(case: GatedCaseResult) -> str:
     text = case_text(case)
     return text if case.divergence is None else f"{text}; parts at {case.divergence}"
 
 
-def _unknown(gate: GateOutcome) -> dict[str, int]:
+def _unknown(gate: GateResult) -> dict[str, int]:
     found: dict[str, int] = {}
-    for case in gate.standing(Standing.NEW):
-        found[case.no_past] = found.get(case.no_past, 0) + 1
+    for case in gate.with_status(CaseStatus.NEW):
+        found[case.no_baseline_because] = found.get(case.no_baseline_because, 0) + 1
     return found
 
 
@@ -117,7 +117,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
     """What went wrong, suite by suite; failures before errors. Cases in quarantine decide nothing and are left out."""
     wrong, told = _wrong_cases(run, verdict), _told_by_gate(run)
     if run.gate is not None:
-        unknown = {case.address for case in run.gate.standing(Standing.NEW, Standing.NO_OUTCOME)}
+        unknown = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
         wrong = {address: item for address, item in wrong.items() if address in unknown}
         wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
     reasons = _reasons(run, {address for address in wrong if address not in told})
@@ -155,8 +155,8 @@ def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[O
 
 def _told_by_gate(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
     """By suite and id: what the gate says of cases that got worse, and whether that is in doubt."""
-    cases = () if run.gate is None else run.gate.standing(Standing.PROVEN, Standing.OPEN)
-    return {case.address: (case_text(case), case.standing == Standing.OPEN) for case in cases}
+    cases = () if run.gate is None else run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
+    return {case.address: (case_text(case), case.status == CaseStatus.UNDECIDED) for case in cases}
 
 
 def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:

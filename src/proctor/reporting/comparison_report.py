@@ -13,8 +13,9 @@ from proctor.reporting.html.page_frame import page_end, page_head
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
-from proctor.results.compare_runs import AgentTable, agent_tables
-from proctor.results.comparison import (
+from proctor.results.comparison.alignment import AlignedTrials, Step
+from proctor.results.comparison.comparing import AgentTable, agent_tables
+from proctor.results.comparison.comparison import (
     CaseChange,
     Comparison,
     EvaluatorChange,
@@ -24,7 +25,6 @@ from proctor.results.comparison import (
     Side,
     p_text,
 )
-from proctor.results.conversation_alignment import AlignedTrials, Step
 from proctor.results.run import Outcome, Run
 
 TITLES = {

@@ -10,15 +10,13 @@ from pathlib import Path
 
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats.loading import case_lines
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.clusters import Signature, signature
 from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines, one_line_reason
 from proctor.reporting.wording import counted, decisive
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import CaseVerdict, RunVerdict
-
-Address = tuple[str, str]
-"""A suite and a case."""
 
 BAD = (Outcome.FAILED, Outcome.ERROR)
 WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
@@ -100,8 +98,8 @@ def failing_cases(
 
     Reasons are looked up for the first `most_reasons` of them, or for all; no more trials are read than that takes.
     """
-    counts: dict[Address, Counter[Outcome]] = {}
-    last: dict[Address, int] = {}
+    counts: dict[CaseAddress, Counter[Outcome]] = {}
+    last: dict[CaseAddress, int] = {}
     for summary in run.summaries:
         address = (summary.suite, summary.case_id)
         counts.setdefault(address, Counter())[summary.outcome] += 1
@@ -123,9 +121,11 @@ def share_text(outcome: Outcome, counts: Mapping[Outcome, int]) -> str:
     return f"{counts.get(outcome, 0):,} of {trials:,}{beside}"
 
 
-def _tallies(trials: Iterable[TrialResult], last: Mapping[Address, int], limit: int) -> dict[Address, ReasonTally]:
+def _tallies(
+    trials: Iterable[TrialResult], last: Mapping[CaseAddress, int], limit: int
+) -> dict[CaseAddress, ReasonTally]:
     """The reasons of the cases in `last`, which says where the last bad trial of each stands in the plan."""
-    tallies: dict[Address, ReasonTally] = {}
+    tallies: dict[CaseAddress, ReasonTally] = {}
     end = max(last.values(), default=-1)
     for trial in trials if last else ():
         address = (trial.suite, trial.case.id)
@@ -137,7 +137,7 @@ def _tallies(trials: Iterable[TrialResult], last: Mapping[Address, int], limit: 
 
 
 def _failing(
-    case: CaseVerdict, counts: Mapping[Address, Mapping[Outcome, int]], tallies: Mapping[Address, ReasonTally]
+    case: CaseVerdict, counts: Mapping[CaseAddress, Mapping[Outcome, int]], tallies: Mapping[CaseAddress, ReasonTally]
 ) -> FailingCase:
     address = (case.suite, case.case_id)
     reasons = tallies[address].reasons() if address in tallies else ()

@@ -11,6 +11,7 @@ from proctor.base.json_data import Json, plain
 from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.comparison_report import agents_data
 from proctor.reporting.failing_cases import failures
+from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import corrections, uncalibrated
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate, EvaluatorSummary
@@ -26,7 +27,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
         head["failures"] = failures(run, verdict)
     if run.gate is not None:
-        head["gate"] = plain(run.gate)
+        head["gate"] = gate_to_json(run.gate)
     if run.compares_agents:
         head["agents"] = agents_data(run)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))

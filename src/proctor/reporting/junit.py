@@ -11,9 +11,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TextIO
 
+from proctor.gate.verdict import case_text
 from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
-from proctor.results.gate_outcome import GatedCase, case_text
+from proctor.results.gate_result import GatedCaseResult
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -84,13 +85,13 @@ def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[s
     ]
     if run.gate is not None:
         properties.append(("proctor.gate", f"{run.gate.verdict}: {run.gate.reason}"))
-        told = (case for case in run.gate.cases if case.suite == info.name and case.is_news)
-        properties += [(f"proctor.gate.{case.case}", f"{case.standing}: {_gated(case)}") for case in told]
+        told = (case for case in run.gate.cases if case.suite == info.name and case.is_notable)
+        properties += [(f"proctor.gate.{case.case}", f"{case.status}: {_gated(case)}") for case in told]
     properties += [(f"proctor.score.{item.evaluator}", str(item.scores)) for item in judged.evaluators if item.scores]
     return properties
 
 
-def _gated(case: GatedCase) -> str:
+def _gated(case: GatedCaseResult) -> str:
     return case_text(case) if case.divergence is None else f"{case_text(case)}; parts at {case.divergence}"
 
 

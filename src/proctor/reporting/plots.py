@@ -17,7 +17,7 @@ from proctor.reporting.wording import duration
 from proctor.results.history import SuiteRun, runs_of
 from proctor.results.run import Run, TrialSummary
 from proctor.results.statistics import wilson
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8

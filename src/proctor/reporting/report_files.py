@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.errors import StoreError, UsageError, one_line
-from proctor.base.plugin_lookup import entry_points
+from proctor.plugins import load as load_target
+from proctor.plugins import plugins
 from proctor.reporting import build_findings, json_report, junit, tables
 from proctor.reporting.html import report_page
 from proctor.reporting.markdown import report
@@ -63,12 +64,13 @@ def find_writer(name: str) -> Writer:
     """The shipped report of that name, or the entry point of the group `proctor.reporters`."""
     if name in SHIPPED:
         return SHIPPED[name]
-    for entry in entry_points(group="proctor.reporters", name=name):
+    for reporter in (item for plugin in plugins() for item in plugin.reporters if item.name == name):
         try:
-            loaded: Writer = entry.load()
+            return load_target(reporter.write)
         except Exception as error:
-            raise UsageError(f"the report {name!r} ({entry.value}) could not be loaded: {one_line(error)}") from error
-        return loaded
+            raise UsageError(
+                f"the report {name!r} ({reporter.write}) could not be loaded: {one_line(error)}"
+            ) from error
     raise UsageError(f"no report is called {name!r}; there are {', '.join(SHIPPED)}")
 
 

@@ -11,7 +11,7 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.reporting.comparison_report import what_differs
 from proctor.reporting.explain import answer, asked, expected_lines, one_line_reason, shown
-from proctor.results.comparison import Comparison, Passes
+from proctor.results.comparison.comparison import Comparison, Passes
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import mean
 from proctor.results.verdict import RunVerdict

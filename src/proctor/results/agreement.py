@@ -1,10 +1,14 @@
-"""How well a judge agrees with people: accuracy, kappa, hit rates and ranking, each with its uncertainty."""
+"""How far two raters agree, a judge and people or two people, and what that says about a pass rate.
+
+Accuracy, Cohen's kappa and hit rates with their intervals; the threshold that fits people's labels best; and a pass
+rate corrected by the judge's known mistakes. The viewer shows agreement, and reports show corrected rates; what else
+`proctor calibrate` measures is in `proctor.calibration`.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -46,19 +50,12 @@ class JudgeAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class SuggestedThreshold:
     """A threshold chosen on one half of the rows, with what it does on the other half."""
 
     value: float
     chosen_on: JudgeAgreement
     checked_on: JudgeAgreement
-
-
-@dataclass(frozen=True, slots=True)
-class Retest:
-    """How often a judge changes its verdict when it is asked the same again."""
-
-    flips: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +70,17 @@ class CorrectedRate:
 
 def judge_agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> JudgeAgreement:
     """Compares a judge's verdicts with people's; refuses to compare nothing."""
-    _same_length(verdicts, labels)
+    check_same_length(verdicts, labels)
     hits = sum(bool(verdict) == bool(label) for verdict, label in zip(verdicts, labels, strict=True))
     positives = [bool(verdict) for verdict, label in zip(verdicts, labels, strict=True) if label]
     negatives = [not verdict for verdict, label in zip(verdicts, labels, strict=True) if not label]
     return JudgeAgreement(
         len(labels),
         len(positives) / len(labels),
-        _share(hits, len(labels)),
+        share_of(hits, len(labels)),
         kappa(verdicts, labels),
-        _share(sum(positives), len(positives)) if positives else None,
-        _share(sum(negatives), len(negatives)) if negatives else None,
+        share_of(sum(positives), len(positives)) if positives else None,
+        share_of(sum(negatives), len(negatives)) if negatives else None,
     )
 
 
@@ -92,7 +89,7 @@ def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
 
     Where every sample gives the same, as with full agreement on a few rows, it is that of the agreement itself.
     """
-    _same_length(verdicts, labels)
+    check_same_length(verdicts, labels)
     pairs = [(bool(verdict), bool(label)) for verdict, label in zip(verdicts, labels, strict=True)]
     cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
     value = _kappa(cells)
@@ -106,45 +103,18 @@ def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
     return Interval(value, min(low, value), max(high, value))
 
 
-def auc(scores: Sequence[float], labels: Sequence[bool]) -> Estimate | None:
-    """The chance that a good row scores above a bad one, ties counting half; `None` if one kind is missing.
-
-    The interval is DeLong's on the logit scale, so that it stays between 0 and 1; where all or no pairs are in order,
-    Wilson's for the smaller of the two kinds.
-    """
-    _same_length(scores, labels)
-    if any(math.isnan(score) for score in scores):
-        raise ValueError("a score is not a number; leave out the rows that were not scored")
-    good = sorted(score for score, label in zip(scores, labels, strict=True) if label)
-    bad = sorted(score for score, label in zip(scores, labels, strict=True) if not label)
-    if not good or not bad:
-        return None
-    above = [_rank(score, bad) for score in good]
-    below = [1 - _rank(score, good) for score in bad]
-    value = min(1.0, max(0.0, math.fsum(above) / len(above)))
-    low, high = _delong(value, above, below)
-    return Estimate(value, low, high, len(scores))
-
-
-def suggest_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Threshold | None:
+def suggest_threshold(scores: Sequence[float], labels: Sequence[bool]) -> SuggestedThreshold | None:
     """The threshold that is best balanced on the even rows, reported on the odd ones; `None` if a half lacks a kind.
 
     Balanced means the highest sum of the true-positive and the true-negative rate. A row passes at or above it.
     """
-    _same_length(scores, labels)
+    check_same_length(scores, labels)
     halves = [(list(scores[start::2]), [bool(label) for label in labels[start::2]]) for start in (0, 1)]
     if any(not any(half[1]) or all(half[1]) for half in halves):
         return None
     value = _best_cut(*halves[0])
     chosen, checked = (judge_agreement([passes(score, value) for score in half[0]], half[1]) for half in halves)
-    return Threshold(value, chosen, checked)
-
-
-def retest(first: Sequence[bool], second: Sequence[bool]) -> Retest:
-    """How many verdicts on the same rows differ between two askings."""
-    _same_length(first, second)
-    flips = sum(bool(one) != bool(other) for one, other in zip(first, second, strict=True))
-    return Retest(_share(flips, len(first)))
+    return SuggestedThreshold(value, chosen, checked)
 
 
 def corrected_pass_rate(observed: Estimate, agreement: JudgeAgreement) -> CorrectedRate:
@@ -168,14 +138,16 @@ def corrected_pass_rate(observed: Estimate, agreement: JudgeAgreement) -> Correc
     )
 
 
-def _same_length(one: Sequence[object], other: Sequence[object]) -> None:
+def check_same_length(one: Sequence[object], other: Sequence[object]) -> None:
+    """Raise `ValueError` unless there are as many of the one as of the other, and some."""
     if len(one) != len(other):
         raise ValueError(f"{len(one)} values cannot be compared with {len(other)}")
     if not one:
         raise ValueError("there are no rows to compare")
 
 
-def _share(part: int, whole: int) -> Estimate:
+def share_of(part: int, whole: int) -> Estimate:
+    """A share with Wilson's interval."""
     low, high = wilson(part / whole, whole)
     return Estimate(part / whole, low, high, whole)
 
@@ -238,31 +210,6 @@ def _binomial(count: int, chance: float, source: random.Random) -> int:
         if position > count:
             return taken
         taken += 1
-
-
-def _rank(score: float, others: list[float]) -> float:
-    """The share of the others that are below, ties counting half; `others` is sorted."""
-    return (bisect_left(others, score) + bisect_right(others, score)) / (2 * len(others))
-
-
-def _delong(value: float, above: list[float], below: list[float]) -> tuple[float, float]:
-    variance = _spread(above, value) / len(above) + _spread(below, value) / len(below)
-    if variance <= 0 or value in (0.0, 1.0):
-        return wilson(value, min(len(above), len(below)))
-    middle = math.log(value / (1 - value))
-    half = Z_95 * math.sqrt(variance) / (value * (1 - value))
-    return min(value, _logistic(middle - half)), max(value, _logistic(middle + half))
-
-
-def _spread(values: list[float], mean: float) -> float:
-    return math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)
-
-
-def _logistic(value: float) -> float:
-    if value >= 0:
-        return 1 / (1 + math.exp(-value))
-    grown = math.exp(value)
-    return grown / (1 + grown)
 
 
 def _best_cut(scores: list[float], labels: list[bool]) -> float:

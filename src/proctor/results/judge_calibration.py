@@ -13,22 +13,22 @@ from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
+from proctor.cases.encoding import dumps
 from proctor.cases.threshold import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,
-    Threshold,
+    SuggestedThreshold,
     corrected_pass_rate,
     judge_agreement,
     suggest_threshold,
 )
-from proctor.results.case_encoding import dumps
-from proctor.results.database import Database
-from proctor.results.encoding import decode_text, encode_text
 from proctor.results.judge_calls import DETAIL, calls_of, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import Estimate, estimate
-from proctor.results.store import FILE
+from proctor.results.store.database import Database
+from proctor.results.store.store import FILE
+from proctor.results.store.text_columns import decode_text, encode_text
 
 NEAR = 0.005
 """Thresholds this close are the same one: people type what they read."""
@@ -70,7 +70,7 @@ class Calibration:
     def labels(self) -> list[bool]:
         return [row.label for row in self.rows]
 
-    def suggestion(self) -> Threshold | None:
+    def suggestion(self) -> SuggestedThreshold | None:
         """The threshold that one half suggests, with what it does on the other."""
         return suggest_threshold(self.scores, self.labels) if len(self.rows) > 1 else None
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from proctor.base.json_data import Json
 from proctor.base.masking import mask_data
+from proctor.cases.encoding import dumps
 from proctor.cases.scenario import SIMULATED
 from proctor.judging.judge import is_rule_based
-from proctor.results.case_encoding import dumps
-from proctor.results.database import Database
-from proctor.results.encoding import encode_text
 from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.store.database import Database
+from proctor.results.store.text_columns import encode_text
 
 
 class JudgeCalls:

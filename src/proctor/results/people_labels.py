@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
@@ -14,16 +14,8 @@ from typing import Any
 
 from proctor.base.masking import mask
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.database import Database
-from proctor.results.encoding import decode_text, encode_text
-
-TABLE = """
-CREATE TABLE IF NOT EXISTS labels (
-    no INTEGER PRIMARY KEY, run TEXT NOT NULL, suite TEXT NOT NULL, case_id TEXT NOT NULL, number INTEGER NOT NULL,
-    turn INTEGER, evaluator TEXT NOT NULL, passed INTEGER NOT NULL, comment TEXT NOT NULL, who TEXT NOT NULL,
-    at REAL NOT NULL)
-"""
-"""Made with the first label: a store without labels stays as it is."""
+from proctor.results.store.database import Database
+from proctor.results.store.text_columns import decode_text, encode_text
 
 Place = tuple[str, str, int, int | None, str]
 """Suite, case, repetition, turn and evaluator of a score."""
@@ -58,7 +50,6 @@ class Labels:
         place = (run, encode_text(suite), encode_text(case), number, turn, encode_text(evaluator))
         who = encode_text(mask(label.who))
         with self._database.writing():
-            self._database.execute(TABLE)
             self._database.execute(
                 "DELETE FROM labels WHERE run = ? AND suite = ? AND case_id = ? AND number = ? AND turn IS ?"
                 " AND evaluator = ? AND who = ?",
@@ -76,8 +67,6 @@ class Labels:
         return sorted(found, key=lambda label: label.at)
 
     def _given(self, run: str) -> Iterator[Label]:
-        if not list(self._database.read("SELECT 1 FROM sqlite_master WHERE name = 'labels'")):
-            return
         for suite, case, number, turn, evaluator, passed, comment, who, at in self._database.read(
             "SELECT suite, case_id, number, turn, evaluator, passed, comment, who, at FROM labels WHERE run = ?", (run,)
         ):
@@ -85,17 +74,17 @@ class Labels:
             yield Label(place, bool(passed), decode_text(comment), decode_text(who), at)
 
     def _grades(self, run: str) -> Iterator[Label]:
-        for suite, case, number, scores in self._database.read(
-            "SELECT t.suite, t.case_id, t.number, t.scores FROM trials t JOIN runs r ON r.no = t.run"
-            " WHERE r.id = ? AND t.scores LIKE '%\"graded_by\"%'",
+        for suite, case, number, turn, evaluator, outcome, reasoning, details in self._database.read(
+            "SELECT t.suite, t.case_id, t.number, s.turn, s.evaluator, s.outcome, s.reasoning, s.details"
+            " FROM trials t JOIN runs r ON r.no = t.run JOIN scores s ON s.trial = t.no"
+            " WHERE r.id = ? AND s.details LIKE '%\"graded_by\"%' ORDER BY t.no, s.place",
             (run,),
         ):
-            for row in json.loads(scores):
-                details = row[8] if isinstance(row[8], Mapping) else {}
-                if isinstance(details.get("graded_by"), str):
-                    place = (decode_text(suite), decode_text(case), number, row[5], row[0])
-                    moment = _seconds(details.get("graded_at"))
-                    yield Label(place, row[1] == "passed", str(row[7]), details["graded_by"], moment)
+            known = json.loads(details)
+            if isinstance(known.get("graded_by"), str):
+                place = (decode_text(suite), decode_text(case), number, turn, decode_text(evaluator))
+                moment = _seconds(known.get("graded_at"))
+                yield Label(place, outcome == "passed", decode_text(reasoning), known["graded_by"], moment)
 
 
 def _seconds(text: Any) -> float:

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proctor.agents.reply import Reply, Usage
+from proctor.base.git import GitState
 from proctor.base.json_data import Json
 from proctor.cases.quarantine_file import is_over
 from proctor.cases.suite import Case, Criteria, Quarantine
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
-from proctor.results.git_state import GitState
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
 
-    from proctor.results.gate_outcome import GateOutcome
+    from proctor.results.gate_result import GateResult
     from proctor.results.judge_calls import JudgeSummary
 
 
@@ -85,6 +85,8 @@ class TrialResult:
     """Taken from an earlier run instead of asked anew."""
     ended_early: bool = False
     """Whether it ended before evaluators could score it: it was skipped, or the agent gave no whole answer."""
+    arm: str = ""
+    """Which version of the agent was asked, where a run compares several; empty where there is one."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """What was seen inside the application; read from the store only when looked at."""
     unmasked: TrialResult | None = field(default=None, compare=False, repr=False)
@@ -138,6 +140,8 @@ class TrialSummary:
     cost_usd: float | None = None
     estimated: bool = False
     """Whether the cost comes from a price list."""
+    arm: str = ""
+    """Which version of the agent was asked, where a run compares several."""
 
     @classmethod
     def of(cls, trial: TrialResult) -> TrialSummary:
@@ -153,6 +157,7 @@ class TrialSummary:
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
             usage is not None and usage.estimated,
+            trial.arm,
         )
 
 
@@ -240,7 +245,7 @@ class Run:
     """Where the run was made inside a git repository."""
     evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
-    gate: GateOutcome | None = None
+    gate: GateResult | None = None
     """What the gate found, where the run was gated."""
     judged_by: str = ""
     """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""

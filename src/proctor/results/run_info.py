@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError, UsageError
+from proctor.base.git import GitState
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import Criteria
-from proctor.results.git_state import GitState
 from proctor.results.judge_calls import JudgeSummary
 from proctor.results.run import QuarantinedCase, SuiteInfo
 from proctor.results.verdict import RunVerdict
@@ -51,7 +51,7 @@ class RunInfo:
     evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: Mapping[str, Json] | None = None
-    """What `--gate` found, as `proctor.results.gate_outcome` writes it."""
+    """What `--gate` found, as `proctor.results.gate_result` writes it."""
     more: Mapping[str, Json] = field(default_factory=dict)
     """Whatever else is kept of the run, under keys of its own; what a newer program wrote is written back."""
 

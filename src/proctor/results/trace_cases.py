@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, parsed, plain
 from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.formats.format_spec import UniqueIds
+from proctor.cases.ids import UniqueIds
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable

@@ -6,6 +6,6 @@ The modules, in the order in which a trial goes through them: `settings` (which 
 and `scoring`, `trial_writer` (store, then report). `isolation` and `cluster/` replace the agents of a plan by agents
 that live in other processes; nothing else knows where an agent runs.
 
-Commands, the pytest plugin and `proctor.api` call `run`. `assertions/`, `review/` and `mutation/` call the functions
-above and are never a second engine.
+Commands, the pytest plugin and `proctor.api` call `run`. `assertions/`, `review/`, `proctor.mutation` and
+`proctor.calibration` call the functions above and are never a second engine.
 """

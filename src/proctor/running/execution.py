@@ -28,13 +28,14 @@ from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
+from proctor.gate.session import GateSession
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
-from proctor.running.gate import GateRounds
+from proctor.running.gate_trials import planned_trials
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import RateLimit
 from proctor.running.resume import OpenRun, environment
@@ -91,10 +92,10 @@ async def execute(
     *,
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
-    rounds: GateRounds | None = None,
+    gate: GateSession | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Run every trial of `plan` that is not stored already, and those that the gate asks for afterwards."""
-    return await Execution(plan, options, open_run, listener, earlier, rounds).run()
+    return await Execution(plan, options, open_run, listener, earlier, gate).run()
 
 
 class Execution:
@@ -107,13 +108,13 @@ class Execution:
         open_run: OpenRun,
         listener: Listener | None,
         earlier: EarlierAnswer | None,
-        rounds: GateRounds | None,
+        gate: GateSession | None,
     ) -> None:
         self._plan = plan
         self._options = options
         self._open_run = open_run
         self._listener = listener
-        self._rounds = rounds
+        self._gate = gate
         self._writer = TrialWriter(
             open_run.store, open_run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
         )
@@ -166,8 +167,8 @@ class Execution:
         open_run, costs = self._open_run, self._costs
         if open_run.store is not None and open_run.stored:
             self._writer.summaries.extend(open_run.store.summaries(open_run.no))
-            if self._rounds is not None:
-                self._rounds.replay(self._writer.summaries)
+            if self._gate is not None:
+                self._gate.record_stored(self._writer.summaries)
         return Run(
             id=open_run.run_id,
             started_at=open_run.started_at,
@@ -189,8 +190,8 @@ class Execution:
         run.stopped_by = "" if self._signal is None else self._signal.name
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
-        if self._rounds is not None:
-            run.gate = self._rounds.conclude(run)
+        if self._gate is not None:
+            run.gate = self._gate.result(run)
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -213,11 +214,11 @@ class Execution:
 
     async def _run_further_rounds(self) -> None:
         """Run what the gate asks for, round by round; a gate that is stopped concludes from what it has by then."""
-        while self._rounds is not None and not self._note:
+        while self._gate is not None and not self._note:
             if self._costs is not None and self._costs.is_spent:
-                self._rounds.stop("the budget is spent")
+                self._gate.stop("the budget is spent")
             self._writer.flush()
-            if not (trials := self._rounds.next_trials()):
+            if not (trials := planned_trials(self._plan, self._gate.next_trials(), self._gate)):
                 break
             await self._start_agents()
             self._dispatcher = Dispatcher(trials)
@@ -241,8 +242,8 @@ class Execution:
 
     def _record(self, planned: PlannedTrial, trial: TrialResult) -> None:
         self._writer.add(trial)
-        if self._rounds is not None:
-            self._rounds.trial_done(trial)
+        if self._gate is not None:
+            self._gate.record(trial)
         if planned.suite.limits.parallel == 1:
             self._writer.flush()  # if trials run one after another, each is reported before the next begins
         if self._costs is not None:

@@ -17,11 +17,12 @@ from typing import Any
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
+from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.run_files import open_run
 from proctor.results.run_info import RunRow
-from proctor.results.store import Store
+from proctor.results.store.run_files import open_run
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan
@@ -29,9 +30,6 @@ from proctor.running.resume import start_run
 from proctor.running.reuse import still_asked
 from proctor.running.run import Request, info_of, open_row, variables_of
 from proctor.running.settings import Listener, RunOptions
-
-Address = tuple[str, str, int]
-"""Suite, case and number of a trial."""
 
 
 def rescore(
@@ -59,7 +57,9 @@ def rescore(
     return result, verdict
 
 
-def rejudge(store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions) -> dict[Address, Outcome]:
+def rejudge(
+    store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions
+) -> dict[TrialAddress, Outcome]:
     """Score the answers of some cases once more, as if they had never been judged; nothing is stored."""
     row = store.find_run(run)
     trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in wanted)
@@ -76,7 +76,7 @@ class RescorePlan:
 
     row: RunRow
     plan: Plan
-    answers: Mapping[Address, TrialResult]
+    answers: Mapping[TrialAddress, TrialResult]
     request: Request
 
     def answer_to(self, planned: PlannedTrial) -> TrialResult:
@@ -114,7 +114,7 @@ def plan_rescore(
 
 @contextmanager
 def _planned(
-    row: RunRow, answers: Mapping[Address, TrialResult], suites: Sequence[Suite], options: RunOptions
+    row: RunRow, answers: Mapping[TrialAddress, TrialResult], suites: Sequence[Suite], options: RunOptions
 ) -> Iterator[RescorePlan]:
     recorded = [replace(suite, agent=RecordedAgent(row, suite.name)) for suite in suites]
     sources = {info.name: info.source for info in row.info.suites}
@@ -140,7 +140,7 @@ class RecordedAgent:
         raise UsageError("a rescored run asks no agent")
 
 
-def _suites_now(row: RunRow, answers: Mapping[Address, TrialResult], paths: Sequence[str]) -> list[Suite]:
+def _suites_now(row: RunRow, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run as their files say today; as they were stored, if a file is gone or broken."""
     wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
     fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
@@ -161,7 +161,7 @@ def _is_readable(path: str) -> bool:
     return True
 
 
-def _as_stored(name: str, row: RunRow, answers: Mapping[Address, TrialResult]) -> Suite:
+def _as_stored(name: str, row: RunRow, answers: Mapping[TrialAddress, TrialResult]) -> Suite:
     info = next((item for item in row.info.suites if item.name == name), None)
     cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
     suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
@@ -175,7 +175,7 @@ def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
     return replace(suite.with_cases(bare), evaluators=evaluators)
 
 
-def _only_answered(plan: Plan, answers: Mapping[Address, TrialResult]) -> Plan:
+def _only_answered(plan: Plan, answers: Mapping[TrialAddress, TrialResult]) -> Plan:
     """The trials that have an answer, repeats included."""
     numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
     for suite, case_id, number in sorted(answers):

@@ -27,16 +27,13 @@ from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.locks import FileLock
-from proctor.results.case_encoding import planned_key
-from proctor.results.encoding import mask_case
+from proctor.cases.identity import TrialAddress, case_key_as_planned
+from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store, TrialKey
+from proctor.results.store.store import Store, TrialKey
 from proctor.running.plan import CaseEvaluators, Plan, PlannedSuite, PlannedTrial
 from proctor.version import __version__
-
-Address = tuple[str, str, int]
-"""Suite, case and number of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class OpenRun:
     no: int = 0
     stored: Collection[int] = frozenset()
     """The positions in the plan of trials that are in the store already."""
-    answers: Mapping[Address, TrialResult] = field(default_factory=dict)
+    answers: Mapping[TrialAddress, TrialResult] = field(default_factory=dict)
     """Answers that are in the store already, but must be scored again."""
     lock: FileLock | None = None
     """Held from the start, so that no other process mistakes the run for an interrupted one."""
@@ -84,7 +81,7 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
         stays[planned.position] = key.no
         if key.position != planned.position:
             moves.append((planned.position, key.no))
-    answers: dict[Address, TrialResult] = {}
+    answers: dict[TrialAddress, TrialResult] = {}
     if row.info.scoring != scoring_key(plan.suites):
         answered = (store.trial(no) for no in stays.values())
         answers = {(trial.suite, trial.case.id, trial.number): trial for trial in answered}
@@ -100,7 +97,7 @@ def _is_unchanged(planned: PlannedTrial, key: TrialKey) -> bool:
     """Whether a stored trial is about the case and the agent of the plan; the store may have masked the case."""
     if key.agent != planned.suite.agent_fingerprint:
         return False
-    return any(key.case_key == planned_key(case) for case in (planned.case, mask_case(planned.case)))
+    return any(key.case_key == case_key_as_planned(case) for case in (planned.case, mask_case(planned.case)))
 
 
 @contextlib.contextmanager

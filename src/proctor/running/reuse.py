@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from proctor.results.case_encoding import question_key
-from proctor.results.encoding import mask_case
+from proctor.cases.identity import question_key
+from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.running.conversation import Answer
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 

@@ -19,18 +19,19 @@ from typing import Any
 from proctor.base.environment import environment_from
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.event_loops import run_sync
+from proctor.base.git import git_state
 from proctor.base.json_data import canonical, plain
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
+from proctor.gate.decision import GateSettings
 from proctor.judging.choosing import judge_record
-from proctor.results.gate_outcome import gate_to_json
-from proctor.results.git_state import git_state
+from proctor.results.gate_result import gate_to_json
 from proctor.results.run import Run
 from proctor.results.run_info import RunInfo
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
-from proctor.running.gate import GateRequest, GateRounds, all_possible, spaced, usual_of_plan
+from proctor.running.gate_trials import baselines_for, gate_session, reserve_positions, with_every_follow_up
 from proctor.running.plan import Plan, Selection, make_plan
 from proctor.running.resume import OpenRun, evaluator_keys, resume_run, running, scoring_key, start_run
 from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
@@ -55,7 +56,7 @@ class Request:
     """What the user calls the run."""
     key: str = ""
     """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
-    gate: GateRequest | None = None
+    gate: GateSettings | None = None
     """Re-run only suspects, and compare the run with the baseline."""
     agents: Mapping[str, Any] = field(default_factory=dict)
     """Instead of the agents that suites name, several of them by name: each is asked every case."""
@@ -97,7 +98,7 @@ def variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
 async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:
     plan, gate, options = _plan(request), request.gate, request.options
     store = None if request.store is None else Store(request.store)
-    usual = None if gate is None else usual_of_plan(plan, gate.baseline, store, fast=options.fast)
+    baselines = None if gate is None else baselines_for(plan, gate.baseline, store, fast=options.fast)
     async with AsyncExitStack() as stack:
         if options.cluster is not None:
             # The cluster is an extra, and its modules are needed only with it.
@@ -108,12 +109,12 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
             from proctor.running.isolation import isolated  # needed only with --isolate
 
             plan = stack.enter_context(isolated(plan))
-        rounds = None if gate is None or usual is None else GateRounds(plan, gate, store, usual)
+        session = None if gate is None or baselines is None else gate_session(plan, gate, baselines, store)
         info = info_of(plan, request)
         open_run = _opened(plan, request, store, info)
         close = stack.enter_context(open_row(plan, open_run, info))
         earlier = _earlier_answers(request, store, open_run)
-        run, verdict = await execute(plan, options, open_run, listener=listener, earlier=earlier, rounds=rounds)
+        run, verdict = await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
         close(run, verdict)
     return run, verdict
 
@@ -130,7 +131,7 @@ def _plan(request: Request) -> Plan:
     if not plan.trials:
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     if request.gate is not None:
-        plan = spaced(plan, request.gate)
+        plan = reserve_positions(plan, request.gate)
     return with_reuse(plan) if request.reuse and request.store is not None else plan
 
 
@@ -138,7 +139,7 @@ def _opened(plan: Plan, request: Request, store: Store | None, info: RunInfo) ->
     """The run to continue, if that was requested and there is one, else a new one."""
     resumed = None
     if store is not None and request.resume:
-        resumed = resume_run(plan if request.gate is None else all_possible(plan, request.gate), store)
+        resumed = resume_run(plan if request.gate is None else with_every_follow_up(plan, request.gate), store)
     return resumed or start_run(plan, store, info, name=request.name)
 
 

@@ -11,7 +11,7 @@ from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome
-from proctor.results.store import Store
+from proctor.results.store.store import Store
 
 Predicate = Callable[[str], bool]
 

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
 from proctor.cases.files import FileSettings
-from proctor.cases.formats.format_spec import Declaration
-from proctor.cases.formats.loading import declaration, format_named
+from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
@@ -83,11 +82,8 @@ def hooks_of(suite: Suite) -> SuiteHooks:
 
 def agent_hint(suite: Suite) -> str:
     """How to name an agent in a file of this format, as the middle of a sentence."""
-    return _declared(suite).agent_hint
-
-
-def _declared(suite: Suite) -> Declaration:
-    return declaration(format_named(suite.format))
+    known = format_named(suite.format)
+    return "" if known is None else known.agent_hint
 
 
 @functools.cache

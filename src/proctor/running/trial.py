@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import CLOCK
-from proctor.results.encoding import with_masked_note
+from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import Answer, RunStopped, User, WrittenUser, converse

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from proctor.base.errors import StoreError
 from proctor.base.guard import allow_at_least
 from proctor.base.threads import end_fork_of
-from proctor.results.database import BUSY_SECONDS
-from proctor.results.encoding import TrialMasker
+from proctor.results.masking import TrialMasker
 from proctor.results.run import TrialResult, TrialSummary
-from proctor.results.store import Store
+from proctor.results.store.database import BUSY_SECONDS
+from proctor.results.store.store import Store
 from proctor.running.settings import Listener
 
 SPACING_SECONDS = 0.002

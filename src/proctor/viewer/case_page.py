@@ -15,10 +15,10 @@ from proctor.reporting.html.escaping import GLYPHS, badge, block, code, escape, 
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import counted, duration, money, score_texts
-from proctor.results.encoding import decode_text, encode_text
 from proctor.results.judge_calls import JudgeCalls, account_of
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
+from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.layout import case_address, moment, page, run_address, sign, with_levels
 from proctor.viewer.library import NotFound, Source

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from proctor.results.case_encoding import dumps
-from proctor.results.encoding import decode_text, encode_text
+from proctor.cases.encoding import dumps
 from proctor.results.run import Outcome
 from proctor.results.run_info import RunRow
+from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.viewer.run_index import RunIndex, as_bytes
 
 PAGE = 50

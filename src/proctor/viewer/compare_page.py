@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 from proctor.reporting.comparison_report import OUTCOMES, side_name, write_html_comparison
 from proctor.reporting.html.escaping import badge, block, escape, inline, marked_pair
 from proctor.reporting.wording import counted, trial_name
-from proctor.results.compare_runs import align_case, compare_runs
-from proctor.results.comparison import CaseChange
-from proctor.results.conversation_alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
-from proctor.results.encoding import encode_text
+from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
+from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunRow
+from proctor.results.store.text_columns import encode_text
 from proctor.viewer.case_query import outcome_groups
 from proctor.viewer.layout import case_address, page, run_address, sign, suites_text
 from proctor.viewer.library import Library, NotFound, Source, all_runs

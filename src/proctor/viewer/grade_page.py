@@ -15,13 +15,13 @@ from proctor.reporting.html.escaping import block, escape, inline, pretty
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.wording import counted, trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.encoding import encode_text
 from proctor.results.judge_calls import judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
+from proctor.results.store.text_columns import encode_text
 from proctor.running.review.grading import GRADED_BY, waiting_score
-from proctor.running.review.labelled_rows import calibration_rows, label_score, place_of
+from proctor.running.review.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.layout import case_address, page, run_address, sign, with_levels
 from proctor.viewer.library import Library, Source, all_runs
 
@@ -32,16 +32,13 @@ QUEUES = {
 }
 """What a person can go through: scores that wait, those that another person gave, those that a judge gave."""
 CONDITIONS = {
-    "waiting": "json_extract(s.value, '$[1]') = 'pending'",
-    "second": "json_extract(s.value, '$[8].graded_by') <> :who",
-    "judged": "json_extract(s.value, '$[8].judge.model') IS NOT NULL AND json_extract(s.value, '$[2]') IS NOT NULL",
+    "waiting": "s.outcome = 'pending'",
+    "second": "json_extract(s.details, '$.graded_by') <> :who",
+    "judged": "json_extract(s.details, '$.judge.model') IS NOT NULL AND s.value IS NOT NULL",
 }
-WORDS = {"waiting": '%"pending"%', "second": '%"graded_by"%', "judged": '%"judge"%'}
-"""What the scores of a trial must hold at least, which is sooner found than the conditions are checked."""
 UNLABELLED = (
     " AND NOT EXISTS (SELECT 1 FROM store.labels l WHERE l.run = :id AND l.suite = t.suite AND l.case_id = t.case_id"
-    " AND l.number = t.number AND l.turn IS json_extract(s.value, '$[5]')"
-    " AND l.evaluator = json_extract(s.value, '$[0]') AND l.who = :who)"
+    " AND l.number = t.number AND l.turn IS s.turn AND l.evaluator = s.evaluator AND l.who = :who)"
 )
 LONGEST_COMMENT = 10_000
 MOST_RUNS = 100
@@ -127,27 +124,25 @@ def grade_page(source: Source, row: RunRow, position: Position, token: str) -> s
     return page(f"Grade {row.name or row.id}", out.getvalue(), here="/grade")
 
 
-def _query(source: Source, position: Position, what: str) -> str:
-    labelled = bool(source.index.rows("SELECT 1 FROM store.sqlite_master WHERE name = 'labels'"))
+def _query(position: Position, what: str) -> str:
     return (
-        f"SELECT {what} FROM store.trials t, json_each(t.scores) s"  # noqa: S608  made of constants
-        " WHERE t.run = :run AND t.scores LIKE :words"
-        f" AND {CONDITIONS[position.what]}{UNLABELLED if labelled and position.what != 'waiting' else ''}"
+        f"SELECT {what} FROM store.trials t JOIN store.scores s ON s.trial = t.no"  # noqa: S608  made of constants
+        f" WHERE t.run = :run AND {CONDITIONS[position.what]}{UNLABELLED if position.what != 'waiting' else ''}"
     )
 
 
 def _values(row: RunRow, position: Position) -> dict[str, object]:
-    return {"run": row.no, "id": row.id, "who": encode_text(position.who), "words": WORDS[position.what]}
+    return {"run": row.no, "id": row.id, "who": encode_text(position.who)}
 
 
 def _count(source: Source, row: RunRow, position: Position) -> int:
-    found = source.index.named_rows(_query(source, position, "count(*)"), _values(row, position))
+    found = source.index.named_rows(_query(position, "count(*)"), _values(row, position))
     return int(found[0][0])
 
 
 def _find(source: Source, row: RunRow, position: Position) -> tuple[int, int] | None:
     """The trial and the place of the score that comes next."""
-    query = f"{_query(source, position, 't.no, s.key')} ORDER BY t.position, s.key LIMIT 1 OFFSET :skip"
+    query = f"{_query(position, 't.no, s.place')} ORDER BY t.position, s.place LIMIT 1 OFFSET :skip"
     found = source.index.named_rows(query, {**_values(row, position), "skip": position.skip})
     return (found[0][0], int(found[0][1])) if found else None
 

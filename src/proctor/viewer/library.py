@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
-from proctor.results.baseline import Baseline, read_baseline
-from proctor.results.encoding import decode_text
+from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
-from proctor.results.run_files import is_file_name, open_run
 from proctor.results.run_info import RunRow, run_info_from_json
-from proctor.results.store import FILE, Store, read_run
+from proctor.results.store.run_files import is_file_name, open_run
+from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.store.text_columns import decode_text
 from proctor.running.resume import status_of
 from proctor.viewer.run_index import RunIndex, SuiteTotals
 

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from proctor.base.errors import StoreError
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.plots import BARS
-from proctor.results.encoding import decode_text, encode_text
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import RunRow
 from proctor.results.statistics import Estimate, wilson
-from proctor.results.store import Store
+from proctor.results.store.store import Store
+from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.results.verdict import judge_suite
 
 T = TypeVar("T")
@@ -64,11 +64,11 @@ ON CONFLICT DO UPDATE SET position = min(position, excluded.position), case_no =
 """
 ADD_SCORES = """
 INSERT INTO score_rows (run, suite, case_id, evaluator, outcome, part, scores)
-SELECT t.run, t.suite, t.case_id, json_extract(s.value, '$[0]') AS name, json_extract(s.value, '$[1]') AS came,
-    coalesce(max(0, min(:bars - 1, CAST(json_extract(s.value, '$[2]') * :bars AS INTEGER))), -1) AS part, count(*)
-FROM store.trials t, json_each(t.scores) s
-WHERE +t.run = :run AND t.no > :after AND t.no <= :last AND json_valid(t.scores)
-GROUP BY t.suite, t.case_id, name, came, part
+SELECT t.run, t.suite, t.case_id, s.evaluator, s.outcome,
+    coalesce(max(0, min(:bars - 1, CAST(s.value * :bars AS INTEGER))), -1) AS part, count(*)
+FROM store.trials t JOIN store.scores s ON s.trial = t.no
+WHERE +t.run = :run AND t.no > :after AND t.no <= :last
+GROUP BY t.suite, t.case_id, s.evaluator, s.outcome, part
 ON CONFLICT DO UPDATE SET scores = scores + excluded.scores
 """
 """Each value by which of equal parts between 0 and 1 it lies in; -1 where there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from itertools import groupby
@@ -11,9 +10,9 @@ from proctor.reporting.html.escaping import GLYPHS, code, escape, facts, inline
 from proctor.reporting.html.overview import score_cell
 from proctor.reporting.plots import BARS, Histogram, bar_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.encoding import score_rows_from_json
 from proctor.results.run import Outcome, ScoreRow
 from proctor.results.run_info import RunRow
+from proctor.results.store.encoding import SCORE_ROW_COLUMNS, score_row_from_row
 from proctor.viewer.case_query import (
     PAGE,
     SORTS,
@@ -286,14 +285,18 @@ def _scores_of(index: RunIndex, cases: Sequence[CaseRow]) -> dict[tuple[int, ...
     found: dict[tuple[int, ...], Details] = {}
     for case in cases:
         trials: list[tuple[int, Outcome]] = []
-        scores: list[ScoreRow] = []
         marks = ",".join("?" * len(case.numbers))
-        for number, outcome, content in index.rows(
-            f"SELECT number, outcome, scores FROM store.trials WHERE no IN ({marks}) ORDER BY number",  # noqa: S608
+        for number, outcome in index.rows(
+            f"SELECT number, outcome FROM store.trials WHERE no IN ({marks}) ORDER BY number",  # noqa: S608
             case.numbers,
         ):
             trials.append((number, Outcome(outcome)))
-            scores += score_rows_from_json(json.loads(content))
+        rows = index.rows(
+            f"SELECT {SCORE_ROW_COLUMNS.select('s')} FROM store.trials t JOIN store.scores s ON s.trial = t.no"  # noqa: S608
+            f" WHERE t.no IN ({marks}) ORDER BY t.number, s.place",
+            case.numbers,
+        )
+        scores = [score_row_from_row(row) for row in rows]
         found[case.numbers] = trials, scores
     return found
 

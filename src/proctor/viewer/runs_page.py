@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 
+from proctor.base.git import GitState
 from proctor.reporting.html.escaping import code, escape, gauge, inline
 from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.baseline import BaselineLine
-from proctor.results.git_state import GitState
 from proctor.results.run import Outcome
 from proctor.results.run_info import RunRow
 from proctor.results.statistics import Estimate, wilson
@@ -223,9 +222,7 @@ def baselines_page(library: Library) -> str:
     out = StringIO()
     out.write('<h1 class="plain">Baselines</h1>\n')
     for named in library.baselines:
-        cases: dict[tuple[str, str, str], list[BaselineLine]] = {}
-        for line in named.baseline.lines:
-            cases.setdefault((line.suite, line.case, line.agent), []).append(line)
+        cases = named.baseline.cases()
         out.write(f"<h2>{inline(str(named.path))} <small>{counted(len(cases), 'case')}</small></h2>\n")
         label = f"Cases of {inline(str(named.path))}"
         out.write(
@@ -234,14 +231,12 @@ def baselines_page(library: Library) -> str:
         out.write('<th scope="col">Case</th><th scope="col">Suite</th><th scope="col">Agent</th>')
         out.write('<th scope="col">Passes</th><th scope="col" class="number">Trials</th>')
         out.write('<th scope="col" class="number">Runs</th></tr></thead>\n<tbody>\n')
-        for (suite, case, agent), lines in list(cases.items())[:MOST_CASES]:
-            trials, passes = sum(line.trials for line in lines), sum(line.passes for line in lines)
-            runs = len({line.run for line in lines})
-            rate = Estimate(passes / trials, *wilson(passes / trials, trials), trials) if trials else None
+        for case in cases[:MOST_CASES]:
+            identity, trials = case.identity, 0 if case.record is None else case.record.trials
             out.write(
-                f'<tr data-item><th scope="row">{inline(case, 120)}</th><td>{inline(suite, 120)}</td>'
-                f'<td>{inline(agent[:12])}</td><td class="rate-cell">{rate_cell(rate)}</td>'
-                f'<td class="number">{trials:,}</td><td class="number">{runs:,}</td></tr>\n'
+                f'<tr data-item><th scope="row">{inline(identity.case, 120)}</th><td>{inline(identity.suite, 120)}</td>'
+                f'<td>{inline(identity.agent, 120)}</td><td class="rate-cell">{rate_cell(case.pass_rate)}</td>'
+                f'<td class="number">{trials:,}</td><td class="number">{len(case.runs):,}</td></tr>\n'
             )
         out.write("</tbody></table></div>\n")
         if len(cases) > MOST_CASES:

@@ -16,7 +16,7 @@ from google.adk.evaluation.eval_set import EvalSet
 from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
 from google.genai import types
 
-from proctor.cases.formats.loading import load, writable_formats
+from proctor.cases.formats.loading import load
 from proctor.compat.adk import AgentEvaluator
 
 
@@ -39,18 +39,6 @@ def test_what_google_adk_writes_loads_without_a_word(tmp_path: Path, options: di
     [case] = suite.cases
     assert suite.warnings == ()
     assert (case.turns[0].input, case.turns[0].expected.output, case.state) == ("Hi", "Hello", {"userName": "Ann"})
-
-
-def test_what_is_written_for_adk_python_is_loaded_by_google_adk(tmp_path: Path) -> None:
-    path = tmp_path / "talk.evalset.json"
-    path.write_text(google_set().model_dump_json())
-    again = tmp_path / "again.evalset.json"
-    again.write_text(writable_formats()["adk-python"].write(load([path])).text)
-    loaded = load_eval_set_from_file(str(again), "again")
-    assert loaded.eval_set_id == "talk"
-    [case] = loaded.eval_cases
-    assert case.session_input.state == {"userName": "Ann"}
-    assert case.conversation[0].intermediate_data.tool_uses[0].args == {"parcelId": 7}
 
 
 def test_a_migrated_legacy_file_is_loaded_by_google_adk(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats import adk, holodeck, native, pixie, table
+from proctor.cases.formats import native, table
 from proctor.cases.formats.loading import load
+from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
 JUDGES = ["openai:gpt-5-mini", "rules", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]
@@ -31,7 +32,7 @@ def _suite(judge: Any) -> Suite:
 def test_a_native_suite_names_its_judge_and_keeps_it_when_written(tmp_path: Path, judge: Any) -> None:
     assert _native(tmp_path, judge).judge == judge
     written = tmp_path / "again.yaml"
-    written.write_text(native.write([_suite(judge)]).text, encoding="utf-8")
+    written.write_text(write_text([_suite(judge)]).text, encoding="utf-8")
     assert load([written])[0].judge == judge
 
 
@@ -78,20 +79,7 @@ test_cases: [{input: q, ground_truth: a}]
     assert suite.judge == model
     assert suite.warnings == ()
     assert suite.evaluators[1].arguments["model"] == {"provider": "anthropic", "name": "claude"}
-    path.write_text(holodeck.write([suite]).text, encoding="utf-8")
-    assert load([path])[0].judge == model
 
 
-def test_a_judge_by_name_is_written_as_holodecks_model() -> None:
-    written = holodeck.write([_suite("openai:gpt-5-mini")])
-    assert "model:\n    provider: openai\n    name: gpt-5-mini" in written.text
-    assert not any("judge" in loss for loss in written.losses)
-
-
-@pytest.mark.parametrize("write", [adk.write, pixie.write, table.write])
-def test_formats_without_a_word_for_the_judge_say_so(write: Any) -> None:
-    assert any("judge" in loss for loss in write([_suite("openai:gpt-5-mini")]).losses)
-
-
-def test_holodeck_has_no_word_for_the_rule_based_judge() -> None:
-    assert any("the judge 'rules'" in loss for loss in holodeck.write([_suite("rules")]).losses)
+def test_csv_has_no_word_for_the_judge_and_says_so() -> None:
+    assert any("judge" in loss for loss in table.write([_suite("openai:gpt-5-mini")]).losses)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +17,9 @@ from mutated import VALUES
 
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats import loading
-from proctor.cases.formats.format_spec import Declaration
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.loading import load, load_file
 from proctor.cases.suite import Case, Suite, Turn
+from proctor.plugins import Format, Plugin, installed_plugins
 
 Write = Callable[[str, Any], Path]
 
@@ -74,8 +74,8 @@ def problems(*paths: Any) -> list[str]:
         (ADK, "adk"),
         (PIXIE, "pixie"),
         (HOLODECK, "holodeck"),
-        (KEYWORDS, "keywords"),
-        ({"test_cases": KEYWORDS}, "keywords"),
+        (KEYWORDS, "native"),
+        ({"test_cases": KEYWORDS}, "native"),
         (NATIVE, "native"),
         (NATIVE["cases"], "native"),
     ],
@@ -174,7 +174,7 @@ def test_a_list_in_a_python_file_is_a_suite(write: Write, tmp_path: Path, monkey
     write("test_agent.py", f"TEST_CASES = {KEYWORDS!r}\nNUMBER = 5\n")
     monkeypatch.chdir(tmp_path)
     [suite] = load(["test_agent.py:TEST_CASES"])
-    assert (suite.format, suite.cases[0].id) == ("keywords", "a")
+    assert (suite.format, suite.cases[0].id) == ("native", "a")
     assert "must be a list of cases" in problems("test_agent.py:NUMBER")[0]
     assert "did you mean 'TEST_CASES'?" in problems("test_agent.py:TEST_CASE")[0]
     assert "write" in problems(tmp_path / "test_agent.py")[0]
@@ -185,49 +185,104 @@ def test_a_name_that_is_no_path_is_a_problem(tmp_path: Path) -> None:
         assert "cannot be read" in problems(name)[0]
 
 
-def test_a_broken_plug_in_is_named(monkeypatch: pytest.MonkeyPatch, write: Write) -> None:
-    import importlib.metadata
-
-    def entry_points(group: str) -> list[importlib.metadata.EntryPoint]:
-        return [importlib.metadata.EntryPoint("mine", "nowhere_at_all", group)]
-
-    monkeypatch.setattr(loading, "entry_points", entry_points)
-    loading._installed.cache_clear()
-    assert "the format 'mine' (nowhere_at_all) could not be loaded" in problems(write("a.json", {"rows": []}))[0]
-    loading._installed.cache_clear()
+Install = Callable[..., None]
 
 
-def test_a_format_of_another_package_brings_its_own_ending_and_parser(
-    monkeypatch: pytest.MonkeyPatch, write: Write, tmp_path: Path
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Makes an entry point known as if a package had brought it."""
+
+    def install(name: str, value: str, group: str) -> None:
+        entry = importlib.metadata.EntryPoint(name, value, group)
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry] if entry.group == group else [])
+        installed_plugins.cache_clear()
+
+    yield install
+    installed_plugins.cache_clear()
+
+
+@pytest.mark.parametrize("group", ["proctor.formats", "proctor.plugins"])
+def test_a_broken_plug_in_is_named(install: Install, write: Write, group: str) -> None:
+    install("mine", "nowhere_at_all", group)
+    assert "'mine' (nowhere_at_all) could not be loaded" in problems(write("a.json", {"rows": []}))[0]
+
+
+def read_lines(document: Document) -> list[Suite]:
+    return [Suite("lines", tuple(Case(text, (Turn(text),)) for text in document.data), path=document.path)]
+
+
+def test_a_plugin_of_another_package_brings_a_format_with_its_own_suffix_and_parser(
+    install: Install, monkeypatch: pytest.MonkeyPatch, write: Write, tmp_path: Path
 ) -> None:
-    import importlib.metadata
+    mine = ModuleType("lines_plugin")
+    mine.__dict__["PLUGIN"] = Plugin(
+        name="lines",
+        formats=[
+            Format(
+                name="lines",
+                summary="A question a line.",
+                recognises=lambda path, data: path.suffix == ".questions",
+                suffixes=(".questions",),
+                parse=lambda path, text: Document(path, text, text.splitlines(), lambda pointer: None),
+                read=read_lines,
+            )
+        ],
+    )
+    monkeypatch.setitem(sys.modules, "lines_plugin", mine)
+    install("lines", "lines_plugin:PLUGIN", "proctor.plugins")
+    path = write("a.questions", "Who?\nWhat?\n")
+    assert [case.id for case in load([path])[0].cases] == ["Who?", "What?"]
+    assert [suite.name for suite in load([tmp_path])] == ["lines"]
 
-    def parse(path: Path, text: str) -> list[str]:
-        return text.splitlines()
 
-    def read(document: Document) -> list[Suite]:
-        return [Suite("lines", tuple(Case(text, (Turn(text),)) for text in document.data), path=document.path)]
-
-    mine = ModuleType("format_of_lines")
+def test_a_format_of_the_older_group_is_a_module(
+    install: Install, monkeypatch: pytest.MonkeyPatch, write: Write
+) -> None:
+    mine = ModuleType("format_of_lines", "Questions in a list.")
     mine.__dict__.update(
-        NAME="lines",
-        DECLARED=Declaration(endings=(".questions",), parsers={".questions": parse}),
-        recognises=lambda path, data: path.suffix == ".questions",
-        read=read,
+        NAME="lines", recognises=lambda path, data: isinstance(data, list) and "Who?" in data, read=read_lines
     )
     monkeypatch.setitem(sys.modules, "format_of_lines", mine)
-    monkeypatch.setattr(
-        loading,
-        "entry_points",
-        lambda group: [importlib.metadata.EntryPoint("lines", "format_of_lines", group)],
-    )
-    loading._installed.cache_clear()
-    path = write("a.questions", "Who?\nWhat?\n")
-    try:
-        assert [case.id for case in load([path])[0].cases] == ["Who?", "What?"]
-        assert [suite.name for suite in load([tmp_path])] == ["lines"]
-    finally:
-        loading._installed.cache_clear()
+    install("lines", "format_of_lines", "proctor.formats")
+    assert [case.id for case in load([write("a.json", ["Who?"])])[0].cases] == ["Who?"]
+
+
+@pytest.mark.parametrize(
+    "data", [{"runnable": True, "kind": "chart"}, {"name": "x", "entries": []}, {"items": [], "runnable": None}]
+)
+def test_json_of_another_tool_does_not_stop_a_folder(write: Write, tmp_path: Path, data: Any) -> None:
+    write("chart.json", data)
+    write("suite.json", NATIVE)
+    assert len(load([tmp_path])) == 1
+    assert "is in no known format" in problems(tmp_path / "chart.json")[0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"runnable": "app.py:App"},
+        {"runnable": "app", "entries": []},
+        {"name": "x", "evaluators": ["Contains"], "entries": []},
+        {"entries": [{"entry_kwargs": {}}]},
+        {"items": [{"eval_input": "q"}]},
+    ],
+)
+def test_a_dataset_with_a_mistake_is_still_a_mistake_in_a_folder(write: Write, tmp_path: Path, data: Any) -> None:
+    write("data.json", data)
+    write("suite.json", NATIVE)
+    assert problems(tmp_path)
+
+
+def test_a_wrong_line_in_a_quarantine_file_does_not_lose_the_suite(write: Write) -> None:
+    path = write("suite.json", NATIVE)
+    write("suite.quarantine.jsonl", "{}")
+    with pytest.raises(InvalidSuite) as caught:
+        load([path])
+    assert len(caught.value.problems) == 1
+    assert [suite.name for suite in caught.value.read] == ["suite"]
+    with pytest.raises(InvalidSuite) as caught:
+        load_file(path)
+    assert [suite.name for suite in caught.value.read] == ["suite"]
 
 
 TEXTS = (

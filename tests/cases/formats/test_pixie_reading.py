@@ -168,7 +168,10 @@ def test_all_problems_are_reported_together_with_their_lines() -> None:
     ("data", "recognised"),
     [
         (SEED, True),
-        ({"name": "new", "items": []}, True),
+        ({"name": "new", "items": []}, False),
+        ({"name": "new", "evaluators": ["Contains"], "items": []}, True),
+        ({"runnable": "App", "items": []}, True),
+        ({"runnable": True, "kind": "chart"}, False),
         ({"runnable": "a.py:b", "entries": 3}, True),
         ({"entries": [{"test_case": {}}]}, True),
         ({"items": [{"eval_input": 1}]}, True),

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_documents import SUITES
 
-from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats import table
 from proctor.cases.formats.loading import load
@@ -23,7 +22,7 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10) | st.samp
 
 def read(text: str) -> Suite:
     path = Path("t.csv")
-    [suite] = table.read(Document(path, text, table.parse_table(path, text)))
+    [suite] = table.read(table.parse(path, text))
     return suite
 
 

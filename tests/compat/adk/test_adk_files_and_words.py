@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.cases.formats.loading import load, writable_formats
+from proctor.cases.formats.loading import load
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
@@ -258,20 +258,6 @@ def test_a_failure_in_pytest_shows_the_metrics_and_not_our_source(tmp_path: Path
     shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120).stdout
     assert shown.count("one: response_match_score is 0, below 0.8") >= 2
     assert "raise AgentEvaluationFailed" not in shown
-
-
-def test_eval_sets_are_written_in_snake_case_for_adk_python(tmp_path: Path) -> None:
-    calls = [{"name": "look", "args": {"parcelId": 7}}]
-    session = {"appName": "a", "userId": "u", "state": {"userName": "x"}}
-    path = write(tmp_path, eval_set(turn("one", "hello", calls), sessionInput=session))
-    data = json.loads(writable_formats()["adk-python"].write(load([path])).text)
-    [case] = data["eval_cases"]
-    assert case["session_input"] == {"app_name": "a", "user_id": "u", "state": {"userName": "x"}}
-    [talk] = case["conversation"]
-    assert talk["intermediate_data"]["tool_uses"] == calls
-    assert talk["user_content"] == content("one")
-    again = write(tmp_path, data, name="again.test.json")
-    assert load([again])[0].cases == load([path])[0].cases
 
 
 def test_migration_writes_either_spelling(tmp_path: Path) -> None:

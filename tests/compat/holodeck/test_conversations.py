@@ -235,15 +235,6 @@ def test_turns_with_one_element_are_a_conversation(tmp_path: Path) -> None:
     assert seen[1].turns is None
 
 
-def test_a_conversation_of_one_turn_stays_one_when_it_is_written_again(tmp_path: Path) -> None:
-    from proctor.cases.formats import holodeck
-
-    suites = load([write(tmp_path, talk("hello"))])
-    (tmp_path / "again.yaml").write_text(holodeck.write(suites).text)
-    [again] = load([tmp_path / "again.yaml"])
-    assert again.cases[0].turns == suites[0].cases[0].turns
-
-
 def test_a_partial_answer_keeps_its_text_its_calls_and_its_usage(tmp_path: Path) -> None:
     def half(message: str) -> ExecutionResult:
         return ExecutionResult(

@@ -13,7 +13,7 @@ import proctor
 from proctor.agents.reply import Reply
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.suite import Criteria, EvaluatorSpec
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 from proctor.running.review.grading import (
     BadGrade,
     Grade,

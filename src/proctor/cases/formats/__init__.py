@@ -1,7 +1,109 @@
-"""One reader per file format, found by what a file contains and not only by its name.
+"""The file formats of suites, found by what a file contains and not only by its name.
 
 Paths come in and suites go out (`loading.load`); the command line, the pytest plugin and the Python interface call it.
-A format is a module or package with `NAME`, `DECLARED` (a `Declaration`: its endings, keys and file names),
-`recognises(path, data) -> bool`, `read(document) -> list[Suite]` and `write(suites, ending) -> Written`. The shipped
-ones are listed in `loading.SHIPPED`; others come through the entry-point group `proctor.formats`.
+A format is a `proctor.plugins.Format`. Two are Proctor's own and stand here: `NATIVE` and `CSV`. Those of other tools
+and packages come from their plugins.
 """
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.json_data import Json
+from proctor.plugins import Format, PluginError, installed_plugins, shipped_plugins
+
+JSON_AND_YAML = (".json", ".yaml", ".yml")
+LINES = (".jsonl", ".ndjson")
+"""JSON Lines: a case on each line."""
+
+KEYWORDS = "expected_output_contains"
+"""The key of a case that lists the words of a good answer. It marks lists of cases as test modules have them."""
+CASE_LISTS = ("cases", "test_cases", "TEST_CASES")
+"""The spellings of the key that holds the cases of a native suite."""
+
+
+def _is_native(path: Path, data: Json) -> bool:
+    """A `cases` list, or objects with an input or turns, in a bare list or one a line.
+
+    `test_cases` is a spelling of `cases` if a case in it lists `expected_output_contains`. Without, it may be the file
+    that a HoloDeck agent names in its `test_cases_file`.
+    """
+    if isinstance(data, Mapping):
+        rows = data.get("test_cases")
+        has_keywords = isinstance(rows, list) and any(_has(row, KEYWORDS) for row in rows)
+        return "cases" in data or "TEST_CASES" in data or has_keywords
+    marks = ("input", "turns", "suite") if path.suffix in LINES else ("input", "turns")
+    return isinstance(data, list) and any(_has(row, *marks) for row in data)
+
+
+def _has(row: Json, *keys: str) -> bool:
+    return isinstance(row, Mapping) and any(key in row for key in keys)
+
+
+NATIVE = Format(
+    name="native",
+    summary="Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line.",
+    recognises=_is_native,
+    read="proctor.cases.formats.native.reader:read_document",
+    parse="proctor.cases.formats.native.json_lines:parse_lines",
+    edit="proctor.cases.formats.native.editing:edit_cases",
+    suffixes=(*JSON_AND_YAML, *LINES),
+    file_names=("*.proctor.*",),
+    keys=frozenset({"cases", "TEST_CASES"}),
+    case_keys=frozenset({KEYWORDS}),
+    companions=("suite.schema.json",),
+    agent_hint="add `agent: app.py:agent`, or ",
+)
+
+CSV = Format(
+    name="csv",
+    summary="CSV in Proctor's own vocabulary: one case a row, for people who keep their cases in a spreadsheet.",
+    recognises=lambda path, data: path.suffix == ".csv",
+    read="proctor.cases.formats.table:read",
+    parse="proctor.cases.formats.table:parse",
+    suffixes=(".csv",),
+    keys=frozenset({"expected", "contains", "contains_all", "tools"}),
+)
+
+
+def formats() -> Iterator[Format]:
+    """Every format: Proctor's own, those of the shipped tools, and last, because that takes long, of other packages."""
+    yield from shipped_formats()
+    try:
+        yield from (known for plugin in installed_plugins() for known in plugin.formats)
+    except PluginError as error:
+        raise InvalidSuite([Problem(str(error))]) from error
+
+
+@functools.cache
+def shipped_formats() -> tuple[Format, ...]:
+    """The formats of this package, Proctor's own first."""
+    return (NATIVE, CSV, *(known for plugin in shipped_plugins() for known in plugin.formats))
+
+
+def format_named(name: str) -> Format | None:
+    """The format whose suites say `name`."""
+    return next((known for known in formats() if name == known.name), None)
+
+
+def has_name_of(known: Format, path: Path) -> bool:
+    """Whether a file is named as suites of this format are: one that cannot be read is then a mistake."""
+    return path.suffix in known.suffixes and any(fnmatchcase(path.name, name) for name in known.file_names)
+
+
+def mentions_keys_of(known: Format, path: Path, text: str) -> bool:
+    """Whether text that need not be whole or valid has a key in it that hardly anything but this format has."""
+    if path.suffix not in known.suffixes:
+        return False
+    if path.suffix == ".csv":
+        columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
+        return "input" in columns and not columns.isdisjoint(known.keys)
+    if path.suffix in LINES:
+        return re.search(r'"(?:input|turns|suite)"\s*:', text) is not None
+    keys = "|".join(map(re.escape, sorted(known.keys | known.case_keys)))
+    return bool(keys) and re.search(rf'(?:^|[{{,\s"\'])(?:{keys})["\']?\s*:', text) is not None

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, cast
 
 from proctor.base.documents import Document, nearest
-from proctor.base.errors import InvalidSuite, Problem, UsageError, one_line
+from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import Json
-from proctor.base.plugin_lookup import entry_points
 from proctor.base.references import find_file, is_reference, resolve
-from proctor.base.source import Pointer, parse, parse_with_lines, read_text
-from proctor.cases.formats import adk, holodeck, keywords, native, pixie, table
-from proctor.cases.formats.format_spec import Declaration, Format, Written
-from proctor.cases.formats.table import parse_table
+from proctor.base.source import Pointer, parse_with_lines, read_text
+from proctor.base.source import parse as parse_source
+from proctor.cases.formats import (
+    CSV,
+    JSON_AND_YAML,
+    NATIVE,
+    formats,
+    has_name_of,
+    mentions_keys_of,
+    shipped_formats,
+)
+from proctor.cases.formats.native.reader import read_list
+from proctor.cases.formats.table import parse
 from proctor.cases.quarantine_file import QUARANTINES, with_quarantines
 from proctor.cases.suite import Suite
-
-SHIPPED: tuple[Format, ...] = (adk, pixie, holodeck, keywords, table, native)
-"""The formats of this package, the most particular first, which is the order they are asked in."""
+from proctor.plugins import Format
+from proctor.plugins import load as load_target
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
@@ -55,41 +59,20 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
 
 
 def load_file(path: Path) -> list[Suite]:
-    """The suites of one file."""
+    """The suites of one file, with the quarantines beside it."""
+    suites = _read_file(path)
+    try:
+        return [with_quarantines(suite) for suite in suites]
+    except InvalidSuite as error:
+        raise InvalidSuite(error.problems, suites) from None
+
+
+def _read_file(path: Path) -> list[Suite]:
     document = _open(path)
     known = _format_of(document)
     if known is None:
         raise InvalidSuite([_unknown(document)])
-    return [with_quarantines(suite) for suite in known.read(document)]
-
-
-def format_named(name: str) -> Format | None:
-    """The format whose suites say `name`."""
-    return next((known for known in _known_formats() if name == known.NAME), None)
-
-
-def all_formats() -> list[Format]:
-    """The shipped formats, the native one first, and those of other packages."""
-    return list(_known_formats())
-
-
-def writable_formats() -> dict[str, Format]:
-    """The formats that suites can be written in, by name."""
-    known: dict[str, Format] = {item.NAME: item for item in SHIPPED}
-    dialects = [(item, declaration(item).dialects) for item in known.values()]
-    return known | {name: Dialect(item, name, write) for item, named in dialects for name, write in named.items()}
-
-
-def evaluator_named_by_a_format(name: str) -> str | None:
-    """The evaluator of ours that some format calls `name`."""
-    names = (declaration(known).evaluator_names() for known in SHIPPED)
-    return next((known[name] for known in names if name in known), None)
-
-
-def _known_formats() -> Iterator[Format]:
-    """All formats, the native one first; those of other packages are looked for last, because that takes long."""
-    yield from reversed(SHIPPED)
-    yield from _installed()
+    return load_target(known.read)(document)
 
 
 def _load_one(path: str) -> list[Suite]:
@@ -99,7 +82,7 @@ def _load_one(path: str) -> list[Suite]:
             return _load_folder(where)
         if not where.exists() and is_reference(path):
             return [_from_python(path)]
-        return load_file(where)
+        return _read_file(where)
     except OSError as error:
         name = Path(error.filename) if isinstance(error.filename, str) else where
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", name)]) from None
@@ -114,14 +97,14 @@ def _load_folder(folder: Path) -> list[Suite]:
         try:
             document = _open(path)
         except InvalidSuite as error:
-            (problems if _is_called_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)
+            (problems if _is_named_like_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)
             continue
         known = _format_of(document)
         if known is None:
-            problems.extend([_unknown(document)] if _is_called_suite(path) else ())
+            problems.extend([_unknown(document)] if _is_named_like_suite(path) else ())
             continue
         try:
-            suites.extend(known.read(document))
+            suites.extend(load_target(known.read)(document))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.read)
@@ -133,13 +116,13 @@ def _load_folder(folder: Path) -> list[Suite]:
 
 
 def _files(folder: Path) -> list[Path]:
-    known = [declaration(item) for item in _known_formats()]
-    endings = {ending for item in known for ending in item.endings}
+    known = list(formats())
+    suffixes = {suffix for item in known for suffix in item.suffixes}
     others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
     return [
         path
         for path in _below(folder)
-        if path.suffix in endings and path.name not in others and not path.name.endswith((BASELINES, QUARANTINES))
+        if path.suffix in suffixes and path.name not in others and not path.name.endswith((BASELINES, QUARANTINES))
     ]
 
 
@@ -151,9 +134,8 @@ def _below(folder: Path) -> Iterator[Path]:
             yield from _below(child)
 
 
-def _is_called_suite(path: Path) -> bool:
-    """Names by which people mark a suite: one that cannot be read is then a mistake, and not another tool's file."""
-    return any(fnmatchcase(path.name, name) for item in _known_formats() for name in declaration(item).file_names)
+def _is_named_like_suite(path: Path) -> bool:
+    return any(has_name_of(known, path) for known in formats())
 
 
 def _reads_like_suite(path: Path) -> bool:
@@ -162,70 +144,60 @@ def _reads_like_suite(path: Path) -> bool:
         text = path.read_bytes()[:READ_AT_MOST].decode("utf-8", "replace")
     except OSError:
         return False
-    return any(declaration(known).resembles(path, text) for known in _known_formats())
+    return any(mentions_keys_of(known, path, text) for known in formats())
 
 
 def _open(path: Path) -> Document:
     if path.is_dir():
         raise InvalidSuite([Problem("is a folder", path)])
-    known = next((item for item in map(declaration, _known_formats()) if path.suffix in item.endings), None)
+    known = next((item for item in formats() if path.suffix in item.suffixes), None)
     if known is None:
-        raise InvalidSuite([_unknown_ending(path)])
+        raise InvalidSuite([_unknown_suffix(path)])
     text = read_text(path)
     if not text.strip():
         raise InvalidSuite([Problem("is empty", path)])
-    if path.suffix in known.parsers:
-        return Document(path, text, known.parsers[path.suffix](path, text))
+    if path.suffix not in JSON_AND_YAML and known.parse is not None:
+        return load_target(known.parse)(path, text)
     document = Document(path, text)
     if document.data is None:
         raise InvalidSuite([Problem("is empty", path)])
     return document
 
 
-def _unknown_ending(path: Path) -> Problem:
+def _unknown_suffix(path: Path) -> Problem:
     if not path.exists():
         return Problem("does not exist", path)
-    endings = dict.fromkeys(ending for item in _known_formats() for ending in declaration(item).endings)
+    suffixes = dict.fromkeys(suffix for item in formats() for suffix in item.suffixes)
     hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
-    return Problem(f"is not one of {', '.join(endings)}{hint}", path)
+    return Problem(f"is not one of {', '.join(suffixes)}{hint}", path)
 
 
 def _format_of(document: Document) -> Format | None:
-    """By a key that only one format has; else the first that recognises the data, the most particular first."""
-    if isinstance(document.data, dict):
-        for known in reversed(SHIPPED):
-            if not declaration(known).own_keys.isdisjoint(document.data) and known.recognises(
-                document.path, document.data
-            ):
+    """By a key that only one format has; else the first that recognises the data, Proctor's own formats last.
+
+    A list of rows with an `input` is native if nobody else takes it. Formats of other packages are asked only if all
+    that are shipped refuse, because looking for them takes long.
+    """
+    path, data = document.path, document.data
+    own, shipped = (CSV, NATIVE), shipped_formats()
+    if isinstance(data, dict):
+        for known in shipped:
+            if not known.keys.isdisjoint(data) and known.recognises(path, data):
                 return known
-    return next((known for known in _most_particular_first() if known.recognises(document.path, document.data)), None)
-
-
-def _most_particular_first() -> Iterator[Format]:
-    yield from SHIPPED
-    yield from _installed()  # only now: looking through what is installed takes as long as the rest of the start
+    for known in (*(known for known in shipped if known not in own), *own):
+        if known.recognises(path, data):
+            return known
+    return next((known for known in formats() if known not in shipped and known.recognises(path, data)), None)
 
 
 def _unknown(document: Document) -> Problem:
     keys = document.data if isinstance(document.data, dict) else {}
-    for known in _known_formats():
-        if refusal := declaration(known).refusal(keys):
+    for known in formats():
+        if refusal := known.refusal(keys):
             return Problem(refusal, document.path)
     hint = next((f"; it has {key!r}{near}" for key in keys if (near := nearest(key, ("cases", "test_cases")))), "")
     reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)
-
-
-@functools.cache
-def _installed() -> tuple[Format, ...]:
-    found = []
-    for entry in entry_points(group="proctor.formats"):
-        try:
-            found.append(cast(Format, entry.load()))
-        except Exception as error:
-            reason = f"the format {entry.name!r} ({entry.value}) could not be loaded: {one_line(error)}"
-            raise InvalidSuite([Problem(reason)]) from error
-    return tuple(found)
 
 
 def _from_python(reference: str) -> Suite:
@@ -235,7 +207,7 @@ def _from_python(reference: str) -> Suite:
         path = find_file(where, None) if where.endswith(".py") else Path(where)
     except UsageError as error:
         raise InvalidSuite([Problem(str(error))]) from None
-    return keywords.from_python(reference, value, path)
+    return read_list(reference.rpartition(":")[2], value, path)
 
 
 def _clashes(suites: Sequence[Suite]) -> list[Problem]:
@@ -271,26 +243,6 @@ def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
     return named
 
 
-class Dialect:
-    """A format under another name, which is written in its own way."""
-
-    def __init__(self, known: Format, name: str, write: Callable[[Sequence[Suite]], Written]) -> None:
-        self.NAME = name
-        self.DECLARED = declaration(known)
-        self.recognises = known.recognises
-        self.read = known.read
-        self._write = write
-
-    def write(self, suites: Sequence[Suite], ending: str = "") -> Written:
-        return self._write(suites)
-
-
-def declaration(known: Any) -> Declaration:
-    """What a format declares; a format of another package may declare nothing."""
-    found = getattr(known, "DECLARED", None)
-    return found if isinstance(found, Declaration) else Declaration()
-
-
 LISTS = ("cases", "test_cases", "eval_cases", "evalCases", "entries", "items")
 """The keys under which the formats keep their cases."""
 
@@ -312,7 +264,8 @@ def case_lines(path: Path) -> dict[str, int]:
 def _rows(path: Path, text: str) -> Sequence[int]:
     """The lines at which the file's list of cases has its entries."""
     if path.suffix == ".csv":
-        return [line for line, _ in parse_table(path, text)]
+        document = parse(path, text)
+        return [int(document.line((index,)) or 1) for index in range(len(document.data))]
     if path.suffix == ".jsonl":
         return [number for number, line in enumerate(text.split("\n"), 1) if line.strip() and not _is_head(path, line)]
     data, place = parse_with_lines(path, text)
@@ -322,7 +275,7 @@ def _rows(path: Path, text: str) -> Sequence[int]:
 
 
 def _is_head(path: Path, line: str) -> bool:
-    data = parse(path.with_suffix(".json"), line)
+    data = parse_source(path.with_suffix(".json"), line)
     return isinstance(data, dict) and set(data) == {"suite"}
 
 

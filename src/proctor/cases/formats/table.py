@@ -15,11 +15,11 @@ from pathlib import Path
 from proctor.base.documents import Document, nearest
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, show
-from proctor.cases.formats.format_spec import Declaration, UniqueIds, Written, expressible
 from proctor.cases.formats.native.reader import read_case, read_document
+from proctor.cases.formats.native.writer import Written, replace_lone_surrogates
+from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 
-NAME = "csv"
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
 FAMILIES = ("metadata.", "state.", "input.")
 
@@ -54,18 +54,16 @@ OF_EXPECTED = {
 """Fields, and what people call them when they are lost."""
 
 
-def recognises(path: Path, data: Json) -> bool:
-    return path.suffix == ".csv"
-
-
-def parse_table(path: Path, text: str) -> list[tuple[int, dict[str, str]]]:
+def parse(path: Path, text: str) -> Document:
     """The rows of a CSV file, each with its line; the first row names the columns."""
     rows = _rows(path, text)
     if not rows:
         raise InvalidSuite([Problem("is empty; give a row of column names and at least one case", path)])
     header = [name.strip() for name in rows[0][1]]
     _check_shape(path, header, rows)
-    return [(line, dict(zip(header, row, strict=True))) for line, row in rows[1:]]
+    lines = [line for line, _ in rows[1:]]
+    data = [dict(zip(header, row, strict=True)) for _, row in rows[1:]]
+    return Document(path, text, data, lambda pointer: lines[int(pointer[0])] if pointer else None)
 
 
 def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
@@ -86,22 +84,27 @@ def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
 
 
 def read(document: Document) -> list[Suite]:
-    rows: list[tuple[int, dict[str, str]]] = document.data
+    """The one suite of a table."""
+    rows: list[dict[str, str]] = document.data
     if not rows:
         raise InvalidSuite([Problem("has column names but no cases", document.path, 1)])
-    if clashes := [line for line, row in rows if row.get("input") and _family(row, "input.")]:
+    if clashes := [index for index, row in enumerate(rows) if row.get("input") and _family(row, "input.")]:
         reason = "fills 'input' and a column of 'input.' as well; keep one of them"
-        raise InvalidSuite(Problem(reason, document.path, line, "the row") for line in clashes)
-    cases = [_case(row) for _, row in rows]
-    inner = Document(document.path, document.text, {"cases": cases}, lambda pointer: None)
+        raise InvalidSuite(Problem(reason, document.path, document.line((index,)), "the row") for index in clashes)
+    cases = Document(document.path, document.text, [_case(row) for row in rows], document.line)
     try:
-        suites = read_document(inner)
+        return [replace(suite, format="csv") for suite in read_document(cases)]
     except InvalidSuite as error:
-        raise InvalidSuite((_relocate(problem, rows) for problem in error.problems), error.read) from None
-    return [replace(suite, format=NAME) for suite in suites]
+        raise InvalidSuite(map(_in_row, error.problems), error.read) from None
 
 
-def write(suites: Sequence[Suite], ending: str = "") -> Written:
+def _in_row(problem: Problem) -> Problem:
+    """The problem without `cases[3].`, which no table has: its line says where it is."""
+    return replace(problem, where=problem.where.partition("]")[2].lstrip(".") or "the row")
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    """A row for each case; what a row cannot say is listed."""
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []
     ids = UniqueIds()
@@ -121,7 +124,7 @@ def write(suites: Sequence[Suite], ending: str = "") -> Written:
     )
     writer.writeheader()
     writer.writerows(table)
-    return Written(expressible(out.getvalue(), losses), tuple(losses))
+    return Written(replace_lone_surrogates(out.getvalue(), losses), tuple(losses))
 
 
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
@@ -165,15 +168,6 @@ def _family(row: Mapping[str, str], prefix: str) -> dict[str, Json]:
 
 def _split(text: str | None, separator: str) -> list[str]:
     return [part.strip() for part in (text or "").split(separator) if part.strip()]
-
-
-def _relocate(problem: Problem, rows: list[tuple[int, dict[str, str]]]) -> Problem:
-    """From the place in the data to the line in the table."""
-    index = problem.where.removeprefix("cases[").partition("]")[0]
-    if not index.isdigit() or int(index) >= len(rows):
-        return problem
-    place = problem.where.partition("]")[2].lstrip(".")
-    return Problem(problem.message, problem.path, rows[int(index)][0], place or "the row")
 
 
 def _row(case: Case) -> dict[str, str]:
@@ -225,12 +219,3 @@ def _lost_of_suite(suite: Suite) -> list[str]:
         "extra": suite.extra,
     }
     return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in given.items() if value]
-
-
-def _resembles(path: Path, text: str) -> bool:
-    columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
-    wanted = {"expected", "contains", "contains_all", "tools"}
-    return path.suffix == ".csv" and "input" in columns and not columns.isdisjoint(wanted)
-
-
-DECLARED = Declaration(endings=(".csv",), written_to=("*.csv",), parsers={".csv": parse_table}, resembles=_resembles)

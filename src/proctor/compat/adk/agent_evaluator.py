@@ -26,6 +26,7 @@ from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite
 from proctor.cases.threshold import passes
 from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
+from proctor.compat.adk.migration import SPELLINGS, eval_set_text
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import encodable, visible
@@ -133,8 +134,7 @@ class AgentEvaluator:
         **options: Any,
     ) -> None:
         """Write a file of the older array format as an EvalSet: `to="adk-python"` in snake_case, for adk-python."""
-        write = {adk.NAME: adk.write, **adk.DECLARED.dialects}.get(to)
-        if write is None:
+        if to not in SPELLINGS:
             raise UsageError(f"an EvalSet is written for adk or adk-python, not for {to!r}")
         given = _snake_case(options)
         old_eval_data_file = given.pop("old_eval_data_file", old_eval_data_file)
@@ -147,7 +147,7 @@ class AgentEvaluator:
         suites = read_files(old_eval_data_file, initial_session_file, announce=False)
         target = Path(new_eval_data_file)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(write(suites).text, encoding="utf-8")
+        target.write_text(eval_set_text(suites, to), encoding="utf-8")
 
     evaluate_sync = staticmethod(without_loop(evaluate, __name__))
     evaluate_eval_set_sync = staticmethod(without_loop(evaluate_eval_set, __name__))

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
-from proctor.plugins import ImportName, Plugin
+from proctor.cases.formats.holodeck.declaration import recognises, refusal
+from proctor.cases.formats.holodeck.keys import NAME
+from proctor.plugins import Format, ImportName, Plugin
 
 PLUGIN = Plugin(
     name="holodeck",
+    formats=[
+        Format(
+            name=NAME,
+            summary="HoloDeck's `agent.yaml`: an agent, the metrics it is measured by, and its tests.",
+            recognises=recognises,
+            read="proctor.cases.formats.holodeck.agent_file:read_document",
+            suffixes=(".yaml", ".yml", ".json"),
+            file_names=("agent.*",),
+            keys=frozenset({"test_cases", "test_cases_file"}),
+            agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
+            refusal=refusal,
+        )
+    ],
+    evaluator_aliases={
+        "geval": "GEval",
+        "bleu": "BLEU",
+        "rouge": "ROUGE",
+        "meteor": "METEOR",
+        "equality": "Equality",
+        "numeric": "Numeric",
+        "groundedness": "Groundedness",
+        "relevance": "Relevance",
+        "coherence": "Coherence",
+        "fluency": "Fluency",
+        "faithfulness": "Faithfulness",
+        "contextual_relevancy": "ContextualRelevancy",
+        "contextual_precision": "ContextualPrecision",
+        "contextual_recall": "ContextualRecall",
+        "answer_relevancy": "AnswerRelevancy",
+    },
     import_names={
         "holodeck": ImportName(
             home="proctor.compat.holodeck",

@@ -18,11 +18,11 @@ from proctor.base.errors import InvalidSuite, StoreError, one_line
 from proctor.base.json_data import Json, canonical, plain
 from proctor.base.masking import is_masked, is_secret_name, mask_data
 from proctor.base.source import parse, read_text
-from proctor.cases.formats.format_spec import UniqueIds, slug
 from proctor.cases.formats.holodeck import EXTENSION, NAME
 from proctor.cases.formats.holodeck.agent_file import KEPT
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, execution_of, provider_defaults
 from proctor.cases.formats.holodeck.variables import CONCEALED
+from proctor.cases.ids import UniqueIds, slug
 from proctor.cases.suite import Suite
 from proctor.compat.holodeck.config import PromptVersion, prompt_version_of
 from proctor.compat.holodeck.driven_agent import Seen

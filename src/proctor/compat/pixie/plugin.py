@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from proctor.base.json_data import Json
-from proctor.plugins import ImportName, Plugin, TraceFormat
+from proctor.cases.formats.pixie import NAME, recognises
+from proctor.plugins import Format, ImportName, Plugin, TraceFormat
 
 TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
 """The types of the records in a pixie trace; the last two are model calls."""
@@ -15,6 +16,19 @@ def is_trace_record(document: Json) -> bool:
 
 PLUGIN = Plugin(
     name="pixie",
+    formats=[
+        Format(
+            name=NAME,
+            summary="pixie's datasets of every generation: "
+            "entries with arguments for an application and evaluators for its answers.",
+            recognises=recognises,
+            read="proctor.cases.formats.pixie:read",
+            collect_names=("*dataset*.json", "datasets/*.json", "pixie/*.json", "pixie_qa/*.json"),
+            keys=frozenset({"runnable"}),
+            case_keys=frozenset({"entry_kwargs", "input_data", "eval_input"}),
+            agent_hint='add "runnable": "app.py:App", or ',
+        )
+    ],
     trace_formats=[
         TraceFormat(
             name="pixie",

@@ -13,7 +13,7 @@ from proctor.reporting.comparison_report import TITLES, case_name, change_text, 
 from proctor.reporting.explain import explain
 from proctor.reporting.html.escaping import badge, code, escape, facts, inline, percent
 from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
-from proctor.results.comparison import Comparison, Group
+from proctor.results.comparison.comparison import Comparison, Group
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import mean
 from proctor.results.verdict import RunVerdict, SuiteVerdict, judge

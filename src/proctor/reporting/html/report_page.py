@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TextIO
 
 from proctor.reporting.comparison_report import write_agents_html
@@ -21,7 +20,6 @@ from proctor.reporting.html.overview import (
 from proctor.reporting.html.page_frame import page_end, page_head, write_filter
 from proctor.reporting.html.trial_section import write_trial
 from proctor.reporting.judge_report import doubt_lines, judge_lines
-from proctor.reporting.mutation_report import write_kept
 from proctor.reporting.plots import write_distributions
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
 from proctor.results.run import Run, Trials
@@ -44,8 +42,6 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
     write_distributions(run, out)
-    if run.store is not None and Path(run.store, "mutants").is_dir():
-        write_kept(run, out)
     rows = write_grids(run, verdict, out, shown)
     _write_trials(run, verdict, rows, out, shown)
     out.write("</main>\n")

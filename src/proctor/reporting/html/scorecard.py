@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeAlias
 
 from proctor.base.errors import StoreError, one_line
 from proctor.base.json_data import UNSET, Json, plain
-from proctor.cases.formats.format_spec import slug
+from proctor.cases.ids import slug
 from proctor.cases.suite import Case, Criteria, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes
 from proctor.evaluators.evaluation import (
@@ -32,7 +32,7 @@ from proctor.reporting.html.page_frame import page_end, page_head, write_filter
 from proctor.reporting.html.trial_section import FAILING_TEXT, PASSING_TEXT, write_scores
 from proctor.reporting.wording import counts_text, share, trial_name, when
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
-from proctor.results.store import FOLDER
+from proctor.results.store.store import FOLDER
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
 
 Evaluated: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"

@@ -30,7 +30,7 @@ from proctor.reporting.html.overview import anchor
 from proctor.reporting.markdown.escaping import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate
 from proctor.reporting.wording import counted, counts_text, duration, money, share
-from proctor.results.comparison import CaseChange, Comparison, Group, p_text
+from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from proctor.cases.identity import CaseAddress
 from proctor.reporting.explain import BRIEF, Fact, explain, why_open
 from proctor.reporting.failing_cases import BAD, WORST_FIRST, ReasonTally, share_text
 from proctor.reporting.terminal.facts import INDENT, tell_facts
@@ -15,7 +16,6 @@ from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, Tria
 from proctor.results.verdict import case_outcome
 
 REASONS_SHOWN = 5
-Address = tuple[str, str]
 
 
 class CaseBlock:
@@ -49,10 +49,10 @@ class CaseBlocks:
     def __init__(self, run: Run) -> None:
         self._planned = run.repeats
         self._criteria = {info.name: info.criteria for info in run.suites}
-        self._kept: dict[Address, list[TrialSummary]] = {}
+        self._kept: dict[CaseAddress, list[TrialSummary]] = {}
         for summary in run.summaries:
             self._kept.setdefault((summary.suite, summary.case_id), []).append(summary)
-        self._open: dict[Address, CaseBlock] = {}
+        self._open: dict[CaseAddress, CaseBlock] = {}
 
     def __contains__(self, trial: TrialResult) -> bool:
         """Whether the case of a trial is one that is repeated."""

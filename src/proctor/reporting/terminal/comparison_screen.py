@@ -17,8 +17,8 @@ from proctor.reporting.comparison_report import (
 )
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import STYLES, counted, trial_name
-from proctor.results.comparison import CaseChange, Comparison, Group, p_text
-from proctor.results.conversation_alignment import AlignedStep, AlignedTrials, Step
+from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Step
+from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
 from proctor.results.run import TrialResult
 
 GROUP_STYLES = {Group.BROKEN: "bold red", Group.FIXED: "green", Group.FLAKY: "yellow", Group.NOT_COMPARABLE: "magenta"}

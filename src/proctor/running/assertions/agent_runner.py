@@ -23,7 +23,8 @@ from proctor.base.documents import nearest
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.json_data import Json, plain, show
-from proctor.cases.formats.keywords import WORDS, from_python
+from proctor.cases.formats import KEYWORDS
+from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.results.run import Outcome, TrialResult
@@ -247,11 +248,11 @@ def _from_dict(given: Any) -> Case:
     """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
     if not isinstance(given, Mapping):
         raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
-    if WORDS in given:
-        return from_python("cases", [given], Path("cases")).cases[0]
+    if KEYWORDS in given:
+        return read_list("cases", [given], Path("cases")).cases[0]
     for key in given:
         if key not in ("id", "input"):
-            raise UsageError(f"a case has no {key!r}{nearest(str(key), ('id', 'input', WORDS))}")
+            raise UsageError(f"a case has no {key!r}{nearest(str(key), ('id', 'input', KEYWORDS))}")
     if "input" not in given:
         raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
     return _case(given["input"], given.get("id"))

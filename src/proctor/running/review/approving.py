@@ -17,11 +17,11 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, plain
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files import Contents
+from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
-from proctor.results.case_encoding import question_key
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_files import read_named_run
+from proctor.results.store.run_files import read_named_run
 from proctor.running.plan import Selection
 from proctor.running.review.grading import Row
 from proctor.running.run import Request, run_suites

@@ -17,8 +17,8 @@ from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
-from proctor.results.run_files import is_file_name
-from proctor.results.store import Store, read_run
+from proctor.results.store.run_files import is_file_name
+from proctor.results.store.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
 from proctor.running.resume import exclusive_run
 
@@ -96,7 +96,7 @@ class Gradebook:
         run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
         verdict = judge(run)
         info = self._info.judged(verdict)
-        self._store.grade_trials(self._no, changed, info)
+        self._store.update_scores(self._no, changed, info)
         self.run, self._info = run, info
         self.waiting = [item for item in self.waiting if item.address not in given]
         self.known |= {_address(trial, score): score for _, trial in changed for score in trial.scores}

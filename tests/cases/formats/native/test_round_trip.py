@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from native_documents import SUITES
 
 from proctor.base.documents import Document
-from proctor.cases.formats import native
+from proctor.cases.formats import NATIVE
 from proctor.cases.formats.native.json_lines import parse_lines
+from proctor.cases.formats.native.reader import read_document
 from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
@@ -21,9 +22,9 @@ THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 def read(text: str, ending: str) -> Suite:
     path = Path(f"written{ending}")
-    document = Document(path, text, parse_lines(path, text)) if ending == ".jsonl" else Document(path, text)
-    assert native.recognises(path, document.data)
-    [suite] = native.read(document)
+    document = parse_lines(path, text) if ending == ".jsonl" else Document(path, text)
+    assert NATIVE.recognises(path, document.data)
+    [suite] = read_document(document)
     return replace(suite, path=None)
 
 

@@ -1,18 +1,14 @@
-"""What ADK's formats declare to the loader: how their files are recognised, read and written.
-
-The loader asks every format about every file, so reader and writer are loaded when a file really is an EvalSet.
-"""
+"""How ADK's files are recognised and read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.base.documents import Document
 from proctor.base.json_data import Json
+from proctor.cases.formats import JSON_AND_YAML
 from proctor.cases.formats.adk.keys import CONFIG_NAME, CONVERSATION_KEYS, ID_KEYS, SET_KEYS, SUITE_NAMES, is_row
-from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written, mentions_key
 from proctor.cases.suite import Suite
 
 if TYPE_CHECKING:
@@ -38,39 +34,3 @@ def read(document: Document, gates: Gates | None = None) -> list[Suite]:
     from proctor.cases.formats.adk.eval_set import read_document
 
     return read_document(document, gates)
-
-
-def write(suites: Sequence[Suite], ending: str = "") -> Written:
-    """An EvalSet in camelCase, as ADK-TS writes it."""
-    from proctor.cases.formats.adk.eval_set_writer import write_eval_set
-
-    return write_eval_set(suites)
-
-
-def write_for_python(suites: Sequence[Suite]) -> Written:
-    """The same in snake_case, which is all that adk-python's loader takes at the top level."""
-    from proctor.cases.formats.adk.eval_set_writer import write_eval_set
-
-    return write_eval_set(suites, snake=True)
-
-
-def _resembles(path: Path, text: str) -> bool:
-    return path.suffix in JSON_AND_YAML and mentions_key(text, "eval_cases", "evalCases")
-
-
-def _evaluator_names() -> dict[str, str]:
-    from proctor.cases.formats.adk.criteria import METRICS
-
-    return {name: metric.evaluator for name, metric in METRICS.items()}
-
-
-DECLARED = Declaration(
-    endings=(".json",),
-    own_keys=SET_KEYS,
-    file_names=SUITE_NAMES,
-    written_to=SUITE_NAMES,
-    companions=(CONFIG_NAME,),
-    resembles=_resembles,
-    evaluator_names=_evaluator_names,
-    dialects={"adk-python": write_for_python},
-)

@@ -185,7 +185,7 @@ def _check_user(fields: Fields, asked: ContentText) -> None:
             document.warn(fields.at("user_content"), message)
 
 
-DEPRECATED = "is in ADK's legacy format; `proctor dataset convert` writes it as an EvalSet"
+DEPRECATED = "is in ADK's legacy format; AgentEvaluator.migrate_eval_data_to_new_schema writes it as an EvalSet"
 AMBIGUOUS = (
     "has {} rows without tools, which are read as one case each, as ADK-TS reads them; adk-python reads them as turns "
     'of one conversation. To choose, write "legacy_rows": "cases" or "conversation" into the test_config.json beside it'

@@ -9,8 +9,8 @@ from proctor.base.documents import Document, Fields, kind
 from proctor.base.json_data import UNSET, Json
 from proctor.base.regexes import check_pattern
 from proctor.base.source import Pointer
-from proctor.cases.formats.format_spec import UniqueIds
 from proctor.cases.formats.holodeck.metrics import read_metrics
+from proctor.cases.ids import UniqueIds
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import NO_EXPECTATION, Attachment, Case, EvaluatorSpec, Expected, ExpectedCall, Turn
 

@@ -20,7 +20,8 @@ from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import Json, plain
 from proctor.base.source import YAML_ENDINGS, Pointer, parse, pointer_text
 from proctor.base.yaml_source import compose_yaml
-from proctor.cases.formats.native.json_lines import LINES, is_head, parse_lines
+from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
+from proctor.cases.formats.native.json_lines import is_head, parse_lines
 from proctor.cases.formats.native.reader import read_case
 from proctor.cases.formats.native.writer import write_case, yaml_dumper
 from proctor.cases.suite import Case, Suite
@@ -280,7 +281,7 @@ def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case])
 
 
 def _parsed(path: Path, text: str) -> Json:
-    return parse_lines(path, text) if path.suffix in LINES else parse(path, text)
+    return parse_lines(path, text).data if path.suffix in LINES else parse(path, text)
 
 
 def _cases_of(path: Path, data: Json) -> list[Pointer]:
@@ -289,7 +290,8 @@ def _cases_of(path: Path, data: Json) -> list[Pointer]:
         return [(number,) for number, row in enumerate(data) if not is_head(row)]
     if isinstance(data, list):
         return [(index,) for index in range(len(data))]
-    return [("cases", index) for index in range(len(data["cases"]))]
+    key = next(name for name in CASE_LISTS if name in data)
+    return [(key, index) for index in range(len(data[key]))]
 
 
 def _at(data: Json, pointer: Pointer) -> Any:
@@ -325,6 +327,8 @@ def _expect(raw: dict[str, Json], meant: Mapping[str, Json]) -> list[Pointer]:
     if "expected" not in meant or raw.get("expected") == meant["expected"]:
         return []
     new, old = meant["expected"], raw.get("expected")
+    if KEYWORDS in raw and isinstance(new, dict):
+        new = {name: value for name, value in new.items() if name != "contains"}  # they stay in their own key
     if not (isinstance(old, dict) and isinstance(new, dict)):
         raw["expected"] = new
         return [("expected",)]
@@ -371,6 +375,6 @@ def _nearest_object(root: Node, pointer: Pointer) -> tuple[Node, Pointer]:
         if index == len(pointer) - 1:
             break
         node, place = inner, index + 1
-    if node.kind != "object" or pointer[place] == "cases":
+    if node.kind != "object" or pointer[place] in CASE_LISTS:
         raise CannotEdit(f"{pointer_text(pointer)} cannot be found in the text")
     return node, pointer[place:]

@@ -140,7 +140,7 @@ def read_scenario(fields: Fields) -> Scenario | None:
 
 def refuse_turns(fields: Fields) -> None:
     """A conversation is either written down or made up on the way."""
-    for name in ("input", "expected", "retrieval_context", "files", "turns"):
+    for name in ("input", "expected", "expected_output_contains", "retrieval_context", "files", "turns"):
         if fields.has(name) and (name != "turns" or fields.take(name) is not None):
             fields.problem(name, "has no place beside a scenario, whose user makes up the turns")
         fields.take(name)

@@ -1,15 +1,20 @@
-"""Reads suites in Proctor's own format; `read_case` also reads a single case."""
+"""Reads suites in Proctor's own format; `read_case` also reads a single case.
+
+Lists of cases as test modules have them (`TEST_CASES`, with `expected_output_contains`) are native suites too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from proctor.base.documents import Document, Fields, kind, nearest
-from proctor.base.json_data import UNSET, Json, show
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
-from proctor.cases.formats.native.json_lines import LINES, join_lines
+from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
+from proctor.cases.formats.native.json_lines import join_lines
 from proctor.cases.formats.native.parts import (
     read_arguments,
     read_doubles,
@@ -37,16 +42,36 @@ from proctor.cases.suite import (
 )
 
 NAME = "native"
-SCORING_KEYS = ("expected", "evaluators", "final_state")
+SCORING_KEYS = ("expected", "evaluators", "final_state", KEYWORDS)
 """Where one of these is misspelt, that is the mistake, and not that nothing scores the case."""
 UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
 def read_document(document: Document) -> list[Suite]:
+    """The one suite of a document."""
     document = _with_cases(document)
-    suite = _read_suite(document)
+    suite = _read_suite(document, _list_key(document))
     document.finish(suite)
     return [suite]
+
+
+def read_list(name: str, value: object, path: Path) -> Suite:
+    """The suite of a list in a Python file, such as `TEST_CASES`."""
+    rows = plain(value)
+    if not isinstance(rows, list):
+        raise InvalidSuite([Problem(f"must be a list of cases, not {kind(rows)}", path, where=name)])
+    document = Document(path, "", {name: rows}, lambda pointer: None)
+    suite = _read_suite(document, name)
+    document.finish(suite)
+    return suite
+
+
+def _list_key(document: Document) -> str:
+    """The key under which the cases are."""
+    given = [key for key in CASE_LISTS if isinstance(document.data, Mapping) and key in document.data]
+    if len(given) > 1:
+        document.problem((given[1],), f"cannot stand beside {given[0]!r}; keep one of them")
+    return given[0] if given else "cases"
 
 
 def _with_cases(document: Document) -> Document:
@@ -59,12 +84,12 @@ def _with_cases(document: Document) -> Document:
     return document
 
 
-def _read_suite(document: Document) -> Suite:
+def _read_suite(document: Document, key: str) -> Suite:
     fields = Fields(document, document.data)
     fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
-    cases = _read_cases(fields, defaults)
+    cases = _read_cases(fields, key, defaults)
     suite = Suite(
         name=fields.text("name", document.path.stem, blank=False),
         description=fields.text("description", ""),
@@ -86,15 +111,15 @@ def _read_suite(document: Document) -> Suite:
     return suite
 
 
-def _read_cases(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+def _read_cases(fields: Fields, key: str, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
     document = fields.document
     cases: list[Case] = []
     seen: dict[str, int] = {}
-    for index, item in enumerate(fields.items("cases", required=True, least=1) or []):
-        pointer = (*fields.at("cases"), index)
+    for index, item in enumerate(fields.items(key, required=True, least=1) or []):
+        pointer = (*fields.at(key), index)
         case = read_case(document, item, pointer, defaults)
         if case.id in seen:
-            document.problem((*pointer, "id"), f"{case.id!r} is also the id of cases[{seen[case.id]}]")
+            document.problem((*pointer, "id"), f"{case.id!r} is also the id of {key}[{seen[case.id]}]")
         seen.setdefault(case.id, index)
         cases.append(case)
     return tuple(cases)
@@ -172,7 +197,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
         if not fields.has("input"):
             document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
         return (_read_turn(fields, defaults, whole_case=True),)
-    for name in ("input", "expected", "retrieval_context", "files"):
+    for name in ("input", "expected", KEYWORDS, "retrieval_context", "files"):
         if fields.has(name):
             fields.problem(name, "belongs to each turn when a case has turns")
             fields.take(name)
@@ -197,7 +222,7 @@ def _read_simulated(fields: Fields, defaults: tuple[EvaluatorSpec, ...], scenari
 def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
     """A turn, or the one turn of a case that is written without `turns`."""
     document = fields.document
-    expected = _expected(fields)
+    expected = _with_listed_keywords(fields, _expected(fields))
     context = fields.texts("retrieval_context")
     attachments = tuple(fields.each("files", lambda item, pointer: _attachment(document, item, pointer)))
     asked = fields.take("input")
@@ -231,6 +256,25 @@ def _expected(fields: Fields) -> Expected:
     return expected
 
 
+def _with_listed_keywords(fields: Fields, expected: Expected) -> Expected:
+    """What is expected, with the words of `expected_output_contains`; `match` says whether any or all of them count."""
+    if not fields.has(KEYWORDS) or fields.take(KEYWORDS) is None:
+        return expected
+    words = fields.texts(KEYWORDS, ())
+    every = fields.choice("match", ("any", "all"), "any") == "all"
+    if expected.keywords is not None:
+        fields.problem(KEYWORDS, "cannot stand beside expected.contains; keep one of them")
+    _check_words(fields, KEYWORDS, words)
+    return replace(expected, keywords=Keywords(all_of=words) if every else Keywords(any_of=words))
+
+
+def _check_words(fields: Fields, name: str, words: tuple[str, ...]) -> None:
+    if not words:
+        fields.problem(name, "is empty; give at least one word the answer mentions")
+    elif not all(word.strip() for word in words):
+        fields.problem(name, "must not hold a blank: every answer contains it")
+
+
 def _keywords(fields: Fields) -> Keywords | None:
     value = fields.take("contains")
     if value is None:
@@ -245,11 +289,7 @@ def _keywords(fields: Fields) -> Keywords | None:
             return None
         keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
         inner.done()
-    words = (*keywords.any_of, *keywords.all_of)
-    if not words:
-        fields.problem("contains", "is empty; give at least one word the answer mentions")
-    elif not all(word.strip() for word in words):
-        fields.problem("contains", "must not hold a blank: every answer contains it")
+    _check_words(fields, "contains", (*keywords.any_of, *keywords.all_of))
     return keywords
 
 

@@ -167,13 +167,17 @@ class TurnModel(_OpenModel):
 
     input: Json
     expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
+    expected_output_contains: Annotated[list[Filled], Field(min_length=1)] | None = Field(
+        default=None, description="Words of a good answer, as lists of cases in test modules have them."
+    )
+    match: Literal["any", "all"] | None = Field(default=None, description="How many of these words must be there.")
     evaluators: list[EvaluatorEntry] | None = None
     retrieval_context: list[str] | None = None
     files: list[str | AttachedFile] | None = None
     metadata: dict[str, Json] | None = None
 
 
-_OF_A_TURN = ("input", "expected", "retrieval_context", "files")
+_OF_A_TURN = ("input", "expected", "expected_output_contains", "match", "retrieval_context", "files")
 
 
 class CaseModel(BaseModel):
@@ -200,6 +204,10 @@ class CaseModel(BaseModel):
     quarantine: QuarantineModel | None = Field(default=None, description="It runs and is reported, and does not gate.")
     input: Json = None
     expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
+    expected_output_contains: Annotated[list[Filled], Field(min_length=1)] | None = Field(
+        default=None, description="Words of a good answer, as lists of cases in test modules have them."
+    )
+    match: Literal["any", "all"] | None = Field(default=None, description="How many of these words must be there.")
     retrieval_context: list[str] | None = None
     files: list[str | AttachedFile] | None = None
     turns: list[TurnModel] | None = Field(default=None, min_length=1)

@@ -6,17 +6,17 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import yaml
 
 from proctor.base.json_data import UNSET, Json, json_text, plain
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
-from proctor.cases.formats.format_spec import UniqueIds, Written, expressible
-from proctor.cases.formats.native.json_lines import LINES
+from proctor.cases.formats import LINES
 from proctor.cases.formats.native.parts import write_doubles, write_scenario
+from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import (
     NO_EXPECTATION,
     Case,
@@ -33,6 +33,15 @@ from proctor.cases.suite import (
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
 OF_A_SUITE = ("description", "agent", "agents", "judge", "reexecute", "criteria", "settings", "waivers", "extra")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Suites as the text of a file, and everything that the format cannot say."""
+
+    text: str
+    losses: tuple[str, ...] = ()
+    """One sentence for each thing that is left out: `case 'refund': tags cannot be expressed`."""
 
 
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
@@ -105,8 +114,16 @@ def _clean(data: Json, losses: list[str]) -> Json:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return json.loads(expressible(json.dumps(data, ensure_ascii=False), losses))
+        return json.loads(replace_lone_surrogates(json.dumps(data, ensure_ascii=False), losses))
     return data
+
+
+def replace_lone_surrogates(text: str, losses: list[str]) -> str:
+    """The text as UTF-8 can hold it, where the format has no way to escape what it cannot."""
+    whole = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
+    if whole != text:
+        losses.append("halves of surrogate pairs cannot be expressed; U+FFFD stands for each")
+    return whole
 
 
 def yaml_dumper() -> Any:

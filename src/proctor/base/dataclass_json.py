@@ -1,0 +1,181 @@
+"""Dataclasses as JSON data and back, by their fields and type hints.
+
+A field that has its default is left out, a key that the class does not know is ignored, and a tuple, a mapping, an enum
+or another dataclass inside is written and read as its type hint says. So a new field is stored without being listed
+anywhere, and data that an older or a newer program wrote can be read. The price: the default of a stored field cannot
+be changed any more without changing what stored data means.
+
+`hooks` say how a type is written that is no dataclass, or that has a form of its own. Three kinds of fields are not
+written: those that do not count when two objects are compared (`field(compare=False)`), those that are named in `skip`,
+and those that a caller names in `without`.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from proctor.base.json_data import Json, Unset
+
+T = TypeVar("T")
+
+Convert = Callable[[Any], Any]
+
+
+class Hook(NamedTuple):
+    """How a type is written and read."""
+
+    encode: Convert
+    decode: Convert
+
+
+class _Field(NamedTuple):
+    """One field of a class: `encode` and `decode` are None if its value is written as it is."""
+
+    name: str
+    default: Any
+    encode: Convert | None
+    decode: Convert | None
+
+
+class DataclassCodec:
+    """Writes and reads dataclasses.
+
+    `hooks`: by type, how it is written. `skip`: by class, fields that are not written. `always`: by class, fields that
+    are written although they have their default. `json_value`: what is done to values of type `Json`, which may be
+    anything that a user's code returned. `names`: types that the hints of a class name but its module does not import.
+    `strict`: whether text, numbers and truth values are checked when they are read, for data that comes from anywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        hooks: Mapping[Any, Hook] | None = None,
+        skip: Mapping[type, Collection[str]] | None = None,
+        always: Mapping[type, Collection[str]] | None = None,
+        json_value: Convert | None = None,
+        names: Mapping[str, Any] | None = None,
+        strict: bool = False,
+    ) -> None:
+        self._hooks: dict[Any, Hook] = dict(hooks or {})
+        self._skip = dict(skip or {})
+        self._always = dict(always or {})
+        self._json_value = json_value
+        self._names = dict(names or {})
+        self._strict = strict
+        self._classes: dict[type, list[_Field]] = {}
+
+    def encode(self, value: Any, without: Collection[str] = ()) -> dict[str, Json]:
+        """The fields of a dataclass that differ from their defaults."""
+        data: dict[str, Json] = {}
+        for name, default, encode, _ in self._fields(type(value)):
+            item = getattr(value, name)
+            if name in without or item is default or (default is not None and item == default):
+                continue
+            data[name] = item if encode is None or item is None else encode(item)
+        return data
+
+    def decode(self, kind: type[T], data: Mapping[str, Json], **values: Any) -> T:
+        """The object that `encode` wrote; `values` are fields that were stored elsewhere.
+
+        Raises `ValueError` or `TypeError` if it is none.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"{type(data).__name__} instead of an object that describes a {kind.__name__}")
+        for name, _, _, decode in self._fields(kind):
+            if name in data and name not in values:
+                item = data[name]
+                values[name] = item if decode is None or item is None else decode(item)
+        return kind(**values)
+
+    def _fields(self, kind: type) -> list[_Field]:
+        known = self._classes.get(kind)
+        if known is None:
+            known = self._classes[kind] = self._describe(kind)
+        return known
+
+    def _describe(self, kind: type) -> list[_Field]:
+        hints = typing.get_type_hints(kind, localns=self._names)
+        skipped, always = self._skip.get(kind, ()), self._always.get(kind, ())
+        described = []
+        for item in fields(kind):
+            if not item.compare or item.name in skipped:
+                continue
+            default = item.default if item.default_factory is MISSING else item.default_factory()
+            hook = self._hook(hints[item.name])
+            encode, decode = hook or (None, None)
+            described.append(_Field(item.name, MISSING if item.name in always else default, encode, decode))
+        return described
+
+    def _hook(self, hint: Any) -> Hook | None:
+        """How a value with this type hint is written; None if it is written as it is."""
+        known = self._hooks.get(hint)
+        if known is not None:
+            return known
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (typing.Union, types.UnionType):
+            choices = [choice for choice in arguments if choice not in (type(None), Unset)]
+            return self._hook(choices[0]) if len(choices) == 1 else None
+        if origin is typing.Literal:
+            return Hook(lambda value: value, lambda value: _one_of(value, arguments))
+        if hint is Any:
+            return None if self._json_value is None else Hook(self._json_value, lambda value: value)
+        if hint in _SCALARS:
+            return Hook(lambda value: value, _SCALARS[hint]) if self._strict else None
+        if isinstance(hint, type) and issubclass(hint, enum.Enum):
+            return Hook(lambda value: value.value, hint)
+        if isinstance(hint, type) and is_dataclass(hint):
+            kind: type = hint
+            return Hook(self.encode, lambda data: self.decode(kind, data))
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            if arguments[1] is Any and self._json_value is not None:
+                return Hook(self._json_value, lambda data: data)
+            return _mapping_hook(self._hook(arguments[1]))
+        if isinstance(origin, type) and issubclass(origin, Collection):
+            return _sequence_hook(self._hook(arguments[0]))
+        return None
+
+
+def _checked(*kinds: type, what: str) -> Convert:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{type(value).__name__} instead of {what}")
+        return value
+
+    return check
+
+
+_SCALARS: Mapping[Any, Convert] = {
+    str: _checked(str, what="text"),
+    int: _checked(int, what="a whole number"),
+    float: _checked(int, float, what="a number"),
+    bool: _checked(bool, what="true or false"),
+}
+
+
+def _mapping_hook(inner: Hook | None) -> Hook:
+    if inner is None:
+        return Hook(dict, lambda data: data)
+    return Hook(
+        lambda items: {name: inner.encode(item) for name, item in items.items()},
+        lambda data: {name: inner.decode(item) for name, item in data.items()},
+    )
+
+
+def _sequence_hook(inner: Hook | None) -> Hook:
+    if inner is None:
+        return Hook(list, tuple)
+    return Hook(
+        lambda items: [inner.encode(item) for item in items],
+        lambda data: tuple([inner.decode(item) for item in data]),
+    )
+
+
+def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise ValueError(f"{value!r} is none of {', '.join(map(repr, choices))}")
+    return value

@@ -1,0 +1,183 @@
+"""Rows that people labelled, for measuring a judge, and the overlap of words, which a judge has to beat."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
+from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.evaluators.evaluation import Evaluable
+
+GOOD = frozenset("supported correct yes true 1 pass passed good faithful".split())
+BAD = frozenset("unsupported incorrect no false 0 fail failed bad unfaithful".split())
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """An answer, what it is held against, and whether people found it good."""
+
+    id: str
+    answer: Json
+    label: bool
+    input: Json = None
+    context: tuple[str, ...] | None = None
+    reference: Json = None
+
+    @property
+    def evaluable(self) -> Evaluable:
+        asked = () if self.input is None else (NamedData("input", self.input),)
+        return Evaluable(
+            eval_input=asked,
+            eval_output=(NamedData("output", self.answer),),
+            expectation=UNSET if self.reference is None else self.reference,
+            retrieval_context=self.context,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """The rows of a file in an order that only their ids decide, so that every other one is a fair half."""
+
+    rows: tuple[LabelledRow, ...]
+    unlabelled: int
+    path: Path
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(*(plain(row) for row in self.rows))
+
+
+def read_rows(path: Path, positive: str | None = None, limit: int | None = None) -> LabelledRows:
+    """Every row with a label; raises `InvalidSuite` with all that is wrong, by line.
+
+    `positive` is the label that means good, where it is none of the usual words: any other then means bad.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise UsageError(f"{path} is not UTF-8 text") from None
+    reading = _Reading(path, positive)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            reading.add(number, line)
+    if reading.problems:
+        raise InvalidSuite(reading.problems)
+    if not reading.rows:
+        without = f"; {reading.unlabelled:,} have no label" if reading.unlabelled else ""
+        raise UsageError(f"{path} has no labelled rows{without}")
+    if positive is not None and not any(row.label for row in reading.rows):
+        raise UsageError(f"--positive {positive!r}: no row of {path} has that label")
+    ordered = sorted(reading.rows, key=lambda row: (fingerprint(row.id), row.id))
+    return LabelledRows(tuple(ordered[:limit]), reading.unlabelled, path)
+
+
+class _Reading:
+    """What was read of a file so far, and what was wrong with it."""
+
+    def __init__(self, path: Path, positive: str | None) -> None:
+        self.path = path
+        self.rows: list[LabelledRow] = []
+        self.problems: list[Problem] = []
+        self.unlabelled = 0
+        self._positive = None if positive is None else _plain(positive)
+        self._lines: dict[str, int] = {}
+
+    def add(self, number: int, line: str) -> None:
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._problem(number, f"is not JSON: {show(str(error), 200)}")
+            return
+        if not isinstance(data, dict):
+            self._problem(number, "must be a JSON object with answer and label")
+            return
+        before = len(self.problems)
+        name = self._name(number, data)
+        answer = data.get("answer")
+        if answer is None:
+            self._problem(number, "has no answer")
+        context = self._context(number, data.get("context"))
+        label = self._label(number, data)
+        if label is not None and len(self.problems) == before:
+            self.rows.append(LabelledRow(name, answer, label, data.get("input"), context, data.get("reference")))
+
+    def _name(self, number: int, data: Mapping[str, Any]) -> str:
+        given = data.get("id")
+        name = f"line {number}" if given is None else show(given)
+        first = self._lines.setdefault(name, number)
+        if first != number:
+            self._problem(number, f"has the id {show(name, 80)!r}, which line {first} has as well")
+        return name
+
+    def _context(self, number: int, given: Json) -> tuple[str, ...] | None:
+        if given is None:
+            return None
+        texts = given if isinstance(given, list) else [given]
+        if not all(isinstance(text, str) for text in texts):
+            self._problem(number, "has a context that is neither text nor a list of texts")
+            return None
+        return tuple(texts)
+
+    def _label(self, number: int, data: Mapping[str, Any]) -> bool | None:
+        word = _plain(data.get("label"))
+        if not word:
+            self.unlabelled += 1
+            return None
+        if self._positive is not None:
+            return word == self._positive
+        if word not in GOOD | BAD:
+            said = show(data["label"], 80)
+            self._problem(number, f"has the label {said!r}; say with --positive which label means a good answer")
+            return None
+        return word in GOOD
+
+    def _problem(self, number: int, message: str) -> None:
+        self.problems.append(Problem(message, self.path, number))
+
+
+def _plain(label: Json) -> str:
+    if label is None:
+        return ""
+    if isinstance(label, bool):
+        return str(label).lower()
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return show(label).strip().casefold()
+
+
+def implied_evaluator(rows: Sequence[LabelledRow]) -> EvaluatorSpec:
+    """What rows are made for: with context, whether the answer keeps to it; with a reference, whether it agrees."""
+    if all(row.context for row in rows):
+        return EvaluatorSpec("Faithfulness")
+    if all(row.reference is not None for row in rows):
+        return EvaluatorSpec("Factuality")
+    raise UsageError("neither context nor reference is in every row; say with --evaluator what is to be judged")
+
+
+def word_overlap(rows: Sequence[LabelledRow]) -> tuple[str, list[float]] | None:
+    """What is measured and each row's share; `None` where rows have nothing to compare with."""
+    if all(row.context for row in rows):
+        shares = [_share(show(row.answer), "\n".join(row.context or ())) for row in rows]
+        return "share of the answer's words that the context has", shares
+    if all(row.reference is not None for row in rows):
+        shares = [_best_share(show(row.reference), show(row.answer)) for row in rows]
+        return "share of the reference's words that the answer has", shares
+    return None
+
+
+def _best_share(reference: str, answer: str) -> float:
+    """References often give several ways to say it, parted by a slash; one of them is enough."""
+    return max(_share(way, answer) for way in reference.split("/"))
+
+
+def _share(wanted: str, given: str) -> float:
+    words, there = (set(re.findall(r"\w+", text.casefold())) for text in (wanted, given))
+    return len(words & there) / len(words) if words else 0.0

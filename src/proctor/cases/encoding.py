@@ -1,0 +1,94 @@
+"""Cases as the store and exported runs hold them, apart from every file format.
+
+A file format can change without the store, and what was valid once is read back without being checked again. The text
+of a case is also what it is known by (`identity.py`): a test pins the text of every class in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from proctor.base.dataclass_json import DataclassCodec, Hook
+from proctor.base.json_data import Json, plain
+from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import Case, NamedData
+
+VERSION = 1
+"""Of this encoding. A change that this reader would misread needs a new number and a migration of the store."""
+
+dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
+"""Compact JSON in ASCII: every text survives it, lone surrogates included."""
+
+
+def encode_matcher(matcher: Matcher) -> list[Json]:
+    """The kind and its operands; others, also of a user's own class, as the form that they have in a file."""
+    match matcher:
+        case Equals():
+            return ["equals", matcher.value]
+        case Regex():
+            return ["regex", matcher.pattern]
+        case Fuzzy(ignore_punctuation=False):
+            return ["fuzzy", matcher.value]
+        case Approx():
+            return ["approx", matcher.value, matcher.tolerance, matcher.relative]
+        case Subset():
+            return ["subset", matcher.value]
+        case OneOf():
+            return ["one_of", list(matcher.values)]
+        case Ignore():
+            return ["ignore"]
+        case Predicate():
+            return ["predicate", matcher.reference]
+    return ["form", plain(matcher.to_json())]
+
+
+_MATCHERS: Mapping[str, Callable[..., Matcher]] = {
+    "equals": Equals,
+    "regex": Regex,
+    "fuzzy": Fuzzy,
+    "approx": Approx,
+    "subset": Subset,
+    "one_of": lambda values: OneOf(tuple(values)),
+    "ignore": Ignore,
+    "predicate": Predicate,
+    "form": parse,
+}
+
+
+def decode_matcher(data: list[Json]) -> Matcher:
+    """The matcher; its references start from the working folder, since the folder of the suite is not stored."""
+    kind, *operands = data
+    return _MATCHERS[kind](*operands)
+
+
+def _encode_scenario(scenario: Scenario) -> dict[str, Json]:
+    """With the limits of the conversation even where they are the usual ones, and in this order: keys depend on it."""
+    first = {name: getattr(scenario, name) for name in ("start", "plan", "max_turns", "stop")}
+    return first | _SCENARIO.encode(scenario)
+
+
+_SCENARIO = DataclassCodec()
+
+HOOKS = {
+    Matcher: Hook(encode_matcher, decode_matcher),
+    NamedData: Hook(lambda item: [item.name, item.value], lambda pair: NamedData(*pair)),
+    Scenario: Hook(_encode_scenario, lambda data: _SCENARIO.decode(Scenario, data)),
+}
+
+CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["line"]})
+"""`line` is not written: a case that moved in its file is the same case."""
+
+
+def encode_case(case: Case) -> str:
+    """The whole case as text, in the order its author gave it."""
+    return dumps({"v": VERSION, **CODEC.encode(case)})
+
+
+def decode_case(content: str) -> Case:
+    """The case that `encode_case` wrote; raises `ValueError` for anything else."""
+    data = json.loads(content)
+    if "v" not in data:
+        raise ValueError("it is not a stored case")
+    return CODEC.decode(Case, data)

@@ -1,0 +1,70 @@
+"""Rewrites a legacy array as an EvalSet, for `AgentEvaluator.migrate_eval_data_to_new_schema`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, json_text, plain
+from proctor.cases.formats.adk.conversations import literal_call
+from proctor.cases.formats.adk.test_config import KEPT
+from proctor.cases.suite import Case, Suite, Turn
+
+SPELLINGS = ("adk", "adk-python")
+"""camelCase, as ADK-TS writes EvalSets, and snake_case, which is all that adk-python's loader takes."""
+
+OPAQUE = frozenset({"args", "state"})
+"""Keys whose values are the user's data."""
+
+
+def eval_set_text(suites: Sequence[Suite], spelling: str) -> str:
+    """One EvalSet with the cases of all suites, which were read from legacy arrays."""
+    data: Json = {
+        "evalSetId": suites[0].name,
+        "creationTimestamp": 0,
+        "evalCases": [_case(suite, case) for suite in suites for case in suite.cases],
+    }
+    return json_text(plain(data if spelling == "adk" else _in_snake_case(data)))
+
+
+def _case(suite: Suite, case: Case) -> dict[str, Json]:
+    if case.scenario is not None or case.final_state is not None or case.metadata:
+        raise UsageError(f"{suite.path} is an EvalSet already; there is nothing to migrate")
+    data: dict[str, Json] = {"evalId": case.id, "conversation": [_turn(turn) for turn in case.turns]}
+    session = {name: value for name, value in case.extra.get(KEPT, {}).items() if name in ("appName", "userId")}
+    if session or case.state:
+        # ADK refuses a session without these names.
+        data["sessionInput"] = {"appName": suite.name, "userId": "user"} | session | {"state": dict(case.state)}
+    return data
+
+
+def _turn(turn: Turn) -> dict[str, Json]:
+    expected, notes = turn.expected, turn.extra.get(KEPT, {})
+    data: dict[str, Json] = {"creationTimestamp": 0, "userContent": _content("user", turn.input)}
+    if expected.output is not UNSET:
+        data["finalResponse"] = _content("model", expected.output)
+    if "intermediateData" in notes:
+        data["intermediateData"] = notes["intermediateData"]
+    elif expected.tool_calls is not None:
+        calls = [literal_call(call) for call in expected.tool_calls]
+        data["intermediateData"] = {"toolUses": calls, "intermediateResponses": []}
+    return data
+
+
+def _content(role: str, text: Json) -> dict[str, Json]:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _in_snake_case(value: Json) -> Json:
+    """ADK's own keys as adk-python writes them; what the user named keeps its name."""
+    if isinstance(value, list):
+        return [_in_snake_case(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub(r"(?<=[a-z0-9])[A-Z]", lambda upper: f"_{upper[0].lower()}", key): item
+        if key in OPAQUE
+        else _in_snake_case(item)
+        for key, item in value.items()
+    }

@@ -1,0 +1,510 @@
+"""The baseline: how often each case passed before, as a text file that belongs in git beside the suite.
+
+One line per run and case. Lines are sorted and say everything about themselves, so that `merge=union` joins two
+versions of the file without conflict, and adding a run twice changes nothing.
+
+What a baseline says of a case is decided in one place, `Baseline.lookup`: the sum of the lines that have the same
+content, evaluators and agent, and are in force. A case that changed on purpose restarts: its new lines carry the run
+of the restart in `since`, and lines with an older one, or none, are no longer in force.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.atomic_write import whole_file
+from proctor.base.documents import nearest
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.json_data import Json, show
+from proctor.cases.formats.loading import BASELINES
+from proctor.cases.identity import content_key
+from proctor.gate.beliefs import BaselineRecord
+from proctor.results.gate_result import CaseAddress, CaseStatus
+from proctor.results.run import Outcome, Run, TrialSummary
+from proctor.results.statistics import Estimate, wilson
+from proctor.results.store.store import Store, read_run
+
+VERSION = 1
+PROJECT = "proctor" + BASELINES
+"""The baseline of suites that have no file of their own."""
+LONGEST_LINE = 100_000
+
+
+class BadBaseline(UsageError):
+    """A baseline that cannot be read; it is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStats:
+    """How many values there were, their mean and their standard deviation."""
+
+    count: int
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> SampleStats | None:
+        """The statistics of the values that are there; `None` if there are none."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if not known:
+            return None
+        mean = math.fsum(known) / len(known)
+        squares = math.fsum((value - mean) ** 2 for value in known)
+        return cls(len(known), mean, math.sqrt(squares / (len(known) - 1)) if len(known) > 1 else 0.0)
+
+    @classmethod
+    def pooled(cls, parts: Iterable[SampleStats | None]) -> SampleStats | None:
+        """The statistics of all values together."""
+        known = [part for part in parts if part is not None]
+        count = sum(part.count for part in known)
+        if not count:
+            return None
+        mean = math.fsum(part.count * part.mean for part in known) / count
+        squares = math.fsum(
+            (part.count - 1) * part.deviation**2 + part.count * (part.mean - mean) ** 2 for part in known
+        )
+        return cls(count, mean, math.sqrt(squares / (count - 1)) if count > 1 else 0.0)
+
+    @property
+    def total(self) -> float:
+        return self.count * self.mean
+
+
+@dataclass(frozen=True, slots=True)
+class CaseIdentity:
+    """What must be the same for trials to say something about each other."""
+
+    suite: str
+    case: str
+    agent: str
+    """The agent's name: its code may change, which is what the gate is for."""
+    content: str
+    evaluators: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineLine:
+    """How one case went in one run."""
+
+    suite: str
+    case: str
+    agent: str
+    content: str
+    evaluators: str
+    run: str
+    trials: int
+    passes: int
+    since: str = ""
+    """The run with which the case restarted: lines with an older one are no longer in force."""
+    score: SampleStats | None = None
+    seconds: SampleStats | None = None
+    usd: SampleStats | None = None
+    tokens: SampleStats | None = None
+
+    @property
+    def identity(self) -> CaseIdentity:
+        return CaseIdentity(self.suite, self.case, self.agent, self.content, self.evaluators)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.suite, self.case, self.agent, self.content, self.evaluators, self.run)
+
+
+STATISTICS = ("score", "seconds", "usd", "tokens")
+NAMES = tuple(field.name for field in fields(BaselineLine))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBaseline:
+    """What a baseline says of a case, or why it says nothing."""
+
+    identity: CaseIdentity
+    record: BaselineRecord | None
+    missing_because: str = ""
+    """Why there is no record: the case is new, or something about it changed."""
+    runs: tuple[str, ...] = ()
+    """The runs that the record sums up, the latest last."""
+    since: str = ""
+    """The run with which the case restarted; empty if it never did."""
+    score: SampleStats | None = None
+    seconds: SampleStats | None = None
+    usd: SampleStats | None = None
+    tokens: SampleStats | None = None
+
+    @property
+    def address(self) -> CaseAddress:
+        return self.identity.suite, self.identity.case
+
+    @property
+    def pass_rate(self) -> Estimate | None:
+        """How often it passed, with a 95 % interval."""
+        if self.record is None:
+            return None
+        rate = self.record.passes / self.record.trials
+        return Estimate(rate, *wilson(rate, self.record.trials), self.record.trials)
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether it both passed and failed."""
+        return self.record is not None and 0 < self.record.passes < self.record.trials
+
+
+NEW = "it is new"
+CHANGED_CASE = "the case changed since it was recorded"
+CHANGED_EVALUATORS = "its evaluators, thresholds or judge changed since it was recorded"
+
+
+class Baseline:
+    """The lines of one or more baseline files."""
+
+    def __init__(self, lines: Iterable[BaselineLine] = ()) -> None:
+        chosen: dict[tuple[str, ...], BaselineLine] = {}
+        for line in lines:
+            known = chosen.get(line.key)
+            # a run that was resumed after it was accepted has more trials than the line of its first acceptance
+            if known is None or (line.since, line.trials) >= (known.since, known.trials):
+                chosen[line.key] = line
+        self.lines = tuple(chosen[key] for key in sorted(chosen))
+        self._by_case: dict[CaseAddress, list[BaselineLine]] = {}
+        for line in self.lines:
+            self._by_case.setdefault((line.suite, line.case), []).append(line)
+
+    def lookup(self, identity: CaseIdentity) -> CaseBaseline:
+        """What is recorded of a case, all runs together. Everything that shows or uses a baseline asks here."""
+        recorded = self._by_case.get((identity.suite, identity.case), [])
+        own = [line for line in recorded if line.agent == identity.agent]
+        same = [line for line in own if line.content == identity.content]
+        lines = lines_in_force([line for line in same if line.evaluators == identity.evaluators])
+        if not lines:
+            return CaseBaseline(identity, None, _missing_because(identity, recorded, own, same))
+        score = SampleStats.pooled(line.score for line in lines)
+        record = BaselineRecord(
+            trials=sum(line.trials for line in lines),
+            passes=sum(line.passes for line in lines),
+            score_mean=None if score is None else score.mean,
+            score_deviation=None if score is None else score.deviation,
+        )
+        return CaseBaseline(
+            identity,
+            record,
+            runs=tuple(line.run for line in lines),
+            since=lines[-1].since,
+            score=score,
+            seconds=SampleStats.pooled(line.seconds for line in lines),
+            usd=SampleStats.pooled(line.usd for line in lines),
+            tokens=SampleStats.pooled(line.tokens for line in lines),
+        )
+
+    def cases(self) -> list[CaseBaseline]:
+        """What is recorded of every case, in the order of the file; of a case that changed, of each of its versions."""
+        return [self.lookup(identity) for identity in dict.fromkeys(line.identity for line in self.lines)]
+
+    def latest_cases(self) -> list[CaseBaseline]:
+        """The same for each case and agent as it was in its latest run only."""
+        latest: dict[tuple[str, str, str], CaseIdentity] = {}
+        for line in sorted(self.lines, key=lambda line: line.run):
+            latest[line.suite, line.case, line.agent] = line.identity
+        return [self.lookup(identity) for identity in latest.values()]
+
+    def text(self) -> str:
+        """The contents of the file."""
+        return "".join(write_line(line) for line in self.lines)
+
+
+def lines_in_force(lines: Sequence[BaselineLine]) -> list[BaselineLine]:
+    """The lines about one case that count: those since its latest restart."""
+    latest = max((line.since for line in lines), default="")
+    return [line for line in lines if line.since == latest]
+
+
+def _missing_because(
+    identity: CaseIdentity,
+    recorded: Sequence[BaselineLine],
+    own: Sequence[BaselineLine],
+    same: Sequence[BaselineLine],
+) -> str:
+    if same:
+        return CHANGED_EVALUATORS
+    if own:
+        return CHANGED_CASE
+    if recorded:
+        return f"it was recorded with the agent {recorded[-1].agent} only, not with {identity.agent}"
+    return NEW
+
+
+def baseline_path(suite: str | Path | None) -> Path:
+    """Where the baseline of a suite stands: beside its file, else in the working folder."""
+    if suite is None:
+        return Path(PROJECT)
+    path = Path(suite)
+    return path.with_name(path.stem + BASELINES)
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file; one that is damaged is refused with the place, and left as it is."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadBaseline(f"{path}: is not UTF-8 text (byte {error.start}); restore it from git") from None
+    except OSError as error:
+        raise BadBaseline(f"{path}: the baseline cannot be read: {error.strerror or error}") from None
+    return Baseline(_lines(path, text))
+
+
+def _lines(path: Path, text: str) -> Iterable[BaselineLine]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield parse_line(line)
+        except ValueError as error:
+            raise BadBaseline(f"{path}:{number}: {error}") from None
+
+
+def parse_line(text: str) -> BaselineLine:
+    """One line; raises `ValueError` that says what is wrong with it."""
+    if text.startswith(("<<<<<<<", "=======", ">>>>>>>", "|||||||")):
+        raise ValueError(
+            "is a mark of a merge that git left to you; keep the lines of both sides (with "
+            "`*.baseline.jsonl merge=union` in .gitattributes git does that itself)"
+        )
+    if len(text) > LONGEST_LINE:
+        raise ValueError("is longer than any line of a baseline; restore the file from git")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            "is not a whole line of a baseline; the file was cut off or edited, restore it from git"
+        ) from None
+    if not isinstance(data, dict):
+        raise ValueError("is no line of a baseline, which is an object; restore the file from git")
+    return _checked(data)
+
+
+def _checked(data: dict[str, Json]) -> BaselineLine:
+    version = data.pop("v", None)
+    if isinstance(version, int) and version > VERSION:
+        raise ValueError(
+            f"was written by a newer Proctor (baseline version {version}, this one knows {VERSION}); update it"
+        )
+    if version != VERSION:
+        raise ValueError(f'has no version: each line begins with {{"v": {VERSION}, ...')
+    for name in data:
+        if name not in NAMES:
+            raise ValueError(f"{name!r} is not a known key{nearest(name, NAMES)}")
+    made = {name: _typed(name, data[name]) for name in NAMES if name in data}
+    missing = [field.name for field in fields(BaselineLine) if field.name not in made and _is_required(field)]
+    if missing:
+        raise ValueError(f"has no {missing[0]!r}; restore the file from git")
+    if not 0 <= made["passes"] <= made["trials"] or made["trials"] < 1:
+        raise ValueError(f"{made['passes']} passes of {made['trials']} trials cannot have been recorded")
+    return BaselineLine(**made)
+
+
+def _is_required(field: Any) -> bool:
+    return field.name not in (*STATISTICS, "since")
+
+
+def _typed(name: str, value: Json) -> Any:
+    if name in ("trials", "passes"):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError(f"{name} must be a whole number, not {show(value, 60)}")
+        return value
+    if name in STATISTICS:
+        numbers = isinstance(value, list) and all(isinstance(n, int | float) and math.isfinite(n) for n in value)
+        if not numbers or len(value) != 3 or not isinstance(value[0], int) or value[0] < 1 or value[2] < 0:
+            raise ValueError(f"{name} must be [how many, mean, standard deviation], not {show(value, 60)}")
+        return SampleStats(value[0], float(value[1]), float(value[2]))
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, not {show(value, 60)}")
+    return value
+
+
+def write_line(line: BaselineLine) -> str:
+    data: dict[str, Json] = {"v": VERSION}
+    for name in NAMES:
+        value = getattr(line, name)
+        if isinstance(value, SampleStats):
+            data[name] = [value.count, _short(value.mean), _short(value.deviation)]
+        elif value is not None and value != "":
+            data[name] = value
+    for name in ("suite", "case", "agent"):  # may be empty, and are needed
+        data.setdefault(name, "")
+    return json.dumps(data, separators=(",", ":")) + "\n"
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def write_baseline(path: Path, baseline: Baseline) -> bool:
+    """Write the file whole or not at all; says whether anything changed."""
+    text = baseline.text()
+    if path.is_file() and path.read_bytes() == text.encode():
+        return False
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+    return True
+
+
+def trial_score(trial: TrialSummary) -> float | None:
+    """The mean of the scores that decide a trial; `None` if none of them is a number."""
+    values = [row.value for row in trial.scores if row.gates and row.value is not None]
+    return math.fsum(values) / len(values) if values else None
+
+
+def baseline_of_run(run: Run) -> Baseline:
+    """One run alone as the baseline."""
+    return Baseline(_lines_to_record(run))
+
+
+def _lines_to_record(run: Run) -> list[BaselineLine]:
+    lines = lines_of_run(run)
+    if not lines:
+        raise StoreError(
+            f"run {run.id} has no trial of its own that passed or failed, so that nothing can be learned from it"
+        )
+    return lines
+
+
+def lines_of_run(run: Run) -> list[BaselineLine]:
+    """One line for each case that passed or failed in a stored run."""
+    lines = []
+    for identity, trials in _trials_by_identity(run).items():
+        settled = [trial for trial in trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)]
+        if settled:
+            lines.append(
+                BaselineLine(
+                    **{field.name: getattr(identity, field.name) for field in fields(CaseIdentity)},
+                    run=run.id,
+                    trials=len(settled),
+                    passes=sum(trial.outcome is Outcome.PASSED for trial in settled),
+                    score=SampleStats.of(trial_score(trial) for trial in settled),
+                    seconds=SampleStats.of(trial.duration_ms / 1000 for trial in settled),
+                    usd=SampleStats.of(trial.cost_usd for trial in settled),
+                    tokens=SampleStats.of(trial.tokens for trial in settled),
+                )
+            )
+    return lines
+
+
+def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
+    """The trials of a stored run. Answers that it took from earlier runs say nothing new and are left out."""
+    agents = {info.name: info.agent for info in run.suites}
+    identities: dict[CaseAddress, CaseIdentity] = {}
+    trials: dict[CaseIdentity, list[TrialSummary]] = {}
+    for trial in run.trials:
+        if trial.reused:
+            continue
+        address = (trial.suite, trial.case.id)
+        if address not in identities:
+            keys = run.evaluator_keys.get(trial.suite)
+            if keys is None:
+                raise UsageError(
+                    f"run {run.id} does not say what its scores rest on, since an older Proctor or pytest made it; "
+                    "make another with `proctor test`"
+                )
+            evaluators = keys.get(trial.case.id, keys[""])
+            identities[address] = CaseIdentity(*address, agents[trial.suite], content_key(trial.case), evaluators)
+        trials.setdefault(identities[address], []).append(TrialSummary.of(trial))
+    return trials
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineUpdate:
+    """What adding a run did to one file."""
+
+    path: Path
+    cases: int
+    trials: int
+    restarted: int
+    """Cases whose record begins with this run."""
+    created: bool
+    changed: bool
+
+
+def update_baseline(run: Run, target: Path | None = None, *, restart: bool = False) -> list[BaselineUpdate]:
+    """Add a run to the baselines of its suites, or to `target`; nothing is written unless all of it can be.
+
+    Cases that the gate found to be worse or better restart: what they did before does not count any more. With
+    `restart`, all cases of the run do.
+    """
+    if run.interrupted or run.finished_at is None:
+        planned = sum(info.planned for info in run.suites)
+        raise UsageError(
+            f"run {run.id} was interrupted after {len(run.summaries):,} of {planned:,} trials; continue it with "
+            "`proctor test --resume`, then accept it"
+        )
+    files = {info.name: target or baseline_path(info.path) for info in run.suites}
+    by_file: dict[Path, list[BaselineLine]] = {}
+    for line in _lines_to_record(run):
+        by_file.setdefault(files[line.suite], []).append(line)
+    restarting = _cases_to_restart(run)
+    updates = []
+    for path, lines in by_file.items():
+        known = read_baseline(path) if path.exists() else Baseline()
+        dated = [
+            replace(
+                line,
+                since=line.run
+                if restart or (line.suite, line.case) in restarting
+                else known.lookup(line.identity).since,
+            )
+            for line in lines
+        ]
+        updates.append((path, dated, known))
+    return [_update_file(path, lines, known, run.id) for path, lines, known in updates]
+
+
+def _cases_to_restart(run: Run) -> set[CaseAddress]:
+    """The cases that changed according to the gate; all of them if the suite as a whole did."""
+    if run.gate is None:
+        return set()
+    changed = run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.IMPROVED)
+    return {case.address for case in (run.gate.cases if run.gate.drift.proven else changed)}
+
+
+def _update_file(path: Path, lines: list[BaselineLine], known: Baseline, run: str) -> BaselineUpdate:
+    created = not path.exists()
+    keys = {line.key for line in lines}
+    others = [line for line in known.lines if line.key not in keys]
+    changed = write_baseline(path, Baseline([*others, *lines]))
+    restarted = sum(line.since == run and known.lookup(line.identity).record is not None for line in lines)
+    return BaselineUpdate(path, len(lines), sum(line.trials for line in lines), restarted, created, changed)
+
+
+def baselines_of_suites(
+    paths: Mapping[str, Path | None], wanted: str | None, store: Store | None
+) -> tuple[dict[str, Baseline], str]:
+    """The baseline of each suite, and where they were read from.
+
+    `paths`: the file of each suite by the suite's name; `wanted`: what `--baseline` names, for all of them.
+    """
+    if wanted is not None:
+        return dict.fromkeys(paths, named_baseline(wanted, store)), wanted
+    files = {name: baseline_path(path) for name, path in paths.items()}
+    baselines = {file: read_baseline(file) if file.is_file() else Baseline() for file in dict.fromkeys(files.values())}
+    there = [str(file) for file in baselines if file.is_file()]
+    return {name: baselines[file] for name, file in files.items()}, ", ".join(there) or "none"
+
+
+def named_baseline(wanted: str, store: Store | None) -> Baseline:
+    """The baseline that `--baseline` names: a file, or a run in the store."""
+    path = Path(wanted)
+    if path.is_file():
+        return read_baseline(path)
+    if path.suffix == ".jsonl" or path.parent != Path():
+        raise UsageError(f"--baseline: there is no file {wanted}; make it with `proctor baseline accept`")
+    if store is None:
+        raise UsageError(f"--baseline {wanted}: names no file, and no runs are kept here")
+    run = read_run(store, wanted)
+    if run.interrupted or run.finished_at is None:
+        raise UsageError(
+            f"--baseline {wanted}: run {run.id} was interrupted, so that it is no measure of what is usual"
+        )
+    return baseline_of_run(run)

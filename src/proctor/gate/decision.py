@@ -1,0 +1,394 @@
+"""The decision: which trials to run next, and what the outcomes prove.
+
+The gate runs nothing. Its caller runs what it asks for and records the outcomes, until it asks for nothing:
+
+    gate = Gate({("desk", "refund"): BaselineRecord(trials=10, passes=10)})
+    while requests := gate.next_trials():
+        for request in requests:
+            gate.record(request.case, run(request))
+    gate.result().verdict
+
+The loop: every case runs once; the first outcome selects the suspects. Suspects run again, the loudest first, until
+each is regressed, cleared or at its limit of trials. If then no case is proven but the suite as a whole looks worse,
+every case runs again, for up to three looks at the suite.
+
+`_decide` is a step-down: the suspect with the highest score is compared with what any of the suspects would reach by
+chance; if it is proven, it leaves the group, and the next one is compared with the rest. How alpha is spent is in the
+constants below. The tests themselves are behind `CaseTest` and `SuiteTest`, made by `_case_test` and `_suite_test`: a
+test with two versions of the agent is chosen there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from proctor.gate.beliefs import ANY_RATE, BaselineRecord, SuitePrior
+from proctor.gate.drift_test import CaseCounts, DriftTest, SuiteTest
+from proctor.gate.suspect_test import (
+    BaselineTest,
+    CaseTest,
+    NullModel,
+    ScoreTable,
+    critical_score,
+    probability_any_crosses,
+)
+from proctor.results.gate_result import (
+    NEW_ARM,
+    CaseAddress,
+    CaseStatus,
+    DriftResult,
+    GatedCaseResult,
+    GateResult,
+    GateVerdict,
+)
+from proctor.results.run import Outcome
+
+CASES_SHARE = 0.33
+DRIFT_SHARES = (0.07, 0.07, 0.07)
+"""How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
+suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
+
+DRIFT_DOUBT = 0.2
+"""A further round of the whole suite is run while the suite-level p-value of the last one is at most this."""
+
+DOUBT_FACTOR = 2.0
+"""Times alpha: a suspect that passed again and whose p-value is above this is no longer in doubt."""
+
+IMPROVED_BELOW = 0.1
+"""A case that passed has improved if the probability of that was at most this."""
+
+FORECAST_TRIALS = 60
+"""How many trials of an undecided case are considered when the gate says how many it would take."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """How a run is gated: how sure the gate has to be, and how much it may spend."""
+
+    alpha: float = 0.05
+    """The probability of a red build without a regression stays at or below this."""
+    max_trials: int = 10
+    """At most so many further trials of one case."""
+    baseline: str | None = None
+    """A file, or a run in the store; by default the files beside the suites."""
+    budget: int | None = None
+    """At most so many further trials altogether."""
+
+    @property
+    def most_trials_of_a_case(self) -> int:
+        """How many trials of one case the gate can ask for, the first included."""
+        return 1 + self.max_trials + len(DRIFT_SHARES)
+
+
+class TrialRequest(NamedTuple):
+    """A trial that the gate asks for: one execution of a case by one version of the agent."""
+
+    case: CaseAddress
+    arm: str = NEW_ARM
+
+
+class CaseProgress:
+    """One case in this run: what came of its trials, and what that says so far."""
+
+    def __init__(self, record: BaselineRecord | None, *, is_quarantined: bool = False) -> None:
+        self.record = record if record is not None and record.trials > 0 else None
+        self.is_quarantined = is_quarantined
+        self.outcomes: list[Outcome] = []
+        """Of every trial, errors included."""
+        self.first_score: float | None = None
+        self.passed: list[bool] = []
+        """Of the trials that passed or failed."""
+        self.within_usual: list[bool] = []
+        """For each of those, whether it is as usual: it passed and, if the case is a suspect by score, scored so."""
+        self.by_score = False
+        self.test: CaseTest | None = None
+        self.potential_score = 0.0
+        """The highest score that the test of a suspect could have reached at the beginning."""
+        self.p_value: float | None = None
+        self.status = CaseStatus.UNMEASURED if self.record else CaseStatus.NEW
+        if is_quarantined:
+            self.status = CaseStatus.QUARANTINED
+
+    @property
+    def attempts(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def first(self) -> Outcome | None:
+        return self.outcomes[0] if self.outcomes else None
+
+    @property
+    def errors(self) -> int:
+        return self.outcomes.count(Outcome.ERROR)
+
+    @property
+    def fresh_trials(self) -> int:
+        return max(0, len(self.within_usual) - 1)
+
+    @property
+    def fresh_passes(self) -> int:
+        return sum(self.within_usual[1:])
+
+    @property
+    def is_regressed(self) -> bool:
+        return self.status is CaseStatus.REGRESSED
+
+
+class Gate:
+    """Decides, outcome by outcome, which cases to run again and when it is sure."""
+
+    def __init__(
+        self,
+        records: Mapping[CaseAddress, BaselineRecord | None],
+        settings: GateSettings | None = None,
+        quarantined: Collection[CaseAddress] = (),
+    ) -> None:
+        """`records`: what was recorded of each case of the run. Those in `quarantined` are only counted."""
+        self.settings = settings or GateSettings()
+        self._cases = {
+            case: CaseProgress(record, is_quarantined=case in quarantined) for case, record in records.items()
+        }
+        self._gated = {case: progress for case, progress in self._cases.items() if not progress.is_quarantined}
+        known = [progress.record for progress in self._gated.values() if progress.record]
+        self._prior = SuitePrior((record.passes, record.trials) for record in known)
+        self._tables: dict[tuple[BaselineRecord, bool, int], ScoreTable] = {}
+        self._critical: dict[frozenset[tuple[NullModel, int]], float] = {}
+        self._looks: list[SuiteTest] = []
+        self._stopped: str | None = None
+
+    def record(self, case: CaseAddress, outcome: Outcome, score: float | None = None, arm: str = NEW_ARM) -> None:
+        """Count one outcome. Only a trial that passed or failed is evidence of anything."""
+        progress = self._cases[case]
+        progress.outcomes.append(outcome)
+        if progress.attempts == 1:
+            progress.first_score = score
+        if progress.is_quarantined or outcome not in (Outcome.PASSED, Outcome.FAILED):
+            return
+        passed = outcome is Outcome.PASSED
+        if not progress.passed:
+            self._classify(progress, passed, score)
+        lowest = progress.record.lowest_usual_score if progress.record and progress.by_score else None
+        within_usual = passed and (lowest is None or score is None or score >= lowest)
+        if progress.passed and progress.test is not None:
+            progress.test.record(arm, within_usual)
+        progress.passed.append(passed)
+        progress.within_usual.append(within_usual)
+
+    def attempts(self, case: CaseAddress) -> int:
+        """How many trials of the case were recorded, errors included."""
+        return self._cases[case].attempts
+
+    def next_trials(self) -> list[TrialRequest]:
+        """The trials to run, the most telling first: one of every case at first, none when the gate is sure."""
+        if self._stopped:
+            return []
+        if unmade := [TrialRequest(case) for case, progress in self._gated.items() if not progress.attempts]:
+            return unmade
+        self._decide()
+        wanted = self._suspect_trials() or self._suite_round()
+        if wanted and self.settings.budget is not None:
+            left = self.settings.budget - self._extra_trials
+            if left <= 0:
+                self.stop("the budget of further trials is spent")
+            wanted = wanted[: max(0, left)]
+        return wanted
+
+    def stop(self, reason: str) -> None:
+        """End the gate early, because the user's money or time is spent; what is undecided stays undecided."""
+        self._stopped = self._stopped or reason
+
+    def result(self) -> GateResult:
+        """What the outcomes so far prove. `proctor.gate.verdict` adds what else decides a run, and the reason."""
+        self._decide()
+        drift = self._drift()
+        return GateResult(
+            verdict=self._verdict(drift),
+            reason="",
+            baseline="",
+            alpha=self.settings.alpha,
+            max_trials=self.settings.max_trials,
+            extra_trials=self._extra_trials,
+            stopped=self._stopped,
+            drift=drift,
+            cases=tuple(self._case_result(case, progress) for case, progress in self._cases.items()),
+        )
+
+    @property
+    def _extra_trials(self) -> int:
+        return sum(max(0, progress.attempts - 1) for progress in self._gated.values())
+
+    def _classify(self, progress: CaseProgress, passed: bool, score: float | None) -> None:
+        """The first outcome selects the suspects, and is no evidence against them."""
+        record = progress.record
+        if record is None:
+            return
+        lowest = record.lowest_usual_score
+        progress.status = CaseStatus.UNCHANGED
+        progress.by_score = passed and lowest is not None and score is not None and score < lowest
+        if progress.by_score or (not passed and 2 * record.passes >= record.trials):
+            progress.status = CaseStatus.UNDECIDED
+            progress.test = self._case_test(record, progress.by_score)
+            progress.potential_score = progress.test.reachable_score
+        elif passed:
+            probability = self._prior.belief(record.passes, record.trials).mean
+            if record.passes == 0 or probability <= IMPROVED_BELOW:
+                progress.status, progress.p_value = CaseStatus.IMPROVED, probability
+
+    def _case_test(self, record: BaselineRecord, by_score: bool) -> CaseTest:
+        return BaselineTest(self._table(record, by_score, self.settings.max_trials))
+
+    def _table(self, record: BaselineRecord, by_score: bool, trials: int) -> ScoreTable:
+        """The scores of a suspect; suspects with the same record share them."""
+        key = (BaselineRecord(record.trials, record.trials if by_score else record.passes), by_score, trials)
+        if key not in self._tables:
+            # Each recorded score was within the usual range, so a suspect by score has only passes to learn from.
+            usual = ANY_RATE.updated(record.trials, 0) if by_score else self._prior.belief(record.passes, record.trials)
+            # If nothing changed, the outcome that made it a suspect is one more observation of its usual rate.
+            self._tables[key] = ScoreTable(usual.updated(0, 1), trials)
+        return self._tables[key]
+
+    def _suspects(self) -> list[tuple[CaseProgress, CaseTest]]:
+        return [(progress, progress.test) for progress in self._gated.values() if progress.test]
+
+    def _decide(self) -> None:
+        """Step down from the loudest suspect: each is compared with all that are not yet proven."""
+        suspects = self._suspects()
+        remaining: Counter[NullModel] = Counter(test.null for _, test in suspects)
+        measured = sorted(
+            ((test.highest_score, progress, test) for progress, test in suspects if test.highest_score is not None),
+            key=lambda item: -item[0],
+        )
+        reached = 0.0
+        for highest, progress, test in measured:
+            reached = max(reached, min(1.0, probability_any_crosses(remaining, highest) / CASES_SHARE))
+            progress.p_value = reached
+            if reached <= self.settings.alpha:
+                progress.status = CaseStatus.REGRESSED
+                remaining[test.null] -= 1
+        critical = self._critical_score(+remaining)
+        for _, progress, test in measured:
+            if progress.status is CaseStatus.UNDECIDED and self._is_cleared(progress, test, critical):
+                progress.status = CaseStatus.CLEARED
+
+    def _critical_score(self, remaining: Counter[NullModel]) -> float:
+        key = frozenset(remaining.items())
+        if key not in self._critical:
+            self._critical[key] = critical_score(remaining, CASES_SHARE * self.settings.alpha)
+        return self._critical[key]
+
+    def _is_cleared(self, progress: CaseProgress, test: CaseTest, critical: float) -> bool:
+        """Whether it behaves as usual, or cannot be proven any more and little speaks against it."""
+        if test.is_as_usual:
+            return True
+        doubtful = progress.fresh_passes == 0 or (progress.p_value or 0.0) <= DOUBT_FACTOR * self.settings.alpha
+        if test.score > 0 and doubtful:
+            return False
+        return test.is_used_up or test.reachable_score < critical
+
+    def _suspect_trials(self) -> list[TrialRequest]:
+        wanted = [
+            (-progress.test.score, -progress.potential_score, at, case, progress.test.next_arms())
+            for at, (case, progress) in enumerate(self._gated.items())
+            if progress.test
+            and progress.status is CaseStatus.UNDECIDED
+            and progress.attempts <= self.settings.max_trials
+        ]
+        return [TrialRequest(case, arm) for *_, case, arms in sorted(wanted) for arm in arms]
+
+    def _suite_round(self) -> list[TrialRequest]:
+        """The next round of the whole suite, while the suite-level test is in doubt and no single case answers it.
+
+        A round runs every case: those with the best record are partly those that were lucky, so to choose by the record
+        would make a suite look worse than it was.
+        """
+        if not self._looks:
+            self._looks.append(self._suite_test(1))
+        while self._wants_another_look():
+            rounds = len(self._looks) + 1
+            wanted = [TrialRequest(case) for case, progress in self._measured().items() if progress.attempts < rounds]
+            if wanted:
+                return wanted
+            self._looks.append(self._suite_test(rounds))
+        return []
+
+    def _wants_another_look(self) -> bool:
+        if self._any_regressed() or self._drift_p_value(self._looks) <= self.settings.alpha:
+            return False
+        most = min(len(DRIFT_SHARES), self.settings.max_trials + 1)
+        last = self._looks[-1]
+        # One failing case is a suspect's matter, not a drift: it is not worth another round of the whole suite.
+        return len(self._looks) < most and last.failing > 1 and last.p_worse <= DRIFT_DOUBT
+
+    def _suite_test(self, rounds: int) -> SuiteTest:
+        """Takes the first outcomes of every case, however often a suspect was run: a fixed number keeps it fair."""
+        cases = []
+        for progress in self._measured().values():
+            assert progress.record
+            now = progress.passed[:rounds]
+            cases.append(CaseCounts(progress.record.passes, progress.record.trials, sum(now), len(now)))
+        return DriftTest(cases)
+
+    def _measured(self) -> dict[CaseAddress, CaseProgress]:
+        """The cases that have a record, and passed or failed in this run."""
+        return {case: progress for case, progress in self._gated.items() if progress.record and progress.passed}
+
+    def _any_regressed(self) -> bool:
+        return any(progress.is_regressed for progress in self._gated.values())
+
+    def _drift_p_value(self, looks: list[SuiteTest]) -> float:
+        return min(1.0, *(look.p_worse / share for look, share in zip(looks, DRIFT_SHARES, strict=False)))
+
+    def _drift(self) -> DriftResult:
+        looks = self._looks or [self._suite_test(1)]
+        p_value = self._drift_p_value(looks)
+        proven = p_value <= self.settings.alpha
+        limit = DRIFT_DOUBT if self._stopped else self.settings.alpha
+        in_doubt = not proven and looks[-1].failing > 1 and looks[-1].p_worse <= limit
+        return DriftResult(len(looks), p_value, looks[0].p_better, proven, in_doubt)
+
+    def _verdict(self, drift: DriftResult) -> GateVerdict:
+        if drift.proven or self._any_regressed():
+            return GateVerdict.REGRESSION
+        undecided = any(progress.status is CaseStatus.UNDECIDED for progress in self._gated.values())
+        if undecided or drift.in_doubt or not self._measured():
+            return GateVerdict.INCONCLUSIVE
+        return GateVerdict.NO_REGRESSION
+
+    def _case_result(self, case: CaseAddress, progress: CaseProgress) -> GatedCaseResult:
+        record, gated = progress.record, not progress.is_quarantined
+        return GatedCaseResult(
+            *case,
+            status=progress.status,
+            first=progress.first,
+            past_trials=0 if record is None else record.trials,
+            past_passes=0 if record is None else record.passes,
+            fresh_trials=progress.fresh_trials,
+            fresh_passes=progress.fresh_passes,
+            errors=progress.errors,
+            p_value=progress.p_value,
+            by_score=progress.by_score,
+            usual_score=record.score_mean if gated and record is not None else None,
+            score=progress.first_score,
+            trials_to_decide=self._trials_to_decide(progress) if progress.status is CaseStatus.UNDECIDED else None,
+        )
+
+    def _trials_to_decide(self, progress: CaseProgress) -> int | None:
+        """The fewest further trials that prove an undecided case if all of them fail."""
+        assert progress.record
+        table = self._table(progress.record, progress.by_score, FORECAST_TRIALS)
+        models: Counter[NullModel] = Counter(
+            test.null for other, test in self._suspects() if other is not progress and not other.is_regressed
+        )
+        models[table] += 1
+        further = range(progress.fresh_trials + 1, FORECAST_TRIALS + 1)
+
+        def proves(trials: int) -> bool:
+            score = table.scores[trials][progress.fresh_passes]
+            return probability_any_crosses(models, score) <= CASES_SHARE * self.settings.alpha
+
+        at = bisect_left(further, True, key=proves)
+        return at + 1 if at < len(further) else None

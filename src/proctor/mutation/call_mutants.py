@@ -1,0 +1,242 @@
+"""Mutants of tool calls: dropped, repeated, reordered, another tool, an argument changed or missing."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from proctor.agents.reply import Reply, ToolCall
+from proctor.base.json_data import Json, show
+from proctor.cases.matchers import Matcher, may_be_absent
+from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
+from proctor.mutation import text_changes
+from proctor.mutation.text_changes import Change, Choices
+
+Calls = tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCalls:
+    """The calls of a reply with one thing wrong."""
+
+    kind: str
+    before: str
+    after: str
+    calls: Calls
+
+
+def of_calls(
+    turn: Turn,
+    reply: Reply,
+    specs: Sequence[EvaluatorSpec],
+    tools: Sequence[str],
+    choices: Choices,
+    allowed: list[str],
+) -> Iterator[ChangedCalls]:
+    """What the expectation allows in so many words is not made, and added to `allowed`."""
+    calls = reply.tool_calls
+    if calls:
+        yield from _of_one(calls, tools, choices)
+        yield from _reordered(calls, specs, choices.of("calls-reordered"), allowed)
+        yield from _of_arguments(calls, turn.expected.tool_calls or (), choices, allowed)
+    elif tools:
+        added = ToolCall(choices.of("call-added").choice(list(tools)))
+        yield ChangedCalls("call-added", "(no call)", call_text(added), (added,))
+    if forbidden := _forbidden(specs):
+        wrong = ToolCall(choices.of("forbidden-tool").choice(forbidden))
+        yield ChangedCalls("forbidden-tool", _listed(calls), _listed((*calls, wrong)), (*calls, wrong))
+
+
+def _of_one(calls: Calls, tools: Sequence[str], choices: Choices) -> Iterator[ChangedCalls]:
+    rng = choices.of("one-call")
+    at = rng.randrange(len(calls))
+    call = calls[at]
+    others = [name for name in tools if name != call.name] or [f"{call.name}_of_another_kind"]
+    other = replace(call, name=rng.choice(others))
+    yield ChangedCalls("call-dropped", call_text(call), "(no call)", (*calls[:at], *calls[at + 1 :]))
+    twice = (*calls[: at + 1], call, *calls[at + 1 :])
+    yield ChangedCalls("call-repeated", f"once: {call_text(call)}", f"twice: {call_text(call)}", twice)
+    yield ChangedCalls("other-tool", call_text(call), call_text(other), _put(calls, at, other))
+
+
+def _reordered(
+    calls: Calls, specs: Sequence[EvaluatorSpec], rng: random.Random, allowed: list[str]
+) -> Iterator[ChangedCalls]:
+    pairs = [at for at in range(len(calls) - 1) if _core(calls[at]) != _core(calls[at + 1])]
+    if not pairs:
+        return
+    if any(spec.name == "ToolTrajectory" and _any_order(spec) for spec in specs):
+        allowed.append("calls-reordered")
+        return
+    at = rng.choice(pairs)
+    swapped = (*calls[:at], calls[at + 1], calls[at], *calls[at + 2 :])
+    yield ChangedCalls("calls-reordered", _listed(calls[at : at + 2]), _listed(swapped[at : at + 2]), swapped)
+
+
+def _core(call: ToolCall) -> tuple[str, Json]:
+    return call.name, call.arguments
+
+
+def _any_order(spec: EvaluatorSpec) -> bool:
+    match = spec.arguments.get("match", "EXACT")
+    return match == 2 or str(match).strip().upper().replace("-", "_").replace(" ", "_") == "ANY_ORDER"
+
+
+def _forbidden(specs: Sequence[EvaluatorSpec]) -> list[str]:
+    """Names that patterns of forbidden tools fit."""
+    given: list[str] = []
+    for spec in specs:
+        if spec.name == "ForbiddenTools":
+            tools = spec.arguments.get("tools", ())
+            given += [tools] if isinstance(tools, str) else [str(tool) for tool in tools]
+    return [name.replace("*", "all").replace("?", "x") for name in given if "[" not in name]
+
+
+_TEXT_ARGUMENTS: Mapping[str, Change] = {
+    "argument-date": text_changes.date_changed,
+    "argument-id": text_changes.other_id,
+    "argument-text": text_changes.other_text,
+}
+
+
+def _of_arguments(
+    calls: Calls, expected: Sequence[ExpectedCall], choices: Choices, allowed: list[str]
+) -> Iterator[ChangedCalls]:
+    """One mutant of each kind that some argument allows; those that the expectation accepts are passed over."""
+    places = [(at, name) for at, call in enumerate(calls) for name in call.arguments]
+    for kind in ("argument-number", *_TEXT_ARGUMENTS):
+        rng = choices.of(kind)
+        change = functools.partial(_other_number, rng=rng) if kind == "argument-number" else _on_text(kind, rng)
+        passed_over = False
+        for at, name in rng.sample(places, len(places)):
+            call = calls[at]
+            new = _changed_within(call.arguments[name], change, rng)
+            if new is None:
+                continue
+            if accepts_value(expected, call, name, new):
+                passed_over = True
+                continue
+            changed = replace(call, arguments={**call.arguments, name: new})
+            yield _argument(kind, calls, at, name, call.arguments[name], new, changed)
+            passed_over = False
+            break
+        allowed += [kind] if passed_over else []
+    yield from _without_argument(calls, places, expected, choices.of("argument-missing"), allowed)
+
+
+def _without_argument(
+    calls: Calls,
+    places: Sequence[tuple[int, str]],
+    expected: Sequence[ExpectedCall],
+    rng: random.Random,
+    allowed: list[str],
+) -> Iterator[ChangedCalls]:
+    needed = [(at, name) for at, name in places if not may_be_missing(expected, calls[at], name)]
+    if not needed:
+        allowed += ["argument-missing"] if places else []
+        return
+    at, name = rng.choice(needed)
+    call = calls[at]
+    rest = {key: value for key, value in call.arguments.items() if key != name}
+    before = f"{call.name}({name}={show(call.arguments[name], 60)})"
+    changed = _put(calls, at, replace(call, arguments=rest))
+    yield ChangedCalls("argument-missing", before, f"{call.name}(), {name} is missing", changed)
+
+
+def _argument(kind: str, calls: Calls, at: int, name: str, old: Json, new: Json, call: ToolCall) -> ChangedCalls:
+    before, after = (f"{call.name}({name}={show(value, 120)})" for value in (old, new))
+    return ChangedCalls(kind, before, after, _put(calls, at, call))
+
+
+def _named(expected: Sequence[ExpectedCall], call: ToolCall) -> list[ExpectedCall]:
+    return [item for item in expected if item.arguments is not None and item.accepts_name(call.name)]
+
+
+def accepts_value(expected: Sequence[ExpectedCall], call: ToolCall, name: str, value: Json) -> bool:
+    """Whether the expectation takes another value in so many words: `$ignore`, a tolerance, `extra_args`."""
+    for item in _named(expected, call):
+        matcher = (item.arguments or {}).get(name)
+        if matcher is None and item.extra_arguments:
+            return True
+        if matcher is not None and _fits(matcher, value):
+            return True
+    return False
+
+
+def _fits(matcher: Matcher, value: Json) -> bool:
+    try:
+        return matcher.mismatch(value) is None
+    except Exception:  # a predicate of the user's may take nothing but what it knows
+        return False
+
+
+def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) -> bool:
+    for item in _named(expected, call):
+        matcher = (item.arguments or {}).get(name)
+        if (matcher is None and item.extra_arguments) or (matcher is not None and may_be_absent(matcher)):
+            return True
+    return False
+
+
+def _changed_within(value: Json, change: Callable[[Json], Json], rng: random.Random) -> Json:
+    """The value with one of its parts changed; `None` if none can be."""
+    if isinstance(value, Mapping):
+        for key in rng.sample(list(value), len(value)):
+            if (new := _changed_within(value[key], change, rng)) is not None:
+                return {**value, key: new}
+        return None
+    if isinstance(value, (list, tuple)):
+        for at in rng.sample(range(len(value)), len(value)):
+            if (new := _changed_within(value[at], change, rng)) is not None:
+                return [*value[:at], new, *value[at + 1 :]]
+        return None
+    return change(value)
+
+
+def _other_number(value: Json, rng: random.Random) -> Json:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    text = show(value)
+    edit = text_changes.number_changed(text, rng)
+    new = None if edit is None else number_in(edit.applied(text), value)
+    return None if new == value else new
+
+
+def number_in(text: str, like: Json) -> Json:
+    """The number that a text is; the text itself if it is none any more."""
+    try:
+        number = json.loads(text)
+    except ValueError:
+        return text
+    return float(number) if isinstance(like, float) else number
+
+
+def _on_text(kind: str, rng: random.Random) -> Callable[[Json], Json]:
+    change = _TEXT_ARGUMENTS[kind]
+
+    def changed(value: Json) -> Json:
+        if not isinstance(value, str):
+            return None
+        if kind != "argument-date" and text_changes.date_changed(value, random.Random(0)) is not None:  # noqa: S311
+            return None
+        if kind == "argument-text" and text_changes.ID.fullmatch(value):
+            return None
+        edit = change(value, rng)
+        return None if edit is None else edit.applied(value)
+
+    return changed
+
+
+def _put(calls: Calls, at: int, call: ToolCall) -> Calls:
+    return (*calls[:at], call, *calls[at + 1 :])
+
+
+def call_text(call: ToolCall) -> str:
+    return f"{call.name}({', '.join(f'{name}={show(value, 60)}' for name, value in call.arguments.items())})"
+
+
+def _listed(calls: Sequence[ToolCall]) -> str:
+    return ", ".join(call_text(call) for call in calls) or "(no call)"

@@ -1,0 +1,303 @@
+"""What to add to a suite so that its survivors are killed: lines for a native file, tried before they are proposed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
+
+from proctor.agents.reply import Reply, ToolCall
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.json_data import UNSET, Json, show
+from proctor.cases.evaluator_specs import with_implied, write_specs
+from proctor.cases.formats.native.writer import write_expected, yaml_lines
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn
+from proctor.evaluators.text.keywords import find
+from proctor.mutation.call_mutants import accepts_value
+from proctor.mutation.findings import Proposal
+from proctor.mutation.mutants import Mutant
+from proctor.mutation.scoring import Scorer
+from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
+from proctor.results.run import Outcome
+from proctor.running.conversation import Answer
+from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
+from proctor.running.settings import RunOptions
+
+MOST_CASES = 50
+"""Cases for which something is proposed, those with the most survivors first."""
+MOST_FACTS = 6
+MOST_CANDIDATES = 60
+"""Words that are looked for in one mutant."""
+LONGEST_ANSWER = 4_000
+"""Characters: nothing is proposed about the words of a longer answer, which no line of a file could hold."""
+ALIKE = {"reference": 0.8, "close": 0.95}
+"""How like the reference answer ROUGE wants an answer to be."""
+CALLS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
+EXACT_CALLS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
+_MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
+_FIGURE = rf"[$€£]?{NUMBER}(?:\s?%)?"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A passing trial of which mutants are made."""
+
+    planned: PlannedTrial
+    case: Case
+    number: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A case as it would be with what is proposed."""
+
+    turn: int
+    case: Case
+    expected: Mapping[str, Json]
+    added: tuple[EvaluatorSpec, ...]
+    survivors: Sequence[Mutant]
+
+
+async def propose(
+    suite: PlannedSuite,
+    options: RunOptions,
+    subjects: Sequence[Subject],
+    survivors: Sequence[Mutant],
+    scorer: Scorer,
+) -> tuple[Proposal, ...]:
+    """For each turn with survivors what would kill them; only what leaves every good answer passing."""
+    by_case: dict[str, list[Subject]] = {}
+    for subject in subjects:
+        by_case.setdefault(subject.case.id, []).append(subject)
+    groups: dict[tuple[str, int], list[Mutant]] = {}
+    for mutant in survivors:
+        groups.setdefault((mutant.case, mutant.turn), []).append(mutant)
+    largest = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:MOST_CASES]
+    found = []
+    for (case, turn), own in largest:
+        best: Proposal | None = None
+        await asyncio.sleep(0)
+        for manner in _manners(by_case[case], turn, own):
+            draft = _draft(by_case[case], turn, own, manner)
+            tried = None if draft is None else await _tried(suite, options, draft, by_case[case], scorer)
+            if tried is not None and (best is None or tried.kills > best.kills):
+                best = tried
+            if best is not None and best.kills == best.of:
+                break
+        found += [] if best is None else [best]
+    return tuple(found)
+
+
+Manner = Literal["exact", "reference", "close", "facts"]
+
+
+def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) -> tuple[Manner, ...]:
+    """How answers could be held to what they say, the most telling first.
+
+    An agent that gives the expected answer to the letter can be held to it. Keywords are found in a denial as well.
+    """
+    reference = subjects[0].case.turns[at].expected.output
+    answers = [item.answer.replies[at].answer for item in subjects]
+    if not all(isinstance(answer, str) for answer in answers):
+        return ("reference",)
+    if isinstance(reference, str) and all(answer == reference for answer in answers):
+        return "exact", "facts"
+    if any(mutant.kind == "keyword-denied" for mutant in survivors):
+        return "reference", "close", "facts"
+    return "facts", "reference"
+
+
+def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], manner: Manner) -> _Draft | None:
+    """The case with an expectation that the survivors do not meet; `None` where none comes to mind."""
+    case, kinds = subjects[0].case, {mutant.kind for mutant in survivors}
+    turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
+    expected, added = turn.expected, [*_exact_calls(case, kinds, replies), *_limits(kinds, subjects)]
+    if kinds & (CALLS | EXACT_CALLS):
+        expected = replace(expected, tool_calls=_calls(expected.tool_calls, replies[0].tool_calls))
+    if any("answer" in mutant.parts for mutant in survivors):
+        held = _held_to_answer(expected, turn, survivors, replies, manner)
+        if held is None:
+            return None
+        expected, added = held[0], [*added, *held[1]]
+    if expected == turn.expected and not added:
+        return None
+    changed = replace(turn, expected=expected)
+    if turn.evaluators is not None:
+        changed = replace(changed, evaluators=with_implied((*turn.evaluators, *added), (changed,)))
+    turns = (*case.turns[:at], changed, *case.turns[at + 1 :])
+    specs = (*(case.evaluators or ()), *(added if turn.evaluators is None else ()))
+    new = replace(case, turns=turns, evaluators=with_implied(specs, turns, final_state=case.final_state is not None))
+    return _Draft(at, new, _changed_keys(turn.expected, expected), tuple(added), survivors)
+
+
+def _held_to_answer(
+    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], manner: Manner
+) -> tuple[Expected, list[EvaluatorSpec]] | None:
+    """The expectation, and evaluators, that hold an answer to what good ones say; `None` where they do not agree."""
+    if manner == "exact":
+        return expected, [EvaluatorSpec("ExactMatch")]
+    reference = replies[0].answer
+    if isinstance(reference, str) and (facts := _facts(turn, survivors, replies)):
+        expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
+    if manner == "facts":
+        return expected, []
+    if any(reply.answer != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+        return None
+    expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
+    return expected, [_like_reference(reference, ALIKE[manner])]
+
+
+def _like_reference(reference: Json, alike: float) -> EvaluatorSpec:
+    if isinstance(reference, str):
+        return EvaluatorSpec("ROUGE", threshold=alike)
+    return EvaluatorSpec("JSONDiff", threshold=1.0)
+
+
+def _exact_calls(case: Case, kinds: set[str], replies: Sequence[Reply]) -> list[EvaluatorSpec]:
+    known = {spec.name for spec in case.evaluators or ()}
+    needed = kinds & EXACT_CALLS and any(reply.tool_calls for reply in replies)
+    return [EvaluatorSpec("ToolTrajectory")] if needed and "ToolTrajectory" not in known else []
+
+
+def _limits(kinds: set[str], subjects: Sequence[Subject]) -> list[EvaluatorSpec]:
+    """Half as much again as the dearest good conversation, and five times as long as the slowest."""
+    found = []
+    if "tokens-doubled" in kinds:
+        used = [[r.usage.total_tokens or 0 for r in item.answer.replies if r.usage is not None] for item in subjects]
+        found.append(EvaluatorSpec("MaxTokens", {"total": math.ceil(1.5 * max(map(sum, used)))}))
+    if "latency-tenfold" in kinds:
+        slowest = max(sum(reply.duration_ms or 0.0 for reply in item.answer.replies) for item in subjects)
+        found.append(EvaluatorSpec("MaxLatency", {"seconds": float(f"{5 * slowest / 1000:.2g}")}))
+    return found
+
+
+def _calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
+    """The calls that were made, with the arguments as they were; matchers that a case has for them stay."""
+    left = [call for call in known or () if call.arguments is not None]
+    found: list[ExpectedCall] = []
+    for call in actual:
+        fits = (item for item in left if item.accepts_name(call.name) and _all_accepted(item, call))
+        if (kept := next(fits, None)) is not None:
+            left.remove(kept)
+            found.append(kept)
+        else:
+            found.append(ExpectedCall(call.name, dict(call.arguments)))
+    return tuple(found)
+
+
+def _all_accepted(expected: ExpectedCall, call: ToolCall) -> bool:
+    return all(
+        name in (expected.arguments or {}) and accepts_value([expected], call, name, value)
+        for name, value in call.arguments.items()
+    )
+
+
+def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
+    if known is None:
+        return Keywords(all_of=tuple(facts))
+    return replace(known, all_of=tuple(dict.fromkeys([*known.all_of, *facts])))
+
+
+def _facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
+    """What the mutants lack and every good answer says."""
+    texts = [show(reply.answer) for reply in replies]
+    if max(map(len, texts)) > LONGEST_ANSWER:
+        return []
+    wanted: list[str] = []
+    for mutant in survivors:
+        if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
+            continue
+        wrong = show(mutant.replies[mutant.turn].answer)
+        candidates = list(islice(_candidates(texts[0], show(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
+        lacking = (fact for fact in candidates if fact not in wanted and _is_lacking(fact, wrong, texts))
+        if any(_is_lacking(fact, wrong, texts) for fact in wanted):
+            continue
+        wanted += [fact for fact, _ in zip(lacking, range(1), strict=False)]
+    return wanted[:MOST_FACTS]
+
+
+def _is_lacking(fact: str, wrong: str, texts: Sequence[str]) -> bool:
+    there = all(find([fact], text, ignore_case=True)[0] for text in texts)
+    return there and not find([fact], wrong, ignore_case=True)[0]
+
+
+def _place(text: str, wrong: str) -> tuple[int, int]:
+    """Where a text first differs from another, and where the difference ends."""
+    start = next((at for at, (a, b) in enumerate(zip(text, wrong, strict=False)) if a != b), min(len(text), len(wrong)))
+    rest, other = text[start:], wrong[start:]
+    same = next((n for n, (a, b) in enumerate(zip(rest[::-1], other[::-1], strict=False)) if a != b), None)
+    shared = min(len(rest), len(other)) if same is None else same
+    return start, len(text) - shared
+
+
+def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[str]:
+    """Words to look for, the most telling first: dates and figures at the changed place, then those around it."""
+    start, end = place
+    for pattern in (DATE, _MEASURE, _FIGURE):
+        for match in re.finditer(pattern, text):
+            is_near = match.start() < end + 1 and match.end() > start - 1
+            if is_near and (pattern != _MEASURE or re.search(UNIT, match.group())):
+                yield match.group().strip()
+    words = list(re.finditer(r"\S+", text))
+    near = [n for n, word in enumerate(words) if word.start() <= end and word.end() >= start]
+    if near and end - start < 40:
+        first, last = max(0, near[0] - 1), min(len(words) - 1, near[-1] + 1)
+        yield text[words[first].start() : words[last].end()].strip(".,;:!?")
+    asked = {number_value(m.group()) for m in re.finditer(NUMBER, question)}
+    for match in re.finditer(_FIGURE, text):
+        digits = re.search(NUMBER, match.group())
+        if digits and number_value(digits.group()) not in asked:
+            yield match.group()
+    for size in (3, 4):
+        for at in range(len(words) - size, -1, -1):
+            yield text[words[at].start() : words[at + size - 1].end()].strip(".,;:!?")
+
+
+def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
+    """The keys of `expected` that are new or other; all of them where it was written as the answer alone."""
+    written = write_expected(new)
+    before = write_expected(old) if old else {}
+    if not isinstance(before, dict):
+        return dict(written)
+    return {key: value for key, value in dict(written).items() if before.get(key, UNSET) != value} if new != old else {}
+
+
+async def _tried(
+    suite: PlannedSuite, options: RunOptions, draft: _Draft, subjects: Sequence[Subject], scorer: Scorer
+) -> Proposal | None:
+    """The proposal, if every good answer still passes with it and a survivor does not."""
+    alone = replace(suite.suite, cases=(draft.case,), waivers=())
+    try:
+        plan = make_plan([alone], replace(options, fast=True))
+    except (InvalidSuite, UsageError):
+        return None
+    planned = plan.trials[0]
+    for subject in subjects:
+        verdict = await scorer.score(planned, subject.answer, subject.answer.replies)
+        if verdict.outcome is not Outcome.PASSED:
+            return None
+    kills = 0
+    for mutant in draft.survivors:
+        verdict = await scorer.score(planned, subjects[0].answer, mutant.replies)
+        kills += verdict.outcome is Outcome.FAILED
+    return _proposal(suite, draft, kills) if kills else None
+
+
+def _proposal(suite: PlannedSuite, draft: _Draft, kills: int) -> Proposal:
+    several = len(draft.case.turns) > 1
+    turn = draft.case.turns[draft.turn]
+    evaluators: list[Json] = []
+    if draft.added:
+        specs = draft.case.evaluators if turn.evaluators is None else turn.evaluators
+        evaluators = write_specs(specs or (), defaults=suite.suite.evaluators)
+    data: dict[str, Json] = {"expected": dict(draft.expected)} if draft.expected else {}
+    data |= {"evaluators": evaluators} if evaluators else {}
+    place = draft.turn if several else None
+    return Proposal(
+        draft.case.id, place, dict(draft.expected), tuple(evaluators), yaml_lines(data), kills, len(draft.survivors)
+    )

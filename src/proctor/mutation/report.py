@@ -1,0 +1,329 @@
+"""What mutants say about suites, as JSON, as Markdown and as HTML, and how its numbers are said in every report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TextIO
+
+from proctor.base.json_data import Json, plain
+from proctor.base.masking import Masker, mask
+from proctor.cases.formats.native.parts import MUTANT_KINDS
+from proctor.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
+from proctor.reporting.html.escaping import block, escape, gauge
+from proctor.reporting.html.escaping import code as html_code
+from proctor.reporting.html.escaping import inline as html_inline
+from proctor.reporting.html.page_frame import page_end, page_head
+from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
+from proctor.reporting.wording import counted
+from proctor.results.run import Outcome
+from proctor.results.statistics import Estimate
+
+SCHEMA = "proctor.mutation/1"
+KEPT_IN = "mutants"
+"""The folder beside the results of runs."""
+MOST_NAMED = 8
+"""Cases that are named in one sentence."""
+MOST_LISTED = 100
+"""Survivors of one suite in a document that people read."""
+
+
+def to_json(report: MutationReport) -> dict[str, Json]:
+    masker = Masker()
+    return {
+        "schema": SCHEMA,
+        "run": report.run,
+        "seed": report.seed,
+        "mutants_a_trial": report.most,
+        "rate": _rate(report.rate),
+        "min_kill": report.min_kill,
+        "exit_code": report.exit_code,
+        "verdict": verdict_text(report),
+        "suites": [_suite(suite, masker) for suite in report.suites],
+    }
+
+
+def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
+    return {
+        "suite": suite.suite,
+        "broken": suite.controls.broken,
+        "oracle_fails": list(suite.controls.oracle_fails),
+        "nop_passes": list(suite.controls.nop_passes),
+        "rate": _rate(suite.rate),
+        "cases": [{"case": name, **_rate(rate)} for name, rate in suite.cases],
+        "kinds": [{"kind": name, **_rate(rate)} for name, rate in suite.kinds],
+        "evaluators": [
+            {
+                "evaluator": item.evaluator,
+                **_rate(item.rate),
+                "alone": item.alone,
+                "gates": item.gates,
+                "vacuous": item.is_vacuous,
+            }
+            for item in suite.evaluators
+        ],
+        "unfailable_cases": list(suite.unfailable),
+        "redundant": [{"evaluators": [first, second], "mutants": count} for first, second, count in suite.redundant],
+        "waived": len(suite.of_fate(Fate.WAIVED)),
+        "unused_waivers": [plain(waiver) for waiver in suite.unused_waivers],
+        "allowed": dict(suite.allowed),
+        "left_out": dict(suite.left_out),
+        "notes": list(suite.notes),
+        "proposals": [masker.data(plain(proposal)) for proposal in suite.proposals],
+        "mutants": [_mutant(item, masker) for item in suite.tried],
+    }
+
+
+def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
+    mutant = item.mutant
+    before, after, note = map(masker.text, (mutant.before, mutant.after, item.note))
+    return {
+        "name": mutant.name,
+        "case": mutant.case,
+        "trial": mutant.trial,
+        "turn": mutant.turn + 1,
+        "kind": mutant.kind,
+        "what": MUTANT_KINDS[mutant.kind],
+        "before": before,
+        "after": after,
+        "fate": item.fate.value,
+        "killed_by": [name for name, failed in item.said.items() if failed],
+        "seen_by": list(item.said),
+        "note": note,
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Json]:
+    low, high = rate.interval
+    return {"killed": rate.killed, "total": rate.total, "share": rate.share, "low": low, "high": high}
+
+
+def write_json(report: MutationReport, out: TextIO) -> None:
+    out.write(json.dumps(to_json(report), indent=2) + "\n")
+
+
+def write_mutants(report: MutationReport, out: TextIO) -> None:
+    """Every mutant on a line of its own, after one that tells of them all."""
+    out.write(json.dumps({"schema": SCHEMA, "run": report.run, "seed": report.seed, "most": report.most}) + "\n")
+    masker = Masker()
+    for suite in report.suites:
+        for item in suite.tried:
+            out.write(json.dumps({"suite": suite.suite, **_mutant(item, masker)}) + "\n")
+
+
+def rate_text(rate: Rate) -> str:
+    """`92.3 % [84.0 %, 96.4 %]`; nothing is said about nothing."""
+    if not rate.total:
+        return "none"
+    low, high = rate.interval
+    return f"{rate.share:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def verdict_text(report: MutationReport) -> str:
+    """The sentence that the report comes to."""
+    if report.broken:
+        first = report.broken[0]
+        return f"the suite {first.suite} is broken: {first.controls.broken}"
+    if not report.rate.total:
+        return f"nothing to mutate: run {report.run} has no trial that passes and could be changed"
+    killed = f"{report.rate.killed:,} of {counted(report.rate.total, 'mutant')} killed, {rate_text(report.rate)}"
+    if report.min_kill is None:
+        return killed
+    if report.below:
+        least = report.below[0]
+        return f"{killed}; {least.suite} kills {least.rate.share:.1%}, at least {report.min_kill:.1%} is asked for"
+    return f"{killed}; at least {report.min_kill:.1%} is asked for"
+
+
+def remarks(suite: SuiteFindings) -> list[str]:
+    """What is wrong with evaluators, cases and waivers, one sentence each."""
+    found = []
+    for item in suite.evaluators:
+        if item.is_vacuous:
+            many = counted(item.rate.total, "mutant")
+            found.append(f"vacuous: {item.evaluator} killed none of the {many} that it could see")
+    controls = suite.controls
+    for ids, words in (
+        (suite.unfailable, "nothing can fail: no mutant was killed of"),
+        (controls.nop_passes, "nop passes: an empty answer is enough for"),
+        (controls.oracle_fails, "oracle fails: its own expected answer is not enough for"),
+    ):
+        found += [f"{words} {_cases(ids)}"] if ids else []
+    found += [
+        f"redundant: {first} and {second} said the same of all {count} mutants that both could see"
+        for first, second, count in suite.redundant
+    ]
+    found += [
+        f"waiver without use: no {waiver.mutant} survives{f' in case {waiver.case}' if waiver.case else ''}"
+        for waiver in suite.unused_waivers
+    ]
+    return found + footnotes(suite)
+
+
+def _cases(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
+    return f"{', '.join(ids[:MOST_NAMED])}{more}"
+
+
+def footnotes(suite: SuiteFindings) -> list[str]:
+    """What was not made, and what has to be known to read the figures."""
+    found = [f"{counted(count, 'trial')} left out: it {why}" for why, count in suite.left_out.items()]
+    if suite.allowed:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in suite.allowed.items())
+        found.append(f"not made, since expectations allow it in so many words: {kinds}")
+    return [*found, *suite.notes]
+
+
+def explanation(item: Tried, suite: SuiteFindings) -> str:
+    """Why a survivor may be no weakness, where that can be told."""
+    lenient = [e.evaluator for e in suite.evaluators if e.evaluator in ("ExpectedTools", "ToolCorrectness")]
+    if item.mutant.kind == "calls-reordered" and lenient:
+        return f"{lenient[0]} takes calls in any order; if that is meant, waive it"
+    return ""
+
+
+def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
+    """What to add and where, the same lines once for all cases that need them."""
+    groups: dict[str, list[Proposal]] = {}
+    for proposal in suite.proposals:
+        groups.setdefault(mask(proposal.lines), []).append(proposal)
+    found = []
+    for lines, group in groups.items():
+        places = [item.case + ("" if item.turn is None else f" (turn {item.turn + 1})") for item in group]
+        killed, survivors = sum(item.kills for item in group), sum(item.of for item in group)
+        still = "the answer still passes" if len(group) == 1 else "the answers still pass"
+        found.append((f"{_cases(places)}: {still}, and {killed} of {survivors} survivors are killed", lines))
+    return found
+
+
+def mutant_title(item: Tried) -> str:
+    mutant = item.mutant
+    trial = f" #{mutant.trial}" if mutant.trial > 1 else ""
+    turn = f", turn {mutant.turn + 1}" if len(mutant.replies) > 1 else ""
+    return f"{mutant.case}{trial}{turn}  {mutant.kind}: {MUTANT_KINDS[mutant.kind]}"
+
+
+def write_markdown(report: MutationReport, out: TextIO) -> None:
+    """The sentence first, then suite by suite: figures, remarks, survivors, proposals."""
+    out.write(f"## Mutants of run {inline(report.run)}\n\n**{inline(verdict_text(report))}**\n\n")
+    out.write(f"Seed {report.seed}, at most {report.most} mutants a trial. Intervals are Wilson's, 95 %.\n\n")
+    for suite in report.suites:
+        _write_suite(suite, out)
+
+
+def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
+    out.write(f"### {inline(suite.suite)}: {rate_text(suite.rate)}\n\n")
+    if suite.controls.broken:
+        out.write(f"**The suite is broken:** {inline(suite.controls.broken)}\n\n")
+    for text in remarks(suite):
+        out.write(f"- {inline(text)}\n")
+    if suite.evaluators:
+        out.write("\n" + table_head("Evaluator", "Killed", "Could see", "Share (95 %)", "Alone"))
+        for item in suite.evaluators:
+            name = inline(item.evaluator) + ("" if item.gates else " (informs)")
+            figures = (f"{item.rate.killed:,}", f"{item.rate.total:,}", rate_text(item.rate), f"{item.alone:,}")
+            out.write(row(name, *figures))
+    if suite.cases:
+        out.write("\n" + table_head("Case", "Killed", "Mutants", "Share (95 %)"))
+        for case, rate in suite.cases[:MOST_LISTED]:
+            out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", rate_text(rate)))
+    out.write("\n")
+    for title, fate in (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED)):
+        _write_mutants(title, suite.of_fate(fate), suite, out)
+    if suite.proposals:
+        out.write("#### What to add\n\n")
+    for place, lines in grouped_proposals(suite):
+        out.write(f"{inline(place)}\n\n{fence(lines.rstrip(), 4_000)}\n")
+
+
+def _write_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out: TextIO) -> None:
+    if not items:
+        return
+    out.write(f"#### {title} ({len(items):,})\n\n")
+    for item in items[:MOST_LISTED]:
+        note = mask(item.note) or explanation(item, suite)
+        out.write(f"- {inline(mutant_title(item))}{f' ({inline(note, 300)})' if note else ''}\n")
+        out.write(f"  - before: {code(mask(item.mutant.before))}\n  - after: {code(mask(item.mutant.after))}\n")
+    if len(items) > MOST_LISTED:
+        out.write(f"\nAnd {len(items) - MOST_LISTED:,} more.\n")
+    out.write("\n")
+
+
+MOST_ON_PAGE = 500
+OUTCOMES = {0: Outcome.PASSED, 1: Outcome.FAILED}
+
+
+def write_html(report: MutationReport, out: TextIO) -> None:
+    outcome = OUTCOMES.get(report.exit_code, Outcome.PENDING)
+    out.write(page_head(f"Mutants of run {report.run}", outcome))
+    out.write(
+        f'<main>\n<header class="banner {outcome.value}"><div class="words">\n<p class="kicker">Mutants</p>\n'
+        f'<h1>{escape(rate_text(report.rate))}</h1>\n<p class="reason">{html_inline(verdict_text(report), 2000)}</p>\n'
+        f'<dl class="facts"><div><dt>Run</dt><dd>{html_code(report.run)}</dd></div>'
+        f"<div><dt>Seed</dt><dd>{report.seed}</dd></div></dl>\n</div></header>\n"
+    )
+    for suite in report.suites:
+        write_section(suite, out)
+    out.write("</main>\n" + page_end())
+
+
+WRITERS: Mapping[str, Callable[[MutationReport, TextIO], None]] = {
+    "json": write_json,
+    "md": write_markdown,
+    "html": write_html,
+}
+
+
+def write_section(suite: SuiteFindings, out: TextIO) -> None:
+    """Everything about one suite."""
+    out.write(f"<section>\n<h2>{html_inline(suite.suite)}: {escape(rate_text(suite.rate))}</h2>\n")
+    if suite.controls.broken:
+        out.write(f'<p class="reason">The suite is broken: {html_inline(suite.controls.broken, 2000)}</p>\n')
+    if told := remarks(suite):
+        out.write("<ul>\n" + "".join(f"<li>{html_inline(text, 1000)}</li>\n" for text in told) + "</ul>\n")
+    evaluators = [
+        (item.evaluator + ("" if item.gates else " (informs)"), item.rate, f"{item.alone:,}")
+        for item in suite.evaluators
+    ]
+    _write_rates("Evaluator", evaluators, out)
+    _write_rates("Case", [(case, rate, "") for case, rate in suite.cases[:MOST_ON_PAGE]], out)
+    for title, fate in (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED)):
+        _write_html_mutants(title, suite.of_fate(fate), suite, out)
+    if suite.proposals:
+        out.write("<h3>What to add</h3>\n")
+    for place, lines in grouped_proposals(suite):
+        out.write(f"<p>{html_inline(place)}</p>\n{block(lines, 4_000)}")
+    out.write("</section>\n")
+
+
+def _write_rates(title: str, rows: Sequence[tuple[str, Rate, str]], out: TextIO) -> None:
+    if not rows:
+        return
+    alone = '<th scope="col">Alone</th>' if any(extra for _, _, extra in rows) else ""
+    out.write(
+        f'<div class="scroll"><table class="grid">\n<thead><tr><th scope="col">{title}</th><th scope="col">Killed</th>'
+        f'<th scope="col">Share (95 %)</th>{alone}</tr></thead>\n<tbody>\n'
+    )
+    for name, rate, extra in rows:
+        low, high = rate.interval
+        drawn = gauge(Estimate(rate.share, low, high, rate.total)) if rate.total else ""
+        cell = f"<td>{extra}</td>" if alone else ""
+        out.write(
+            f'<tr><th scope="row">{html_inline(name)}</th><td>{rate.killed:,} of {rate.total:,}</td>'
+            f"<td>{drawn} {escape(rate_text(rate))}</td>{cell}</tr>\n"
+        )
+    out.write("</tbody>\n</table></div>\n")
+
+
+def _write_html_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out: TextIO) -> None:
+    if not items:
+        return
+    out.write(f"<details{' open' if title == 'Survivors' else ''}><summary>{title} ({len(items):,})</summary>\n")
+    for item in items[:MOST_ON_PAGE]:
+        note = mask(item.note) or explanation(item, suite)
+        out.write(f"<p>{html_inline(mutant_title(item))}{f' <small>{html_inline(note)}</small>' if note else ''}</p>\n")
+        before, after = escape(mask(item.mutant.before)), escape(mask(item.mutant.after))
+        out.write(f"<pre><del>- {before}</del>\n<ins>+ {after}</ins></pre>\n")
+    if len(items) > MOST_ON_PAGE:
+        out.write(f'<p class="cut">And {len(items) - MOST_ON_PAGE:,} more.</p>\n')
+    out.write("</details>\n")

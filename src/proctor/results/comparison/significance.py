@@ -1,0 +1,259 @@
+"""The tests and intervals behind a comparison of two runs.
+
+Every function takes plain numbers, gives the same answer each time, and needs no numerical library.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+from statistics import NormalDist
+
+EXACT_WORK = 1_000_000
+"""How many additions an exact permutation test may take before a sample of permutations is drawn instead."""
+
+ENUMERATED = 1000
+"""With more ways to split the trials of one case between the runs, splits are drawn."""
+
+DRAWN = 4999
+ENOUGH_AS_EXTREME = 100
+"""Permutations drawn: so many, or fewer once so many of them are as extreme as the observed one."""
+
+Pair = tuple[Sequence[float], Sequence[float]]
+"""The values of one case in the first and in the second run; a pass is 1 and a failure 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """How likely a difference as large as the observed one is if both runs come from one and the same agent."""
+
+    __test__ = False  # pytest would take it for a class of tests
+
+    method: str
+    p_value: float
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How much differs, with the interval that holds the true value with the asked confidence."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+    """How many cases it rests on."""
+
+
+def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> TestResult | None:
+    """The test that fits: McNemar's where each case ran once and passed or failed, else permutations within cases."""
+    known = [pair for pair in pairs if pair[0] and pair[1]]
+    if not known:
+        return None
+    if all(len(a) == len(b) == 1 and a[0] in (0, 1) and b[0] in (0, 1) for a, b in known):
+        broken = sum(a[0] > b[0] for a, b in known)
+        fixed = sum(a[0] < b[0] for a, b in known)
+        return TestResult("mcnemar mid-p", mcnemar(broken, fixed), True)
+    return permutation_test(known, seed=seed)
+
+
+def mcnemar(broken: int, fixed: int) -> float:
+    """Two-sided mid-p of McNemar's test: of the cases that changed, each was as likely to break as to be fixed."""
+    changed, fewer = broken + fixed, min(broken, fixed)
+    if broken == fixed:
+        return 1.0
+    here = math.exp(
+        math.lgamma(changed + 1) - math.lgamma(fewer + 1) - math.lgamma(changed - fewer + 1) - changed * math.log(2)
+    )
+    total, term = 0.0, here
+    for count in range(fewer, 0, -1):
+        term *= count / (changed - count + 1)
+        total += term
+        if term < total * 1e-17:
+            break
+    return min(1.0, 2 * total + here)
+
+
+def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = DRAWN) -> TestResult:
+    """Two-sided test of the mean over cases of the difference of means; trials are shuffled within their case only."""
+    observed = math.fsum(_difference(a, b) for a, b in pairs)
+    kinds = Counter(_kind(a, b) for a, b in pairs if len({*a, *b}) > 1)
+    limit = abs(observed) - 1e-12 * (abs(observed) + 1)
+    if limit <= 0 or not kinds:
+        return TestResult("permutation within cases", 1.0, True)
+    splits = {kind: _splits(*kind) for kind in kinds if _can_enumerate(*kind)}
+    if len(splits) == len(kinds):
+        chance = _exact_share(kinds, splits, limit)
+        if chance is not None:
+            return TestResult("permutation within cases", chance, True)
+    return TestResult("permutation within cases", _drawn_share(kinds, splits, limit, seed, draws), False)
+
+
+Kind = tuple[tuple[float, ...], int]
+"""All values of a case in order, and how many of them belong to the second run: cases of one kind shuffle alike."""
+
+
+def _kind(a: Sequence[float], b: Sequence[float]) -> Kind:
+    return tuple(sorted((*a, *b))), len(b)
+
+
+def _difference(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(b) / len(b) - math.fsum(a) / len(a)
+
+
+def _is_binary(values: tuple[float, ...]) -> bool:
+    return all(value in (0, 1) for value in values)
+
+
+def _can_enumerate(values: tuple[float, ...], second: int) -> bool:
+    return _is_binary(values) or math.comb(len(values), second) <= ENUMERATED
+
+
+def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
+    """Each difference of means that a shuffle can give, with its chance."""
+    first, total = len(values) - second, math.fsum(values)
+    found: dict[float, float] = {}
+    if _is_binary(values):
+        passes = int(total)
+        ways = math.comb(len(values), second)
+        for here in range(max(0, passes - first), min(passes, second) + 1):
+            chance = math.comb(passes, here) * math.comb(len(values) - passes, second - here) / ways
+            found[round(here / second - (passes - here) / first, 10)] = chance
+        return found
+    share = 1 / math.comb(len(values), second)
+    for chosen in combinations(values, second):
+        taken = math.fsum(chosen)
+        difference = round(taken / second - (total - taken) / first, 10)
+        found[difference] = found.get(difference, 0.0) + share
+    return found
+
+
+def _exact_share(kinds: Counter[Kind], splits: Mapping[Kind, dict[float, float]], limit: float) -> float | None:
+    """The chance of a sum at least as far from 0, by convolution; `None` if it would take too long."""
+    sums, work = {0.0: 1.0}, 0
+    for kind, count in kinds.items():
+        outcomes = list(splits[kind].items())
+        for _ in range(count):
+            work += len(sums) * len(outcomes)
+            if work > EXACT_WORK:
+                return None
+            further: dict[float, float] = {}
+            for total, chance in sums.items():
+                for difference, share in outcomes:
+                    key = round(total + difference, 8)
+                    further[key] = further.get(key, 0.0) + chance * share
+            sums = further
+    return min(1.0, math.fsum(chance for total, chance in sums.items() if abs(total) >= limit - 1e-6))
+
+
+def _drawn_share(
+    kinds: Counter[Kind], splits: Mapping[Kind, dict[float, float]], limit: float, seed: int, draws: int
+) -> float:
+    """The share of drawn permutations at least as far from 0 (Besag and Clifford's rule for stopping early)."""
+    rng = random.Random(seed)  # noqa: S311  the same answer each time is wanted
+    known = [
+        (list(splits[kind]), list(accumulate(splits[kind].values())), count)
+        for kind, count in kinds.items()
+        if kind in splits
+    ]
+    drawn = [(kind, count) for kind, count in kinds.items() if kind not in splits]
+    extreme = 0
+    for number in range(1, draws + 1):
+        total = 0.0
+        for differences, cumulated, count in known:
+            total += math.fsum(rng.choices(differences, cum_weights=cumulated, k=count))
+        for (values, second), count in drawn:
+            total += math.fsum(_shuffled_difference(values, second, rng) for _ in range(count))
+        extreme += abs(total) >= limit - 1e-6
+        if extreme >= ENOUGH_AS_EXTREME:
+            return extreme / number
+    return (extreme + 1) / (draws + 1)
+
+
+def _shuffled_difference(values: tuple[float, ...], second: int, rng: random.Random) -> float:
+    here = math.fsum(rng.sample(values, second))
+    return here / second - (math.fsum(values) - here) / (len(values) - second)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Holm's adjusted p-values: each may be held against alpha although several were looked at."""
+    adjusted: dict[str, float] = {}
+    reached = 0.0
+    ordered = sorted(p_values.items(), key=lambda item: item[1])
+    for at, (name, p_value) in enumerate(ordered):
+        reached = max(reached, min(1.0, p_value * (len(ordered) - at)))
+        adjusted[name] = reached
+    return {name: adjusted[name] for name in p_values}
+
+
+def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
+    """The mean over cases of second minus first, with Student's interval over the cases; scores lie between 0 and 1."""
+    differences = [_difference(a, b) for a, b in pairs if a and b]
+    if not differences:
+        return None
+    found = _student(differences, confidence)
+    if found.low == found.high:
+        # Cases that all agree do not rule out a few that would not: so large a share of them could have stayed unseen.
+        unseen = 1 - (1 - confidence) ** (1 / len(differences))
+        low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
+        return Effect(found.value, low, high, len(differences))
+    return Effect(found.value, max(-1.0, found.low), min(1.0, found.high), found.count)
+
+
+def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
+    """How many times as much the second run took a case (geometric mean), with an interval; for tokens, cost and time.
+
+    Cases where either side is nothing have no ratio and are left out. With fewer than two cases there is no interval.
+    """
+    logs = []
+    for a, b in pairs:
+        first, second = (math.fsum(values) / len(values) if values else 0.0 for values in (a, b))
+        if first > 0 and second > 0:
+            logs.append(math.log(second / first))
+    if not logs:
+        return None
+    found = _student(logs, confidence)
+    if len(logs) < 2:
+        return Effect(math.exp(found.value), 0.0, math.inf, 1)
+    return Effect(math.exp(found.value), math.exp(found.low), math.exp(found.high), len(logs))
+
+
+def _student(values: Sequence[float], confidence: float) -> Effect:
+    count = len(values)
+    mean = math.fsum(values) / count
+    if count < 2:
+        return Effect(mean, mean, mean, count)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    half = student_quantile(confidence, count - 1) * math.sqrt(variance / count)
+    return Effect(mean, mean - half, mean + half, count)
+
+
+def student_quantile(confidence: float, freedom: int) -> float:
+    """The value that Student's t stays within, on both sides, with this confidence (Hill 1970, algorithm 396)."""
+    tails = 1 - confidence
+    if freedom == 1:
+        return math.cos(tails * math.pi / 2) / math.sin(tails * math.pi / 2)
+    if freedom == 2:
+        return math.sqrt(2 / (tails * (2 - tails)) - 2)
+    n = float(freedom)
+    a = 1 / (n - 0.5)
+    b = 48 / a**2
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * n
+    y = (d * tails) ** (2 / n)
+    if y > 0.05 + a:
+        x = NormalDist().inv_cdf(tails / 2)
+        y = x * x
+        c += 0.3 * (n - 4.5) * (x + 0.6) if freedom < 5 else 0.0
+        c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = math.expm1(a * y * y)
+    else:
+        y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (
+            n + 2
+        ) + 1 / y
+    return math.sqrt(n * y)

@@ -1,0 +1,71 @@
+"""Trials and cases without secrets, as they are stored and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proctor.agents.reply import Reply
+from proctor.base.masking import Masker, is_masked, texts_in, values_under_names
+from proctor.cases.suite import Case
+from proctor.results.run import Score, TrialResult
+
+MASKED_NOTE = "scored on an answer in which secrets are masked"
+"""What a score says whose evaluator saw a masked answer: it may differ from that of the original."""
+
+
+class TrialMasker:
+    """Masks trials of one run; most cases come several times, and are looked at once."""
+
+    def __init__(self) -> None:
+        self._case: tuple[Case, Case] | None = None
+
+    def trial(self, trial: TrialResult) -> TrialResult:
+        """The trial without secrets; the same object if it has none."""
+        general = Masker()
+        words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
+        spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
+        if not general.may_find_in((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
+            return trial
+        masker = Masker(values_under_names((trial.replies, trial.case)))
+        content = (trial.reason, trial.replies, trial.scores, trial.warnings)
+        reason, replies, scores, warnings = masked = masker.data(content)
+        case, masked_spans = self.case(trial.case, general), masker.data(spans)
+        if masked is content and case is trial.case and masked_spans is spans:
+            return trial
+        return replace(
+            trial,
+            case=case,
+            spans=trial.spans if masked_spans is spans else masked_spans,
+            reason=reason,
+            replies=replies,
+            scores=scores,
+            warnings=warnings,
+            unmasked=trial,
+        )
+
+    def case(self, case: Case, masker: Masker) -> Case:
+        """The case without secrets. Its id stays, by which it is found again."""
+        if self._case is None or self._case[0] is not case:
+            masked = masker.data(case)
+            self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
+        return self._case[1]
+
+
+def mask_trial(trial: TrialResult) -> TrialResult:
+    return TrialMasker().trial(trial)
+
+
+def mask_case(case: Case) -> Case:
+    """The case as the store has it: two cases are the same if they are so masked."""
+    return TrialMasker().case(case, Masker())
+
+
+def with_masked_note(scores: tuple[Score, ...], replies: Sequence[Reply]) -> tuple[Score, ...]:
+    """Scores that say so where the answer they are about had been masked before."""
+    if not any(map(is_masked, texts_in(tuple(replies)))):
+        return scores
+    return tuple(
+        replace(score, reasoning=f"{score.reasoning} ({MASKED_NOTE})" if score.reasoning else MASKED_NOTE)
+        for score in scores
+    )

@@ -1,0 +1,175 @@
+"""The file behind the store: one SQLite database in WAL mode, and what every statement on it has in common."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from proctor.base.errors import ProctorError, StoreError
+from proctor.results.store.schema import VERSION, create_or_migrate
+
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
+
+
+class Database:
+    """One open database; used from one thread. A file that cannot be written can still be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = Path(os.path.abspath(path))  # noqa: PTH100  an agent may change the working folder later
+        self._copy: TemporaryDirectory[str] | None = None
+        self._connection = _connect(path)
+        self._identity = (0, 0)
+        try:
+            if _is_read_only(path):
+                self._open_read_only()
+            else:
+                self._prepare()
+            about = path.stat()
+            self._identity = (about.st_dev, about.st_ino)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def opened_path(self) -> Path:
+        """The file that is read: `path`, or the copy of it."""
+        return self.path if self._copy is None else Path(self._copy.name) / self.path.name
+
+    def check_present(self) -> None:
+        """Raises `StoreError` if the file was removed or replaced: SQLite would go on writing where nothing is kept."""
+        try:
+            about = self._file.stat()
+        except OSError:
+            about = None
+        if about is None or (about.st_dev, about.st_ino) != self._identity:
+            raise StoreError(f"{self.path} was removed or replaced while it was written")
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
+
+    def __del__(self) -> None:
+        try:
+            if hasattr(self, "_connection"):
+                self.close()
+        except BaseException:  # noqa: S110  at the end of Python, what this needs may be gone or tampered with
+            pass
+
+    def insert(self, statement: str, values: tuple[Any, ...]) -> int:
+        """The number of the new row."""
+        return int(self._connection.execute(statement, values).lastrowid or 0)
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> None:
+        self._connection.execute(statement, values)
+
+    def execute_many(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
+        with self.guard("read"):
+            cursor = self._connection.execute(query, parameters)
+            # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
+            while (row := cursor.fetchone()) is not None:
+                yield row
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: all that is written inside, or nothing."""
+        with self.guard("written"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def guard(self, verb: str) -> Iterator[None]:
+        with guarded(self.path, verb):
+            yield
+
+    def _prepare(self) -> None:
+        """Make the tables of a new database, or bring one of an earlier version to the present one."""
+        if self._version() < VERSION:
+            self._switch_to_wal()
+            with self.writing():
+                version = self._version()  # another process may have been faster
+                if version < VERSION:
+                    create_or_migrate(self._connection, version)
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _open_read_only(self) -> None:
+        """Read the file as it is, or a private copy where that is not possible.
+
+        A copy is needed where the version is an earlier one, which has to be migrated, and where SQLite may not make
+        the files beside the database without which it does not open it. Nothing can be written to either.
+        """
+        try:
+            current = self._version() == VERSION
+        except sqlite3.OperationalError:
+            current = False
+        if not current:
+            self._connection.close()
+            self._copy = TemporaryDirectory(prefix="proctor-store-")
+            copied = Path(self._copy.name) / self.path.name
+            for ending in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(f"{self.path}{ending}", f"{copied}{ending}")
+            self._connection = _connect(copied)
+            self._prepare()
+        self._connection.execute("PRAGMA query_only = ON")
+
+    def _version(self) -> int:
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise StoreError(
+                f"{self.path} was written by a newer Proctor (store version {version}, this one knows up to {VERSION});"
+                " update Proctor, or name another folder with --store"
+            )
+        return version
+
+    def _switch_to_wal(self) -> None:
+        """Waits for another process that makes the same store: SQLite does not wait for this lock by itself."""
+        patience = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                    raise
+                time.sleep(0.02)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    return connection
+
+
+def _is_read_only(path: Path) -> bool:
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+@contextlib.contextmanager
+def guarded(path: Path, verb: str) -> Iterator[None]:
+    """Every failure inside becomes a `StoreError` that names the file."""
+    try:
+        yield
+    except ProctorError:
+        raise
+    except Exception as error:  # a damaged file can hold anything, and so can what a user's code returned
+        raise StoreError(f"{path} cannot be {verb}: {error}") from error

@@ -1,0 +1,145 @@
+"""Trials and their scores as rows of the database, and back.
+
+A field that has a column of its name (`schema.py`) is stored there, so that SQL can use it; all other fields of a trial
+are JSON in the column `content`. Nothing is listed twice: a new field is stored, a new column is filled.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from proctor.agents.reply import Reply, ToolCall
+from proctor.base.dataclass_json import DataclassCodec, Hook
+from proctor.base.json_data import Json, plain
+from proctor.cases.encoding import dumps
+from proctor.cases.suite import NamedData
+from proctor.results.run import Score, ScoreRow, TrialResult, TrialSummary
+from proctor.results.store.schema import SCORES, TRIALS
+from proctor.results.store.text_columns import decode_text, encode_text
+
+
+def _codec(*, strict: bool) -> DataclassCodec:
+    return DataclassCodec(
+        hooks={NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair))},
+        skip={Reply: ["raw"]},
+        always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"]},
+        json_value=plain,
+        strict=strict,
+    )
+
+
+CODEC = _codec(strict=False)
+STRICT_CODEC = _codec(strict=True)
+"""For exported runs, which may come from anywhere."""
+
+
+class Columns:
+    """The fields of a dataclass that have a column of the same name in a table."""
+
+    def __init__(self, kind: type, table: Mapping[str, str]) -> None:
+        hints = typing.get_type_hints(kind)
+        self.names = tuple(field.name for field in fields(kind) if field.name in table)
+        self._decoders = [(name, _column_decoder(hints[name])) for name in self.names]
+
+    def select(self, table: str) -> str:
+        """The columns for a SELECT."""
+        return ", ".join(f"{table}.{name}" for name in self.names)
+
+    def encode(self, value: object) -> dict[str, Any]:
+        """By column: what is stored of an object."""
+        return {name: _to_column(getattr(value, name)) for name in self.names}
+
+    def decode(self, row: Sequence[Any]) -> dict[str, Any]:
+        """By field: what a row of these columns holds."""
+        return {
+            name: item if decode is None or item is None else decode(item)
+            for (name, decode), item in zip(self._decoders, row, strict=True)
+        }
+
+
+def _to_column(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, str):
+        return encode_text(value)
+    return dumps(plain(value)) if isinstance(value, Mapping) else value
+
+
+def _column_decoder(hint: Any) -> Callable[[Any], Any] | None:
+    if hint is str:
+        return decode_text
+    if isinstance(hint, type) and (issubclass(hint, enum.Enum) or hint is bool):
+        return hint
+    return json.loads if typing.get_origin(hint) is not None and not _is_union(hint) else None
+
+
+def _is_union(hint: Any) -> bool:
+    return type(None) in typing.get_args(hint)
+
+
+TRIAL_COLUMNS = Columns(TrialResult, TRIALS)
+SUMMARY_COLUMNS = Columns(TrialSummary, TRIALS)
+SCORE_COLUMNS = Columns(Score, SCORES)
+SCORE_ROW_COLUMNS = Columns(ScoreRow, SCORES)
+
+NOT_CONTENT = frozenset({"case", "scores", *TRIAL_COLUMNS.names})
+"""Fields of a trial that are not in its `content`."""
+
+
+def trial_to_row(trial: TrialResult) -> dict[str, Any]:
+    """By column: what is stored of a trial, apart from the run, the case and the content."""
+    usage = trial.usage
+    return {
+        **TRIAL_COLUMNS.encode(trial),
+        "case_id": encode_text(trial.case.id),
+        "tokens": None if usage is None else usage.total_tokens,
+        "cost_usd": None if usage is None else usage.cost_usd,
+        "estimated": usage is not None and usage.estimated,
+    }
+
+
+def trial_to_json(trial: TrialResult) -> dict[str, Json]:
+    """The other fields of a trial."""
+    return CODEC.encode(trial, without=NOT_CONTENT)
+
+
+def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **columns: Any) -> TrialResult:
+    """The trial that was taken apart into `content`, scores and columns."""
+    scored = tuple(scores)
+    early = ended_early(content, has_scores=bool(scored))
+    return CODEC.decode(TrialResult, content, **columns, scores=scored, ended_early=early)
+
+
+def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:
+    """Whether a stored trial ended before it was scored.
+
+    Older programs did not say so; there, a reason without scores meant that, except for one sentence.
+    """
+    known = content.get("ended_early")
+    if isinstance(known, bool):
+        return known
+    return bool(content.get("reason")) and not has_scores and content["reason"] != "nothing scores this case"
+
+
+def score_to_row(score: Score) -> dict[str, Any]:
+    """By column: what is stored of a score, apart from its trial and its place in it."""
+    return SCORE_COLUMNS.encode(score)
+
+
+def score_from_row(row: Sequence[Any]) -> Score:
+    return Score(**SCORE_COLUMNS.decode(row))
+
+
+def score_row_from_row(row: Sequence[Any]) -> ScoreRow:
+    """The part of a stored score that verdicts need."""
+    return ScoreRow(**SCORE_ROW_COLUMNS.decode(row))
+
+
+def summary_from_row(row: Sequence[Any], scores: Iterable[ScoreRow]) -> TrialSummary:
+    """The part of a stored trial that verdicts need."""
+    return TrialSummary(**SUMMARY_COLUMNS.decode(row), scores=tuple(scores))

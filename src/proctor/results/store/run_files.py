@@ -1,0 +1,291 @@
+"""A whole run as one JSON Lines file: written, read back into a store, or looked at without one.
+
+The first line tells of the run, the last one how many trials there are, so that a file that was cut off is noticed.
+A case stands once, before its first trial.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from proctor.base.errors import StoreError, UsageError, one_line
+from proctor.base.json_data import Json, plain
+from proctor.cases.encoding import decode_case, dumps, encode_case
+from proctor.cases.suite import Case
+from proctor.results.masking import TrialMasker
+from proctor.results.run import Run, Score, TrialResult
+from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
+from proctor.results.store.encoding import STRICT_CODEC, TRIAL_COLUMNS, ended_early, trial_to_json
+from proctor.results.store.store import Store, read_run
+from proctor.results.store.trace_encoding import span_from_json, span_to_json
+
+VERSION = 1
+HEAD = "proctor_run"
+LONGEST_LINE = 100_000_000
+"""Characters: no trial has more, and a file that has is not one of ours."""
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""Ids are parts of file names."""
+FORMAT_HINT = "it is no file that `proctor export` wrote"
+
+
+def export_run(store: Store, row: RunRow, out: TextIO) -> int:
+    """Write a run; returns the number of its trials. What is masked in the store stays masked."""
+    head = {HEAD: VERSION, "id": row.id, "name": row.name, "started_at": row.started_at}
+    rest = {"finished_at": row.finished_at, "status": row.status, "plan": row.plan, "info": run_info_to_json(row.info)}
+    out.write(dumps(head | rest) + "\n")
+    numbers: dict[str, int] = {}
+    count = 0
+    for trial in store.trials(row.no):
+        content = encode_case(trial.case)
+        if content not in numbers:
+            numbers[content] = len(numbers) + 1
+            out.write(f'{{"case":{numbers[content]},"content":{content}}}\n')
+        out.write(dumps(_trial_to_json(trial, numbers[content])) + "\n")
+        count += 1
+    out.write(dumps({"end": count}) + "\n")
+    return count
+
+
+def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[RunRow, bool]:
+    """Keep the run of a file, all of it or nothing; whether it is new. A run that is there is never overwritten.
+
+    Files come from anywhere: secrets in them are masked as in a run that was made here.
+    """
+    reader = RunReader(lines, place)
+    row = reader.row
+    known = next((run for run in store.runs() if run.id == row.id), None)
+    if known is not None:
+        count = sum(1 for _ in reader.trials())
+        if count != len(store.trial_keys(known.no)) or known.started_at != row.started_at:
+            raise UsageError(f"{place}: run {row.id} is in {store.folder} already and differs; nothing was imported")
+        return known, False
+    masker = TrialMasker()
+    no = store.add_whole_run(row, reader.trials() if keep_secrets else map(masker.trial, reader.trials()))
+    return next(run for run in store.runs() if run.no == no), True
+
+
+class RunReader:
+    """Reads an exported run line by line; whatever is wrong is said with the line, before anything is kept."""
+
+    def __init__(self, lines: Iterable[str], place: str) -> None:
+        self._place = place
+        self._lines = enumerate(lines, 1)
+        self._cases: dict[int, Case] = {}
+        number, data = next(self._records(), (1, {}))
+        version = data.get(HEAD)
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise self._wrong(number, FORMAT_HINT)
+        if version > VERSION:
+            raise self._wrong(number, "a newer version of Proctor wrote it; update Proctor to read it")
+        try:
+            self.row = _row(data)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
+            raise self._wrong(number, f"what it says of the run cannot be read: {one_line(error)}") from None
+
+    def trials(self) -> Iterator[TrialResult]:
+        """The trials, once; raises `UsageError` where the file ends before its end."""
+        count = 0
+        for number, data in self._records():
+            if "end" in data:
+                if data["end"] != count:
+                    raise self._wrong(number, f"it has {count:,} trials and should have {data['end']}")
+                return
+            try:
+                trial = self._take(data)
+            except Exception as error:  # a file from anywhere may hold anything
+                raise self._wrong(number, f"it cannot be read: {one_line(error)}") from None
+            if trial is not None:
+                count += 1
+                yield trial
+        raise UsageError(f"{self._place} is cut off after {count:,} trials: its last line is missing")
+
+    def _take(self, data: Mapping[str, Any]) -> TrialResult | None:
+        if "content" in data and "case" in data and "suite" not in data:
+            self._cases[data["case"]] = decode_case(json.dumps(data["content"]))
+            return None
+        return _trial_from_json(data, self._cases[data["case"]])
+
+    def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in self._lines:
+            if not line.strip():
+                continue
+            if len(line) > LONGEST_LINE:
+                raise self._wrong(number, "the line is too long to be read")
+            try:
+                data = json.loads(line)
+            except (ValueError, RecursionError):
+                hint = FORMAT_HINT if number == 1 else "it is not valid JSON; the file is cut off or damaged"
+                raise self._wrong(number, hint) from None
+            if not isinstance(data, dict):
+                raise self._wrong(number, FORMAT_HINT)
+            yield number, data
+
+    def _wrong(self, number: int, why: str) -> UsageError:
+        return UsageError(f"{self._place}:{number}: {why}")
+
+
+class _TemporaryStore(Store):
+    """Holds the run of a file while it is looked at."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="proctor-")
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(Path(folder))
+
+    def close(self) -> None:
+        super().close()
+        self._remove()
+
+
+def is_file_name(wanted: str) -> bool:
+    """Whether a run is named by a file, or by `-` for standard input, and not by an id or a name."""
+    return wanted == STANDARD_INPUT or wanted.endswith(".jsonl") or "/" in wanted or "\\" in wanted
+
+
+def open_run(folder: Path, wanted: str) -> tuple[Store, RunRow]:
+    """The run called `wanted` and the store that it is in: the one in `folder`, or one made of an exported file."""
+    if is_file_name(wanted):
+        return _opened_file(wanted)
+    try:
+        store = Store(folder, create=False)
+        return store, store.find_run(wanted)
+    except StoreError:
+        if Path(wanted).is_file():
+            return _opened_file(wanted)
+        raise
+
+
+def read_named_run(folder: Path, wanted: str) -> tuple[Store, Run]:
+    """The same with the whole run; that of a file has no store."""
+    store, row = open_run(folder, wanted)
+    run = read_run(store, row.id)
+    if isinstance(store, _TemporaryStore):
+        run.store = None
+    return store, run
+
+
+def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
+    """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
+
+    The name of an agent follows the last @, unless the whole is the name of a file.
+    """
+    name, sign, agent = wanted.rpartition("@")
+    if not sign or not name or Path(wanted).is_file():
+        return read_named_run(folder, wanted)[1], None
+    return read_named_run(folder, name)[1], agent
+
+
+def _opened_file(wanted: str) -> tuple[Store, RunRow]:
+    store = _TemporaryStore()
+    try:
+        with open_lines(wanted) as lines:
+            row, _ = import_run(store, lines, place_of(wanted))
+    except BaseException:
+        store.close()
+        raise
+    return store, row
+
+
+def place_of(wanted: str) -> str:
+    return "standard input" if wanted == STANDARD_INPUT else wanted
+
+
+class open_lines:  # noqa: N801  used as a function
+    """The lines of a file, or of standard input, which is not closed; what is no UTF-8 is refused in one sentence."""
+
+    def __init__(self, wanted: str) -> None:
+        self._wanted = wanted
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Iterator[str]:
+        if self._wanted == STANDARD_INPUT:
+            return self._decoded(sys.stdin)
+        try:
+            self._file = Path(self._wanted).open(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self._wanted} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        return self._decoded(self._file)
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _decoded(self, lines: TextIO) -> Iterator[str]:
+        try:
+            while line := lines.readline(LONGEST_LINE + 1):
+                yield line
+        except (UnicodeDecodeError, OSError) as error:
+            raise UsageError(f"{place_of(self._wanted)} cannot be read: {error}; {FORMAT_HINT}") from None
+
+
+def _row(data: Mapping[str, Any]) -> RunRow:
+    started_at, finished_at = float(data["started_at"]), data.get("finished_at")
+    status = data["status"] if data["status"] in ("finished", "interrupted") else "interrupted"
+    texts = [data["id"], data.get("plan", ""), data.get("name", "")]
+    if not all(isinstance(text, str) for text in texts) or not texts[0]:
+        raise ValueError("its id, plan and name must be text")
+    if not _ID.fullmatch(texts[0]) or texts[0] == LAST:
+        raise ValueError("its id is none that Proctor gives")
+    if texts[2]:
+        check_name(texts[2])
+    if not math.isfinite(started_at):
+        raise ValueError("its time is no time")
+    info = run_info_from_json(data["info"])
+    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
+    info = replace(info, options={name: info.options[name] for name in info.options if name not in ("agent", "agents")})
+    return RunRow(
+        0, texts[0], started_at, None if finished_at is None else float(finished_at), status, texts[1], info, texts[2]
+    )
+
+
+def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
+    """The trial in one line: what the store has in columns, the rest as `content`, scores as lists."""
+    data: dict[str, Json] = {"case": case}
+    data |= {name: plain(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
+    data |= {"content": trial_to_json(trial), "scores": [_score_to_json(score) for score in trial.scores]}
+    if trial.spans:
+        data["spans"] = [plain(span_to_json(span)) for span in trial.spans]
+    return data
+
+
+def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
+    content = {**data["content"], **{name: data[name] for name in TRIAL_COLUMNS.names if name in data}}
+    scores = tuple(_score_from_json(score) for score in data["scores"])
+    spans = tuple(span_from_json(span) for span in data.get("spans") or ())
+    early = ended_early(content, has_scores=bool(scores))
+    return STRICT_CODEC.decode(TrialResult, content, case=case, scores=scores, spans=spans, ended_early=early)
+
+
+SCORE_PLACES = (
+    "evaluator",
+    "outcome",
+    "value",
+    "threshold",
+    "gates",
+    "turn",
+    "fingerprint",
+    "reasoning",
+    "details",
+    "duration_ms",
+)
+"""What the places of a score mean in a file. A new one goes to the end, where older programs leave it alone."""
+
+
+def _score_to_json(score: Score) -> list[Json]:
+    values = {name: plain(getattr(score, name)) for name in SCORE_PLACES}
+    return list({**values, "details": values["details"] or None, "duration_ms": round(score.duration_ms, 3)}.values())
+
+
+def _score_from_json(row: list[Json]) -> Score:
+    data = dict(zip(SCORE_PLACES, row, strict=False))
+    return STRICT_CODEC.decode(Score, {**data, "details": data.get("details") or {}})

@@ -1,0 +1,27 @@
+"""Text in columns of the database: SQLite refuses lone surrogates, so text that has some is stored as JSON."""
+
+from __future__ import annotations
+
+import json
+
+ESCAPED = "\x00json:"
+"""Marks text that is stored as JSON."""
+
+
+def encode_text(text: str) -> str:
+    """The text as a column can hold it; nearly always the text itself."""
+    if text.isascii() and not text.startswith(ESCAPED):
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return ESCAPED + json.dumps(text)
+    return ESCAPED + json.dumps(text) if text.startswith(ESCAPED) else text
+
+
+def decode_text(text: str) -> str:
+    """The text that `encode_text` was given."""
+    if not text.startswith(ESCAPED):
+        return text
+    decoded: str = json.loads(text[len(ESCAPED) :])
+    return decoded

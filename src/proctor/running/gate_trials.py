@@ -1,0 +1,77 @@
+"""The trials of a gated run: what the gate needs to know of a plan, and the planned trial behind each of its requests.
+
+The gate asks for further trials while the run lasts. Reports show them beside the first trial of their case, so a gated
+plan reserves positions for them; a resumed run looks for stored trials at all of these positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from proctor.cases.identity import content_key
+from proctor.gate.baseline import CaseBaseline, CaseIdentity, baselines_of_suites
+from proctor.gate.decision import GateSettings, TrialRequest
+from proctor.gate.session import GateSession
+from proctor.results.gate_result import CaseAddress
+from proctor.results.masking import mask_case
+from proctor.results.store.store import Store
+from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.resume import evaluator_keys
+
+
+def reserve_positions(plan: Plan, settings: GateSettings) -> Plan:
+    """The plan with room behind each case for every further trial."""
+    room = settings.most_trials_of_a_case
+    return replace(plan, trials=tuple(replace(trial, position=at * room) for at, trial in enumerate(plan.trials)))
+
+
+def with_every_follow_up(plan: Plan, settings: GateSettings) -> Plan:
+    """The plan with every trial that the gate could ask for: a resumed run keeps those that are stored."""
+    numbers = range(1, settings.most_trials_of_a_case + 1)
+    return replace(plan, trials=tuple(_follow_up(trial, number) for trial in plan.trials for number in numbers))
+
+
+def planned_trials(plan: Plan, requests: Iterable[TrialRequest], session: GateSession) -> list[PlannedTrial]:
+    """The trials that the gate asks for, each as the next one of its case."""
+    first = {_address(trial): trial for trial in plan.trials}
+    return [_follow_up(first[request.case], session.attempts(request.case) + 1) for request in requests]
+
+
+def _follow_up(planned: PlannedTrial, number: int) -> PlannedTrial:
+    return replace(planned, number=number, position=planned.position + number - 1)
+
+
+def gate_session(
+    plan: Plan, settings: GateSettings, baselines: tuple[dict[CaseAddress, CaseBaseline], str], store: Store | None
+) -> GateSession:
+    """The gate of a run; `baselines` is what `baselines_for` returns for the plan."""
+    quarantined = {(item.suite.name, case.case) for item in plan.suites for case in item.quarantined}
+    records, source = baselines
+    return GateSession(records, settings, source=source, quarantined=quarantined, store=store)
+
+
+def baselines_for(
+    plan: Plan, wanted: str | None, store: Store | None, *, fast: bool
+) -> tuple[dict[CaseAddress, CaseBaseline], str]:
+    """What the baselines say of every case of a plan, and where they were read from."""
+    baselines, source = baselines_of_suites({item.suite.name: item.suite.path for item in plan.suites}, wanted, store)
+    identities = case_identities(plan, fast=fast)
+    return {address: baselines[address[0]].lookup(identity) for address, identity in identities.items()}, source
+
+
+def case_identities(plan: Plan, *, fast: bool = False) -> dict[CaseAddress, CaseIdentity]:
+    """For every case of a plan, what its record is found by."""
+    keys = evaluator_keys(plan, fast=fast)
+    identities: dict[CaseAddress, CaseIdentity] = {}
+    for planned in plan.trials:
+        suite, case = address = _address(planned)
+        if address not in identities:
+            evaluators = keys[suite].get(case, keys[suite][""])
+            content = content_key(mask_case(planned.case))
+            identities[address] = CaseIdentity(suite, case, planned.suite.agent.name, content, evaluators)
+    return identities
+
+
+def _address(planned: PlannedTrial) -> CaseAddress:
+    return planned.suite.suite.name, planned.case.id

@@ -1,0 +1,81 @@
+"""What people say of scores: storing a label or a grade, and writing labels as rows for `proctor calibrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, plain
+from proctor.results.people_labels import Label, Labels, Place
+from proctor.results.run import Outcome, TrialResult
+from proctor.results.store.store import Store
+from proctor.running.resume import exclusive_run
+from proctor.running.review.grading import Address, Grade, Gradebook, waiting_score
+
+
+def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
+    """Keep what a person says of score `at` of trial `no`; whether it was a grade that waited.
+
+    The score must be the one that the person saw: a run that was made anew meanwhile is not labelled by mistake.
+    """
+    store = Store(folder, create=False)
+    try:
+        trial = store.trial(no)
+        if at >= len(trial.scores) or place_of(trial, at) != label.place:
+            raise UsageError("the run has changed meanwhile: that score is not there any more")
+        if trial.scores[at].outcome is not Outcome.PENDING:
+            with Labels(store.path) as labels:
+                labels.add(run, label)
+            return False
+        with exclusive_run(store, run):
+            suite, case, number, turn, evaluator = label.place
+            grade = Grade(Address(suite, case, number, turn, evaluator), float(label.passed), label.comment, label.who)
+            Gradebook(store, run, look=False).record([grade])
+        return True
+    finally:
+        store.close()
+
+
+def place_of(trial: TrialResult, at: int) -> Place:
+    score = trial.scores[at]
+    return trial.suite, trial.case.id, trial.number, score.turn, score.evaluator
+
+
+def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> Iterator[dict[str, Json]]:
+    """The labels of a run as rows that `proctor calibrate` takes, each with who gave it and when."""
+    store = Store(folder, create=False)
+    try:
+        row = store.find_run(run)
+        with Labels(store.path) as labels:
+            found = labels.of_run(row.id)
+        keys = store.trial_keys(row.no)
+        for label in found:
+            suite, case, number, turn, name = label.place
+            if evaluator in (None, name) and (suite, case, number) in keys:
+                trial = store.trial(keys[suite, case, number].no)
+                yield _row(row.id, trial, label, turn, name)
+    finally:
+        store.close()
+
+
+def _row(run: str, trial: TrialResult, label: Label, turn: int | None, evaluator: str) -> dict[str, Json]:
+    index = len(trial.replies) - 1 if turn is None else turn
+    at = next((at for at in range(len(trial.scores)) if place_of(trial, at) == label.place), None)
+    seen = None if at is None else waiting_score(trial, trial.scores[at])
+    reply = trial.replies[index] if 0 <= index < len(trial.replies) else None
+    row: dict[str, Json] = {
+        "id": "/".join([run, *map(str, label.place), label.who]),
+        "input": None if seen is None else seen.question,
+        "answer": None if seen is None else seen.answer,
+        "label": "pass" if label.passed else "fail",
+        "evaluator": evaluator,
+        "comment": label.comment,
+        "who": label.who,
+        "at": label.at,
+    }
+    if reply is not None and reply.retrieval_context:
+        row["context"] = list(reply.retrieval_context)
+    if seen is not None and seen.expected is not UNSET:
+        row["reference"] = plain(seen.expected)
+    return row

@@ -1,0 +1,181 @@
+"""The store's own encoding of cases: everything comes back, and nothing in it follows a file format."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from native_documents import CASES, MATCHERS
+
+from proctor.cases.encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher
+from proctor.cases.identity import case_key_as_planned
+from proctor.cases.matchers import Equals, Fuzzy, Matcher, OneOf, Predicate, Subset
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import (
+    Attachment,
+    Case,
+    Double,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Keywords,
+    NamedData,
+    Quarantine,
+    Turn,
+)
+
+THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def anywhere(case: Case) -> Case:
+    """Without the folder that references start from, which the store does not keep."""
+
+    def freed(matcher: Any) -> Any:
+        return replace(matcher, base=None) if hasattr(matcher, "base") else matcher
+
+    def call(each: ExpectedCall) -> ExpectedCall:
+        if each.arguments is None:
+            return each
+        return replace(each, arguments={name: freed(matcher) for name, matcher in each.arguments.items()})
+
+    def turn(each: Turn) -> Turn:
+        calls = each.expected.tool_calls
+        expected = each.expected if calls is None else replace(each.expected, tool_calls=tuple(map(call, calls)))
+        return replace(each, expected=expected)
+
+    return replace(case, turns=tuple(map(turn, case.turns)))
+
+
+@THOROUGH
+@given(CASES)
+def test_a_case_comes_back_as_it_was(case: Case) -> None:
+    again = decode_case(encode_case(case))
+    assert again == anywhere(case)
+    assert encode_case(again) == encode_case(case)
+
+
+@THOROUGH
+@given(MATCHERS)
+def test_a_matcher_comes_back_as_it_was(matcher: Matcher) -> None:
+    assert encode_matcher(decode_matcher(json.loads(json.dumps(encode_matcher(matcher))))) == encode_matcher(matcher)
+
+
+@pytest.mark.parametrize(
+    "matcher",
+    [Fuzzy("a"), Subset({"a": {"$regex": "x"}}), OneOf((1, {"$ignore": True})), Predicate("checks.py:fits")],
+)
+def test_every_kind_of_matcher_comes_back(matcher: Matcher) -> None:
+    assert decode_matcher(encode_matcher(matcher)) == matcher
+
+
+@dataclass(frozen=True)
+class Even:
+    """A matcher of a user's own."""
+
+    def mismatch(self, actual: Any) -> str | None:
+        return None if actual % 2 == 0 else "odd"
+
+    def to_json(self) -> Any:
+        return {"$predicate": "numbers.py:is_even"}
+
+
+def test_a_matcher_of_a_users_own_is_kept_as_the_form_it_gives_itself() -> None:
+    case = Case("a", (Turn("x", Expected(tool_calls=(ExpectedCall("t", {"n": Even()}),))),))
+    again = decode_case(encode_case(case)).turns[0].expected.tool_calls
+    assert again == (ExpectedCall("t", {"n": Predicate("numbers.py:is_even")}),)
+
+
+FULL = Case(
+    "all",
+    (
+        Turn(
+            {"q": 1},
+            Expected(
+                None,
+                Keywords(("a",), ("b",)),
+                (ExpectedCall("t", {"a": Equals(1)}, 2, True, True, None),),
+                ("c",),
+            ),
+            (EvaluatorSpec("A", {"x": 1}, 0.5, "l", False, "case", "o", 3.0, "p", 2, True),),
+            ("r",),
+            (Attachment("p", "u", "k", "d", {"pages": [1]}),),
+            {"m": 1},
+            {"x-a": 1},
+        ),
+    ),
+    "d",
+    ("t",),
+    (),
+    (NamedData("n", 1), NamedData("n", 2)),
+    {"m": 1},
+    {"s": 1},
+    {},
+    2,
+    3.0,
+    "later",
+    None,
+    {"x-b": 2},
+    {"tool": (Double({"a": Equals(1)}, 1, "e", 0.5, 2),)},
+    Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
+    Quarantine("r", "2030-01-31", "o"),
+)
+
+
+def test_no_field_is_forgotten() -> None:
+    """Every field of every record is set to something that is not its default, so that a new one fails here."""
+    found: set[type] = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                look(item)
+        elif isinstance(value, dict):
+            look(list(value.values()))
+        elif hasattr(value, "__dataclass_fields__"):
+            found.add(type(value))
+            for item in fields(value):
+                unset = getattr(value, item.name) == item.default and type(value) is not Equals
+                assert not unset or (type(value), item.name) == (Case, "line"), (type(value), item.name)
+                look(getattr(value, item.name))
+
+    look(FULL)
+    assert {Case, Turn, Expected, ExpectedCall, Keywords, EvaluatorSpec, Attachment, Double, Scenario} <= found
+    assert decode_case(encode_case(FULL)) == FULL
+
+
+def test_what_is_at_its_default_is_left_out() -> None:
+    assert json.loads(encode_case(Case("a", (Turn("hi"),)))) == {"v": VERSION, "id": "a", "turns": [{"input": "hi"}]}
+
+
+def test_keys_that_a_newer_program_added_are_ignored() -> None:
+    data = json.loads(encode_case(FULL)) | {"later": 1}
+    data["turns"][0]["later"] = data["turns"][0]["expected"]["later"] = data["scenario"]["later"] = {"x": 1}
+    assert decode_case(json.dumps(data)) == FULL
+
+
+def test_a_case_that_moved_in_its_file_is_the_same_case() -> None:
+    assert encode_case(replace(FULL, line=7)) == encode_case(FULL)
+
+
+def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:
+    planned = Case("a", (Turn("hi"),), scenario=Scenario("hi", "buy"))
+    held = replace(planned, turns=(Turn("hi"), Turn("one, please")))
+    assert encode_case(held) != encode_case(planned)
+    assert case_key_as_planned(held) == case_key_as_planned(planned)
+
+
+@pytest.mark.process
+def test_reading_stored_cases_loads_no_reader_of_files(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from proctor.results.store.store import Store;"
+        f"Store(Path({str(tmp_path)!r})).close();"
+        "print([name for name in sys.modules if name.startswith('proctor.cases.formats')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

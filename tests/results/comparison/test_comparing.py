@@ -1,0 +1,250 @@
+"""What changed from one run to another: groups, statements and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, single, trial
+
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.base.errors import UsageError
+from proctor.cases.suite import Case
+from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.comparison import Comparison, Group
+from proctor.results.run import Outcome, Run, TrialResult
+
+
+def outcomes(case: Case | str, *found: Outcome, **rest: Any) -> list[TrialResult]:
+    return [trial(case, outcome, number=number, **rest) for number, outcome in enumerate(found, 1)]
+
+
+def run_of(*cases: Sequence[TrialResult], **rest: Any) -> Run:
+    return make_run([item for case in cases for item in case], **rest)
+
+
+def compared(before: Run, after: Run, **options: Any) -> Comparison:
+    return compare_runs(before, replace_id(after), **options)
+
+
+def replace_id(run: Run) -> Run:
+    run.id = "20260102-000000-beef"
+    return run
+
+
+def group_of(before: Sequence[Outcome], after: Sequence[Outcome]) -> Group:
+    [case] = compared(run_of(outcomes("a", *before)), run_of(outcomes("a", *after))).cases
+    return case.group
+
+
+P, F = PASSED, FAILED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "group"),
+    [
+        ([P], [F], Group.BROKEN),
+        ([F], [P], Group.FIXED),
+        ([F], [F], Group.STILL_FAILING),
+        ([P], [P], Group.STILL_PASSING),
+        ([P] * 5, [F] * 5, Group.BROKEN),
+        ([P] * 5, [P, P, P, F, F], Group.FLAKY),
+        ([P, P, F], [P, F, P], Group.FLAKY),
+        ([P, P, P, P, F], [F] * 5, Group.BROKEN),
+        ([F] * 5, [P] * 5, Group.FIXED),
+        ([ERROR], [P], Group.NOT_COMPARABLE),
+        ([P], [SKIPPED], Group.NOT_COMPARABLE),
+        ([ERROR, P], [P], Group.STILL_PASSING),
+    ],
+)
+def test_a_case_is_in_the_group_that_its_trials_say(before: list[Outcome], after: list[Outcome], group: Group) -> None:
+    assert group_of(before, after) == group
+
+
+def test_new_and_gone_cases_are_told_apart_from_changed_ones() -> None:
+    found = compared(
+        run_of(outcomes("a", P), outcomes(single("old", "Bye?"), P)),
+        run_of(outcomes("a", P), outcomes(single("b", "Hi?"), F)),
+    )
+    assert {case.case_id: case.group for case in found.cases} == {
+        "a": Group.STILL_PASSING,
+        "b": Group.NEW,
+        "old": Group.GONE,
+    }
+
+
+def test_a_renamed_case_is_the_same_case() -> None:
+    found = compared(run_of(outcomes(single("a", "Hi?"), P)), run_of(outcomes(single("b", "Hi?"), F)))
+    [case] = found.cases
+    assert (case.case_id, case.renamed_from, case.group) == ("b", "support/a", Group.BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (single("a", "Ho?", output="x"), "the case asks something else now"),
+        (single("a", "Hi?", output="y"), "the case expects something else now"),
+    ],
+)
+def test_a_case_that_changed_says_what_changed(other: Case, reason: str) -> None:
+    found = compared(run_of(outcomes(single("a", "Hi?", output="x"), P)), run_of(outcomes(other, F)))
+    [case] = found.cases
+    assert (case.group, case.reasons) == (Group.NOT_COMPARABLE, (reason,))
+    assert found.verdict == "not comparable"
+
+
+JUDGED = {"judge": {"model": "openai:a"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"threshold": 0.7}, "the threshold of ExactMatch changed from 0.5 to 0.7"),
+        ({"fingerprint": "x"}, "the evaluator ExactMatch changed"),
+        (
+            {"fingerprint": "x", "details": {"judge": {"model": "b"}}},
+            "the judge of ExactMatch changed from openai:a to b",
+        ),
+        ({"gates": False}, "ExactMatch no longer decides the case"),
+        ({"evaluator": "Contains"}, "the evaluator ExactMatch is gone"),
+    ],
+)
+def test_scores_that_were_made_otherwise_are_not_compared(changes: dict[str, Any], reason: str) -> None:
+    usual = replace(score(details=JUDGED))
+    before, after = (run_of([trial("a", P, "x", item)]) for item in (usual, replace(usual, **changes)))
+    [case] = compared(before, after).cases
+    assert case.group == Group.NOT_COMPARABLE
+    assert case.reasons[0] == reason
+
+
+def test_an_evaluator_that_only_informs_may_come_and_go() -> None:
+    before = run_of([trial("a", P, "x", score())])
+    after = run_of([trial("a", P, "x", score(), score(evaluator="Tone", gates=False))])
+    assert compared(before, after).cases[0].group == Group.STILL_PASSING
+
+
+def many(passing: int, failing: int, *, shift: int = 0) -> Run:
+    """Cases by number, of which the first pass; `shift` of them fail although they are among the first."""
+    found = [P] * (passing - shift) + [F] * (failing + shift)
+    return run_of(*(outcomes(f"case-{at}", outcome) for at, outcome in enumerate(found)))
+
+
+def test_one_flip_among_many_is_no_difference() -> None:
+    found = compared(many(49, 1), many(49, 1, shift=1))
+    assert found.verdict == "no difference"
+    assert found.sentence.startswith(
+        "No difference shown: of 50 cases 1 broken; passes 98% → 96% (McNemar's test, mid-p,"
+    )
+
+
+def test_ten_breaks_are_a_regression_and_ten_fixes_an_improvement() -> None:
+    worse = compared(many(50, 0), many(50, 0, shift=10))
+    assert (worse.verdict, worse.sentence[:6]) == ("regression", "Worse:")
+    assert "10 broken" in worse.sentence
+    assert compared(many(50, 0, shift=10), many(50, 0)).verdict == "improvement"
+
+
+def test_five_of_five_to_none_of_five_is_a_regression_of_one_case() -> None:
+    found = compared(
+        run_of(outcomes("a", *[P] * 5), outcomes("b", *[P] * 5)),
+        run_of(outcomes("a", *[F] * 5), outcomes("b", *[P] * 5)),
+    )
+    assert found.verdict == "regression"
+    assert found.test is not None
+    assert found.test.method == "permutation within cases"
+    assert found.cases[0].before is not None
+    assert (found.cases[0].before.passed, found.cases[0].before.trials) == (5, 5)
+
+
+def test_nothing_changed_says_so() -> None:
+    assert compared(many(3, 0), many(3, 0)).sentence.startswith(
+        "No change: all 3 cases ended as before; passes 100% → 100%"
+    )
+
+
+def test_runs_without_a_case_in_common_are_refused_in_one_sentence() -> None:
+    with pytest.raises(UsageError, match="have no case in common"):
+        compared(run_of(outcomes(single("a", "Hi?"), P)), run_of(outcomes(single("b", "Ho?"), P)))
+
+
+def test_a_run_that_ended_in_errors_alone_is_said_to_be_unmeasured() -> None:
+    broken = [trial("a", ERROR, None, reason="the agent could not be reached")]
+    found = compared(run_of(outcomes("a", P)), run_of(broken))
+    assert found.is_unmeasured
+    assert found.sentence.startswith(
+        "Nothing can be compared: 1 case cannot be compared (no verdict after (error: the agent could"
+    )
+
+
+def test_a_run_that_was_interrupted_is_compared_as_far_as_it_came_and_says_so() -> None:
+    cut = run_of(outcomes("a", P), interrupted=True)
+    found = compared(run_of(outcomes("a", P), outcomes(single("b", "Hi?"), P)), cut)
+    assert found.notes == ("run 20260102-000000-beef is not complete: 1 of 1 trials were made",)
+
+
+def test_scores_and_resources_come_with_intervals() -> None:
+    def whole(at: int, value: float, tokens: int) -> list[TrialResult]:
+        scores = (score(), score(P, value, "Tone", gates=False))
+        reply = Reply("x", (ToolCall("t"),), Usage(tokens, 0, tokens / 1000))
+        return [trial(f"case-{at}", P, None, *scores, replies=(reply,), duration_ms=100.0 + at)]
+
+    before = run_of(*(whole(at, 0.9, 100 + at) for at in range(12)))
+    after = run_of(*(whole(at, 0.5, 2 * (100 + at)) for at in range(12)))
+    found = compared(before, after)
+    tone = next(item for item in found.evaluators if item.evaluator == "Tone")
+    assert tone.differs
+    assert tone.difference.value == pytest.approx(-0.4)
+    assert tone.difference.low <= -0.4 <= tone.difference.high
+    ratios = {item.resource: item.ratio for item in found.resources}
+    assert ratios["tokens"].value == ratios["cost_usd"].value == pytest.approx(2.0)
+    assert ratios["duration_ms"].value == ratios["tool_calls"].value == pytest.approx(1.0)
+
+
+def test_a_broken_case_tells_where_its_conversation_parts() -> None:
+    before, after = Reply("x", (ToolCall("pay", {"sum": 1}),)), Reply("y", (ToolCall("pay", {"sum": 2}),))
+    found = compared(
+        run_of([trial("a", P, None, score(), replies=(before,))]),
+        run_of([trial("a", F, None, score(FAILED, 0.0, reasoning="the answers differ"), replies=(after,))]),
+    )
+    assert found.cases[0].divergence is not None
+    assert found.cases[0].divergence.text == "pay: sum 1 → 2"
+    assert found.cases[0].reasons == ("ExactMatch: the answers differ",)
+
+
+def test_only_the_chosen_cases_are_compared() -> None:
+    runs = [run_of(outcomes("a", P), outcomes(single("b", "Hi?"), P)) for _ in range(2)]
+    found = compared(*runs, choose=lambda suite, case: case.id == "b")
+    assert [case.case_id for case in found.cases] == ["b"]
+    with pytest.raises(UsageError, match="is selected"):
+        compared(*runs, choose=lambda suite, case: False)
+
+
+def test_the_data_of_a_comparison_is_json_without_infinities() -> None:
+    reply = Reply("x", usage=Usage(1, 1))
+    runs = [run_of([trial("a", P, None, score(), replies=(reply,))]) for _ in range(2)]
+    data = json.loads(json.dumps(compared(*runs).to_json(), allow_nan=False))
+    assert data["schema"] == "proctor.comparison/1"
+    assert data["counts"]["still passing"] == 1
+    assert data["resources"][0]["ratio"]["high"] is None
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_two_runs_of_one_agent_are_seldom_called_different(repeats: int) -> None:
+    rng = random.Random(repeats)
+    rates = [rng.choice((0.98, 0.98, 0.7, 0.4)) for _ in range(12)]
+    cases = [single(f"case-{at}", f"{at}?") for at in range(len(rates))]
+
+    def one() -> Run:
+        return run_of(
+            *(
+                outcomes(case, *(P if rng.random() < rate else F for _ in range(repeats)))
+                for case, rate in zip(cases, rates, strict=True)
+            )
+        )
+
+    alarms = sum(compared(one(), one()).verdict in ("regression", "improvement") for _ in range(120))
+    assert alarms <= 12  # 5 % of 120 are 6; more than 12 would come by chance once in a hundred
