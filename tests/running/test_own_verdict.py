@@ -15,7 +15,7 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.foreign import GraderResult
 from proctor.reporting.wording import score_value
 from proctor.results.run import Outcome, Score, ScoreThreshold
-from proctor.results.store import Store, read_run
+from proctor.results.store.store import Store, read_run
 
 ME = "test_own_verdict"
 
