@@ -27,6 +27,7 @@ from typing import Any
 
 from proctor.base.errors import is_user_file
 from proctor.base.json_data import fingerprint, plain
+from proctor.base.python_source import parse_python
 
 DEEPEST = 8
 """How far captured values are followed."""
@@ -68,7 +69,7 @@ def imported_files(file: Path) -> set[Path]:
 def _imports_of(file: Path, top: Path) -> Iterator[Path]:
     """The files that the import statements of `file` name; `top` is the folder of the file where the search began."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = parse_python(file)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):

@@ -17,11 +17,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.base.python_source import parse_python
+
 
 def names_in_stub(file: str) -> dict[str, str]:
     """The module of each name that the stub beside `file` (a package's `__init__.py`) imports, in its order."""
     stub = Path(file).with_suffix(".pyi")
-    imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in parse_python(stub).body if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 

@@ -28,6 +28,7 @@ from typing import Any
 
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError, one_line
+from proctor.base.python_source import parse_python
 
 _LOADING = threading.RLock()
 
@@ -194,7 +195,7 @@ def _line_in(path: Path, error: BaseException) -> str:
 def names_defined_in(path: Path) -> set[str] | None:
     """The names that a Python file defines at its top level, or `None` if only running it would tell."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = parse_python(path)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise UsageError(f"{path}{line} could not be loaded: {type(error).__name__}: {error}") from None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.results.comparison.comparison import significance
+from proctor.results.comparison import significance
 from proctor.results.comparison.significance import (
     compare_pairs,
     holm,
