@@ -24,12 +24,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from made_rows import made_pairs
 from minimal_pairs import pairs
+from proctor.judging.context import JudgeContext, judge_context
 
 from proctor import EvaluationPending, Factuality, Faithfulness, NothingToCompare
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
 from proctor.cases.threshold import passes
 from proctor.evaluators.registry import build
-from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judges import Judges
 
 Row = dict[str, Any]

@@ -22,7 +22,7 @@ from proctor.evaluators.registry import build
 from proctor.judging.choosing import NO_SOURCES, choose_judge, judge_named_by
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.prompts import prompt_of
-from proctor.judging.rule_judge.rule_judge import RuleJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 
 TEMPLATE = "Is {eval_output} a polite answer to {eval_input}? It should say {expectation}."
 SCORED = {"prompt": {"reasoning": "polite enough", "score": 0.7}}

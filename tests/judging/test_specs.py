@@ -10,9 +10,9 @@ from judge_server import judge_server, status
 from pydantic import BaseModel
 
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.judging.budget import Budget
 from proctor.judging.judge import Question
 from proctor.judging.judges import Judges
-from proctor.judging.limits import Budget
 from proctor.judging.panel import Panel
 from proctor.judging.providers import ModelSpec
 from proctor.judging.specs import JudgeSpec, PanelSpec, read_panel

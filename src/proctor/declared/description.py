@@ -15,8 +15,8 @@ from proctor.base.environment import expand_with, unset
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.cases.formats.holodeck.variables import CONCEALED
+from proctor.judging.provider_table import LIBRARY, PROVIDERS, parse_model_name, require_address
 from proctor.judging.providers import ModelSpec
-from proctor.judging.services import LIBRARY, SERVICES, require_address, split_name
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -193,7 +193,7 @@ def read_model(fields: Fields, *, sampled: bool = True) -> ModelSpec | None:
     if provider is None or name is None or len(fields.document.problems) > before:
         return None
     try:
-        provider, name = split_name(f"{provider}:{name}")
+        provider, name = parse_model_name(f"{provider}:{name}")
         require_address(provider, endpoint)
     except UsageError as error:
         fields.problem("provider", _as_here(str(error)))
@@ -210,7 +210,7 @@ def _as_here(message: str) -> str:
 
 def missing_for(model: ModelSpec) -> str | None:
     """What has to be there before the model can be asked, and is not."""
-    service = SERVICES[model.provider]
+    service = PROVIDERS[model.provider]
     if not (_is_there(LIBRARY) and _is_there(service.module)):
         extra = service.extra
         wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
@@ -220,7 +220,7 @@ def missing_for(model: ModelSpec) -> str | None:
 
 def missing_key(model: ModelSpec) -> str | None:
     """The variable to set, where the model cannot be asked without."""
-    service = SERVICES[model.provider]
+    service = PROVIDERS[model.provider]
     if model.base_url is not None or model.api_key is not None or not service.keys:
         return None
     instead = () if service.needs_address else service.addresses

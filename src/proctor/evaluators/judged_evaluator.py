@@ -18,7 +18,7 @@ from proctor.judging.call_log import WaitTimer, call_log, requests_told
 from proctor.judging.choosing import judge_named_by
 from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
 from proctor.judging.panel import Panel, Vote, poll
-from proctor.judging.services import available_judges
+from proctor.judging.provider_table import available_judges
 from proctor.judging.session import current_session
 
 LONGEST_REPLY = 10_000

@@ -31,11 +31,12 @@ from proctor.base.json_data import Json, fingerprint, show
 from proctor.base.masking import mask
 from proctor.base.threads import call_in_thread
 from proctor.base.transient import is_transient_status
+from proctor.judging.budget import Budget
 from proctor.judging.cache import Entry, JudgeCache
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import EndpointFailed, JudgeCall
-from proctor.judging.limits import Budget, RateLimiter, RetryOptions, send_with_retries
-from proctor.judging.services import address_problem
+from proctor.judging.provider_table import address_problem
+from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.session import engine_session
 
 INSTALLED = "embedded"
@@ -226,7 +227,7 @@ RETRY = RetryOptions(timeout=60.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class EmbeddingProvider:
     """Where a provider's embeddings are asked for, unless the environment says otherwise."""
 
     base_url: str
@@ -235,10 +236,10 @@ class Provider:
 
 
 PROVIDERS = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "ollama": Provider("http://localhost:11434/v1", "OLLAMA_BASE_URL", None),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_BASE_URL", "MISTRAL_API_KEY"),
-    "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
+    "openai": EmbeddingProvider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "ollama": EmbeddingProvider("http://localhost:11434/v1", "OLLAMA_BASE_URL", None),
+    "mistral": EmbeddingProvider("https://api.mistral.ai/v1", "MISTRAL_BASE_URL", "MISTRAL_API_KEY"),
+    "together": EmbeddingProvider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
 
 

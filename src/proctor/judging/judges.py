@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.base.errors import UsageError
+from proctor.judging.budget import Budget
 from proctor.judging.cache import JudgeCache
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.judge import Endpoint, Judge, JudgeCallStore
-from proctor.judging.limits import Budget, Limits, RateLimiter
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.panel import Panel
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
+from proctor.judging.rate_limit import RateLimiter, RateLimits
 from proctor.judging.specs import JudgeSpec, read_panel
 
 
@@ -26,7 +27,7 @@ class Judges:
         self.cache = JudgeCache(call_store)
         self._is_stored = call_store is not None
         self._judges: dict[JudgeSpec, Judge] = {}
-        self._rate_limiters: dict[tuple[str, Limits], RateLimiter] = {}
+        self._rate_limiters: dict[tuple[str, RateLimits], RateLimiter] = {}
 
     def panel(self, written: Any) -> Panel:
         """The judges that a `PanelSpec` describes, or what else names a judge.
@@ -51,7 +52,7 @@ class Judges:
     def _new_judge(self, spec: JudgeSpec, model: str | ModelSpec | ClientEndpoint) -> Judge:
         if isinstance(model, str):
             # Heavy (word lists and patterns), and most runs ask no judge.
-            from proctor.judging.rule_judge.rule_judge import RuleJudge
+            from proctor.judging.rule_judge.judge import RuleJudge
 
             return RuleJudge()
         if isinstance(model, ClientEndpoint):

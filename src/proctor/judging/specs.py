@@ -21,10 +21,10 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.judge import FORMER_RULES, RULES, RULES_VERSION, Judge, is_judge
-from proctor.judging.limits import NO_LIMITS, TIMEOUT, Limits
 from proctor.judging.panel import Panel
+from proctor.judging.provider_table import PROVIDERS, address_problem, parse_model_name
 from proctor.judging.providers import ModelSpec
-from proctor.judging.services import SERVICES, address_problem, split_name
+from proctor.judging.rate_limit import NO_LIMITS, TIMEOUT, RateLimits
 
 LOCAL = "local:"
 """How model files on this machine were named before; the error for it says what to write instead."""
@@ -42,7 +42,7 @@ class JudgeSpec:
 
     model: ModelSpec | ClientEndpoint | Judge | Literal["rules"]
     timeout: float = TIMEOUT
-    limits: Limits = NO_LIMITS
+    limits: RateLimits = NO_LIMITS
 
     @property
     def name(self) -> str:
@@ -220,7 +220,7 @@ def _holodeck(fields: Fields) -> PanelSpec | None:
         fields.problem("api_key", "was written out; put it in an environment variable, and write ${ITS_NAME}")
     if name is None or provider is None or key == CONCEALED:
         return None
-    provider, model = split_name(f"{provider}:{name}")
+    provider, model = parse_model_name(f"{provider}:{name}")
     if version is not None and provider not in ("azure", "azure-responses"):
         fields.problem("api_version", f"has no meaning for {provider}")
     address = _address(fields, "endpoint", endpoint)
@@ -245,7 +245,7 @@ def _adk(fields: Fields) -> PanelSpec | None:
         config.done()
     if named is None:
         return PanelSpec(samples=samples)
-    provider, model = split_name(_adk_name(named))
+    provider, model = parse_model_name(_adk_name(named))
     return PanelSpec((JudgeSpec(ModelSpec(provider, model, **given), limits=limits),), samples)
 
 
@@ -254,7 +254,7 @@ def _adk_name(named: str) -> str:
     if ":" in named:
         return named
     provider, slash, model = named.partition("/")
-    if slash and provider in SERVICES:
+    if slash and provider in PROVIDERS:
         return f"{provider}:{model}"
     return f"google:{named}" if named.startswith("gemini") else named
 
@@ -272,14 +272,14 @@ def _named(named: str) -> JudgeSpec:
             f"{named}: model files are not run here; serve it with Ollama, llama.cpp or vLLM and name that server: "
             "ollama:MODEL, or {model: openai:MODEL, base_url: http://127.0.0.1:8080/v1}"
         )
-    return JudgeSpec(ModelSpec(*split_name(named)))
+    return JudgeSpec(ModelSpec(*parse_model_name(named)))
 
 
-def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> Limits:
+def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> RateLimits:
     if concurrency is None and requests is None and tokens is None:
         return NO_LIMITS
     most = NO_LIMITS.most if concurrency is None else concurrency
-    return Limits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
+    return RateLimits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
 
 
 def _seconds(fields: Fields, name: str) -> float | None:

@@ -13,8 +13,8 @@ from typing import Any
 from proctor.agents.reply import Reply
 from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import SHIPPED, Bound
+from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
-from proctor.judging.limits import Budget
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome, Score

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from proctor.agents.pricing import unknown_cost
+from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
-from proctor.judging.limits import Budget, UncappedBudget
 from proctor.results.judge_calls import JudgeCalls, Tally
 from proctor.results.run import Run, TrialResult
 from proctor.running.plan import Plan

@@ -20,7 +20,7 @@ from proctor.evaluators.agent.tasks import (
 )
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.judging.prompts import prompt_of
-from proctor.judging.rule_judge.rule_judge import RuleJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 from proctor.tracing.spans import LLMSpan, ObservationNode, ToolDefinition, UserMessage
 
 SEARCH = ToolCall("search", {"q": "trains"}, result=["8:15"])

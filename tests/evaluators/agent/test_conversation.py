@@ -18,7 +18,7 @@ from proctor.evaluators.agent.conversation import (
 )
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.judging.judge import Question
-from proctor.judging.rule_judge.rule_judge import RuleJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 
 ALL = [RoleAdherence(role="a waiter"), KnowledgeRetention(), ConversationCompleteness(), TurnRelevancy()]
 

@@ -38,9 +38,9 @@ from proctor.judging.questions import (
     statements,
     useful_passages,
 )
-from proctor.judging.rule_judge import rule_judge as embedded_judge
+from proctor.judging.rule_judge import judge as rule_based_judge
+from proctor.judging.rule_judge.judge import ANSWERS, RuleJudge
 from proctor.judging.rule_judge.relevance import relevances
-from proctor.judging.rule_judge.rule_judge import ANSWERS, RuleJudge
 from proctor.judging.session import judge_session
 
 QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
@@ -155,7 +155,7 @@ def test_an_unknown_kind_needs_a_model() -> None:
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.IN_THREAD_FROM, *PASSAGES])
+    question = claims(["The museum opens at 9 am."], ["x " * rule_based_judge.IN_THREAD_FROM, *PASSAGES])
     beats = 0
 
     async def beat() -> None:
