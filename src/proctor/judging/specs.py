@@ -22,18 +22,16 @@ from proctor.base.source import Pointer
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.judge import FORMER_RULES, RULES, RULES_VERSION, Judge, is_judge
 from proctor.judging.panel import Panel
-from proctor.judging.provider_table import PROVIDERS, address_problem, parse_model_name
+from proctor.judging.provider_table import address_problem, parse_model_name
 from proctor.judging.providers import ModelSpec
 from proctor.judging.rate_limit import NO_LIMITS, TIMEOUT, RateLimits
+from proctor.plugins import JudgeSpelling, load, plugins
 
 LOCAL = "local:"
 """How model files on this machine were named before; the error for it says what to write instead."""
-CONCEALED = "***"
-"""What the readers of files put in the place of a key that was written out."""
 
-
-NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
-"""The keys of an object that name a judge."""
+NAMING = frozenset({"model", "jury", "cascade"})
+"""The keys of an object that name a judge. A tool may have others: `plugins.JudgeSpelling`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +108,24 @@ def read_panel(written: Any) -> PanelSpec:
 
 def names_judge(written: Any) -> bool:
     """Whether a judge is named; an object of options alone belongs to a judge that is named elsewhere."""
-    return not isinstance(written, Mapping) or not NAMING.isdisjoint(written)
+    if not isinstance(written, Mapping) or not NAMING.isdisjoint(written):
+        return True
+    spelling = _spelling(written)
+    return spelling is not None and not spelling.naming_keys.isdisjoint(written)
+
+
+def _spelling(data: Json) -> JudgeSpelling | None:
+    """The tool whose way of writing a judge this is; `None` for our own."""
+    if not isinstance(data, Mapping) or not NAMING.isdisjoint(data):
+        return None
+    known = (spelling for plugin in plugins() for spelling in plugin.judge_spellings)
+    return next((spelling for spelling in known if not spelling.keys.isdisjoint(data)), None)
 
 
 def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
-    camel = isinstance(data, Mapping) and not data.keys().isdisjoint(_ADK_KEYS)
-    fields = Fields(document, data, pointer, camel=camel)
-    read = _adk if camel else _holodeck if fields.has("provider") else _own
+    spelling = _spelling(data)
+    fields = Fields(document, data, pointer, camel=spelling is not None and spelling.camel)
+    read = _own if spelling is None else load(spelling.read)
     before = len(document.problems)
     try:
         found = read(fields)
@@ -195,68 +204,16 @@ class _Settings:
 
     def applied(self, model: ModelSpec) -> JudgeSpec:
         given = self.given
-        limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
+        limits = rate_limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
         spec = replace(
             model,
-            base_url=_address(self._fields, "base_url", given.get("base_url")),
+            base_url=read_address(self._fields, "base_url", given.get("base_url")),
             api_key=_key_in(self._fields, given.get("api_key_env")),
             temperature=given.get("temperature"),
             top_p=given.get("top_p"),
             max_tokens=given.get("max_tokens"),
         )
         return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
-
-
-def _holodeck(fields: Fields) -> PanelSpec | None:
-    """`{provider, name, endpoint, api_key, temperature, ...}`, as in an agent.yaml."""
-    provider, name = fields.text("provider", blank=False), fields.text("name", required=True, blank=False)
-    endpoint, key = fields.text("endpoint", blank=False), fields.text("api_key")
-    version = fields.text("api_version")
-    if fields.text("auth_provider") not in (None, "api_key"):
-        fields.problem("auth_provider", "is not known here; name the service itself as the provider, such as bedrock")
-    temperature = fields.number("temperature", least=0, most=2)
-    top_p, longest = fields.number("top_p", least=0, most=1), fields.integer("max_tokens", least=1)
-    if key == CONCEALED:
-        fields.problem("api_key", "was written out; put it in an environment variable, and write ${ITS_NAME}")
-    if name is None or provider is None or key == CONCEALED:
-        return None
-    provider, model = parse_model_name(f"{provider}:{name}")
-    if version is not None and provider not in ("azure", "azure-responses"):
-        fields.problem("api_version", f"has no meaning for {provider}")
-    address = _address(fields, "endpoint", endpoint)
-    secret = _filled(fields, "api_key", key) if key else None
-    spec = ModelSpec(provider, model, address, secret, version, temperature, top_p, longest)
-    return PanelSpec((JudgeSpec(spec),))
-
-
-_ADK_KEYS = {"judge_model", "judgeModel", "num_samples", "numSamples", "judge_model_config", "judgeModelConfig"}
-
-
-def _adk(fields: Fields) -> PanelSpec | None:
-    """`{judge_model, num_samples, judge_model_config, parallelism_limit}`, as in a test_config.json."""
-    named, samples = fields.text("judge_model", blank=False), fields.integer("num_samples", 1, least=1)
-    limits = _limits(fields.integer("parallelism_limit", least=1), None, None)
-    config = fields.inside("judge_model_config")
-    given: dict[str, Any] = {}
-    if config is not None:
-        given["temperature"] = config.number("temperature", least=0, most=2)
-        given["top_p"] = config.number("top_p", least=0, most=1)
-        given["max_tokens"] = config.integer("max_output_tokens", least=1)
-        config.done()
-    if named is None:
-        return PanelSpec(samples=samples)
-    provider, model = parse_model_name(_adk_name(named))
-    return PanelSpec((JudgeSpec(ModelSpec(provider, model, **given), limits=limits),), samples)
-
-
-def _adk_name(named: str) -> str:
-    """`provider:model` of a name in ADK's way; a bare `gemini-...` is Google's."""
-    if ":" in named:
-        return named
-    provider, slash, model = named.partition("/")
-    if slash and provider in PROVIDERS:
-        return f"{provider}:{model}"
-    return f"google:{named}" if named.startswith("gemini") else named
 
 
 def _named(named: str) -> JudgeSpec:
@@ -275,7 +232,8 @@ def _named(named: str) -> JudgeSpec:
     return JudgeSpec(ModelSpec(*parse_model_name(named)))
 
 
-def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> RateLimits:
+def rate_limits(concurrency: int | None, requests: int | None = None, tokens: int | None = None) -> RateLimits:
+    """The limits of an endpoint: requests at once, requests and tokens a minute."""
     if concurrency is None and requests is None and tokens is None:
         return NO_LIMITS
     most = NO_LIMITS.most if concurrency is None else concurrency
@@ -290,10 +248,11 @@ def _seconds(fields: Fields, name: str) -> float | None:
     return value
 
 
-def _address(fields: Fields, name: str, given: str | None) -> str | None:
+def read_address(fields: Fields, name: str, given: str | None) -> str | None:
+    """A base URL with its variables filled in; notes a problem of the key `name` if it is not valid."""
     if given is None:
         return None
-    address = _filled(fields, name, given.strip())
+    address = read_expanded(fields, name, given.strip())
     if address is None:
         return None
     wrong = address_problem(address)
@@ -303,7 +262,7 @@ def _address(fields: Fields, name: str, given: str | None) -> str | None:
     return address.rstrip("/")
 
 
-def _filled(fields: Fields, name: str, text: str) -> str | None:
+def read_expanded(fields: Fields, name: str, text: str) -> str | None:
     """`text` with its variables; a problem of its key where one is not set."""
     try:
         return expand(text, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.cases.formats.adk.declaration import recognises
 from proctor.cases.formats.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
-from proctor.plugins import Format, Plugin
+from proctor.plugins import Format, JudgeSpelling, Plugin
 
 PLUGIN = Plugin(
     name="adk",
@@ -18,6 +18,14 @@ PLUGIN = Plugin(
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},
             companions=(CONFIG_NAME,),
+        )
+    ],
+    judge_spellings=[
+        JudgeSpelling(
+            keys=frozenset("judge_model judgeModel num_samples numSamples judge_model_config judgeModelConfig".split()),
+            naming_keys=frozenset({"judge_model", "judgeModel"}),
+            read="proctor.compat.adk.judge_options:read_judge",
+            camel=True,
         )
     ],
     evaluator_aliases={

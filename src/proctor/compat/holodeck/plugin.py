@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
-from proctor.plugins import Format, ImportName, Plugin
+from proctor.plugins import Format, ImportName, JudgeSpelling, Plugin
 
 PLUGIN = Plugin(
     name="holodeck",
@@ -19,6 +19,13 @@ PLUGIN = Plugin(
             keys=frozenset({"test_cases", "test_cases_file"}),
             agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
             refusal=refusal,
+        )
+    ],
+    judge_spellings=[
+        JudgeSpelling(
+            keys=frozenset({"provider"}),
+            naming_keys=frozenset({"provider"}),
+            read="proctor.compat.holodeck.judge_model:read_judge",
         )
     ],
     evaluator_aliases={
