@@ -27,6 +27,8 @@ from proctor.judging.providers import ModelSpec
 from proctor.judging.rate_limit import NO_LIMITS, TIMEOUT, RateLimits
 from proctor.plugins import JudgeSpelling, load, plugins
 
+_SHOWN_NOTICES: dict[Any, Any] = {}
+
 LOCAL = "local:"
 """How model files on this machine were named before; the error for it says what to write instead."""
 
@@ -219,8 +221,9 @@ class _Settings:
 def _named(named: str) -> JudgeSpec:
     named = named.strip()
     if named == FORMER_RULES:
-        # The only place that knows the former name. `FutureWarning` is shown to users, once for each place.
-        warnings.warn(f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}", FutureWarning, stacklevel=2)
+        # The only place that accepts the former name. A `FutureWarning` is shown to users, here once in a process.
+        notice = f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}"
+        warnings.warn_explicit(notice, FutureWarning, "proctor", 1, registry=_SHOWN_NOTICES)
         named = RULES
     if named == RULES:
         return JudgeSpec(RULES)
