@@ -8,7 +8,7 @@ PKG ?=
 # The tests start many short processes, which start faster if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types docs docs-check unit browser newest frameworks test-all schema pictures benchmarks clean
+.PHONY: demo test check lint types docs docs-check unit browser newest frameworks test-all index schema pictures benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -27,6 +27,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m proctor.evaluators.index --check
 
 types: $(VENV)/.ready
 	$(BIN)/mypy
@@ -53,9 +54,9 @@ docs: $(VENV)/.ready
 docs-check: $(VENV)/.ready
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder dummy docs site/.check
 
-schema: $(VENV)/.ready
-	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \
-		> src/proctor/schemas/suite.schema.json
+# What is derived from the declarations of evaluators: the index of names, the tables of the docs, the schema of suites.
+index schema: $(VENV)/.ready
+	$(BIN)/python -m proctor.evaluators.index
 
 # The pictures in the README and in docs/, from real runs.
 pictures: $(VENV)/.ready browser

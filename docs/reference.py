@@ -103,17 +103,17 @@ def _option(parameter: click.Parameter, context: click.Context) -> str:
 
 
 def evaluators_page() -> str:
-    from proctor.evaluators.catalogue import entries
+    from proctor.evaluators.registry import listed
 
     rows = []
-    for item in sorted(entries(), key=lambda item: item.name.lower()):
+    for item in sorted(listed(), key=lambda item: item.name.lower()):
         given = [_code(p.name if p.required else f"{p.name}: {json.dumps(p.default)}") for p in item.parameters]
-        needs = ", ".join(item.needs) or "an answer"
+        needs = ", ".join((*item.needs, *(["judge"] if item.judge != "none" else []))) or "an answer"
         rows.append(f"| `{item.name}` | {_escaped(item.summary)} | {needs} | {', '.join(given)} | {item.threshold:g} |")
     return (
         "# Evaluators, one line each\n\n"
         "After this page you know the name, needs, parameters and usual threshold of each shipped evaluator; "
-        "it is written from the registry, as `proctor evaluators` is. [Evaluators](../evaluators.md) says how "
+        "it is written from their declarations, as `proctor evaluators` is. [Evaluators](../evaluators.md) says how "
         "each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
         "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
@@ -147,7 +147,7 @@ def suite_page() -> str:
     ]
     named = {"Suite": schema, **schema["$defs"]}
     for name, item in sorted(named.items(), key=lambda pair: pair[0] != "Suite"):
-        if not item.get("properties"):
+        if not item.get("properties") or name == "EvaluatorWithOptions":  # a row for each evaluator: another page
             continue
         parts.append(f"## {name.removesuffix('Model')}\n\n{_escaped(' '.join(item.get('description', '').split()))}\n")
         needed = item.get("required", ())

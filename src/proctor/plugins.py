@@ -275,6 +275,11 @@ def evaluator_alias(name: str) -> str | None:
     return next((plugin.evaluator_aliases[name] for plugin in plugins() if name in plugin.evaluator_aliases), None)
 
 
+def evaluators_of_shipped_plugins() -> dict[str, str]:
+    """The place of each evaluator that comes with a tool of this package, by name."""
+    return {name: place for plugin in shipped_plugins() for name, place in plugin.evaluators.items()}
+
+
 def load(target: T | str) -> T:
     """What a plugin names: `"module:name"` is imported, anything else is returned as it is."""
     if not isinstance(target, str):

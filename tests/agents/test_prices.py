@@ -11,7 +11,7 @@ import proctor
 from proctor.agents.messages import to_usage
 from proctor.agents.pricing import is_priced, model_of, price, unknown_cost
 from proctor.agents.reply import Reply, Usage, priced
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.tracing.spans import LLMSpan, usage_of
 
 MODEL = "gpt-4o-mini"
@@ -71,7 +71,7 @@ def test_a_cost_that_the_agent_tells_is_no_estimate() -> None:
 
 def test_the_estimate_is_kept_in_the_store(tmp_path: Path) -> None:
     cost_of({"input_tokens": 1_000_000, "output_tokens": 0, "model": MODEL}, store=tmp_path)
-    run = read_run(Store(tmp_path), "last")
+    run = Store(tmp_path).find_run("last")
     assert [(s.cost_usd, s.estimated) for s in run.summaries] == [(pytest.approx(0.15), True)]
     [trial] = run.trials
     assert trial.usage is not None

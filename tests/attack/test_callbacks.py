@@ -12,7 +12,7 @@ import pytest
 from proctor.cases.formats.loading import load
 from proctor.compat.deepeval import BaseMetric, LLMTestCase, evaluate
 from proctor.compat.holodeck import TestExecutor
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
 
@@ -97,7 +97,7 @@ def test_a_listener_that_raises_reaches_its_caller_and_every_finished_trial_is_k
     )
     with pytest.raises(type(error)):
         run_suites(request, Listener())
-    kept = list(read_run(Store(tmp_path / "kept"), "last").trials)
+    kept = list(Store(tmp_path / "kept").find_run("last").trials)
     assert kept and [trial.case.id for trial in kept] == ["a", "b", "c"][: len(kept)]
 
 

@@ -13,9 +13,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from judge_server import Asked, JudgeServer, judge_server, status
+from kept_runs import FIRST, keep
+from reporting_samples import FAILED, PASSED, score, trial
 
 from proctor.calibration.command import progress_text
 from proctor.calibration.measurement import Step
+from proctor.results.people_labels import Label, Labels
+from proctor.results.store.store import FILE
 
 Command = Callable[..., Any]
 
@@ -117,6 +121,19 @@ def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Comm
     assert "as judge of Factuality" in ended.out
     named = proctor("calibrate", "rules", project / "rows.jsonl", "-e", 'AnswerCorrectness={"threshold": 0.7}')
     assert "as judge of AnswerCorrectness at 0.7" in named.out
+
+
+def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Command, project: Path) -> None:
+    details = {"judge": {"model": "openai:gpt-5-mini", "calls": []}}
+    good, bad = (score(outcome, None, "Factuality", details=details) for outcome in (PASSED, FAILED))
+    keep(project / ".proctor", FIRST, [trial("one", PASSED, "Five days.", good), trial("two", FAILED, "Never.", bad)])
+    with Labels(project / ".proctor" / FILE) as labels:
+        for case, passed in (("one", True), ("two", False)):
+            labels.add(FIRST, Label(("support", case, 1, None, "Factuality"), passed, "", "Ada"))
+    labelled = proctor("grade", FIRST, "--labels").out
+    (project / "rows.jsonl").write_text(labelled, encoding="utf-8")
+    found = json.loads(proctor("calibrate", "rules", "rows.jsonl", "--retest", "0", "--json").out)
+    assert found["data"]["rows"] + len(found["unjudged"]) == 2
 
 
 @pytest.mark.parametrize(

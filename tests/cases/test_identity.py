@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proctor.base.positions import Position
 from proctor.cases.encoding import decode_case, encode_case
 from proctor.cases.files import CONTENTS, Contents, contents_of
 from proctor.cases.identity import case_key, content_key, question_key
@@ -149,7 +150,7 @@ PINNED = {
         repeat=2,
         timeout=3.0,
         skip="later",
-        line=7,
+        position=Position(Path("suite.yaml"), 7),
         extra={"x-b": 2},
     ),
     "Turn": replace(SIMPLE, turns=(Turn({"q": 1}, retrieval_context=("r",), metadata={"m": 1}, extra={"x-a": 1}),)),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import COMMAND
 
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 
 EVALS = """
@@ -52,7 +52,7 @@ def rows(*filled: dict[str, Any]) -> str:
 
 
 def kept(project: Path) -> dict[tuple[str, str], tuple[str, float | None]]:
-    run = read_run(Store(project / ".proctor"), "last")
+    run = Store(project / ".proctor").find_run("last")
     return {(t.case.id, s.evaluator): (s.outcome.value, s.value) for t in run.trials for s in t.scores}
 
 
@@ -91,7 +91,7 @@ def test_the_rows_of_json_come_back_filled_in(graded: Path, proctor: Callable[..
         0,
         ["3 scores graded, nothing waits", "passed: 2 of 2 cases passed"],
     )
-    (first, _) = read_run(Store(graded / ".proctor"), "last").trials
+    (first, _) = Store(graded / ".proctor").find_run("last").trials
     assert first.outcome == "passed"
     assert [(s.value, s.reasoning, s.details["graded_by"]) for s in first.scores] == [(0.8, "fine", "ada")] * 2
     assert first.scores[0].details["criteria"] == "It is kind."
@@ -293,7 +293,7 @@ def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
         ("two", "tone"): ("pending", None),
         ("two", "good"): ("passed", 1.0),
     }
-    (first, _) = read_run(Store(graded / ".proctor"), "last").trials
+    (first, _) = Store(graded / ".proctor").find_run("last").trials
     assert (first.scores[0].reasoning, first.scores[0].details["graded_by"]) == ("kind enough", "ada")
 
 

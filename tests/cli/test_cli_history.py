@@ -8,9 +8,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from proctor.results.run_info import RunInfo
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Run
+from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 
 Command = Callable[..., Any]
@@ -121,9 +122,74 @@ def test_showing_cases_that_nobody_has_is_a_mistake(proctor: Command, suite: Com
 def kill_a_run(project: Path) -> str:
     """Leaves a run as a process leaves it that is killed after its first trial of 1,234."""
     kept = Store(project / ".proctor")
-    run = read_run(kept, "last")
+    run = kept.find_run("last")
     suites = tuple(dataclasses.replace(info, planned=1234) for info in run.suites)
-    number = kept.add_run("99990101-000000-dead", "plan", RunInfo(suites=suites, planned=1234))
+    number = kept.add_run(Run("99990101-000000-dead", 0.0, suites, planned=1234))
     kept.add_trials(number, [next(iter(run.trials))])
     kept.close()
     return "99990101-000000-dead"
+
+
+GATED = """
+name: desk
+agent: agents.py:echo
+cases: [{id: right, input: a, expected: a}, {id: wrong, input: b, expected: c}]
+"""
+
+
+def test_the_list_of_runs_and_the_list_of_a_suite_agree_about_a_gated_run(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    """A case that failed before and fails now is no regression, although the suite's own criteria are not met."""
+    suite(text=GATED)
+    proctor("test", "--repeat", "3")
+    proctor("baseline", "accept", "last")
+    assert proctor("test", "--gate", "-q").code == 0
+    [latest, _] = json.loads(proctor("runs", "--json").out)
+    [of_suite, _] = json.loads(proctor("runs", "--suite", "desk", "--json").out)
+    assert (latest["verdict"]["outcome"], of_suite["outcome"]) == ("passed", "passed")
+    assert "  passed  " in proctor("runs", "--suite", "desk").out.splitlines()[0]
+
+
+GREEN = """
+name: desk
+agent: agents.py:echo
+cases: [{id: first, input: a, expected: a}, {id: second, input: b, expected: b}]
+"""
+
+
+def test_a_report_of_some_cases_of_a_green_run_is_green(proctor: Command, suite: Command, project: Path) -> None:
+    suite(text=GREEN)
+    assert proctor("test", "-q").code == 0
+    for chosen in (("--case", "first"), ("-k", "second"), ("--failed",)):
+        assert proctor("show", "last", *chosen, "--json", "f.json", "--junit", "f.xml", "--html", "f.html").code == 0
+        report = json.loads((project / "f.json").read_text(encoding="utf-8"))
+        assert (report["verdict"]["outcome"], report["verdict"]["exit_code"]) == ("passed", 0), chosen
+        assert {found["verdict"]["outcome"] for found in report["suites"]} == {"passed"}
+        assert len(report["trials"]) == (chosen != ("--failed",))
+        assert "not made" not in (project / "f.html").read_text(encoding="utf-8")
+        junit = ElementTree.parse(project / "f.xml").getroot()
+        assert not [element for element in junit.iter() if element.tag in ("failure", "error")]
+
+
+def test_a_report_of_some_cases_says_what_the_whole_run_came_to(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    suite(text=TWO)
+    assert proctor("test", "-q").code == 1
+    proctor("show", "last", "--case", "right", "--json", "f.json")
+    report = json.loads((project / "f.json").read_text(encoding="utf-8"))
+    assert (report["verdict"]["outcome"], report["verdict"]["reason"]) == ("failed", "1 of 2 cases passed")
+    assert [(trial["case"]["id"], trial["outcome"]) for trial in report["trials"]] == [("right", "passed")]
+
+
+def test_a_run_that_stopped_by_itself_is_shown_with_the_verdict_it_ended_with(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    suite(text=TWO.replace("right, input: a, expected: a", "right, input: a, expected: z"))
+    ended = proctor("test", "-j", "1", "--maxfail", "1", "--json", "test.json")
+    proctor("show", "last", "--json", "show.json")
+    made, shown = (json.loads((project / name).read_text(encoding="utf-8")) for name in ("test.json", "show.json"))
+    assert made["verdict"] == shown["verdict"]
+    assert shown["verdict"]["exit_code"] == ended.code == 1
+    assert not shown["run"]["interrupted"]

@@ -17,7 +17,7 @@ pytest.importorskip("openinference.instrumentation.openai", reason="it is what m
 pytest.importorskip("openai", reason="the client whose calls are looked at")
 
 from proctor.agents.reply import ToolCall
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.tracing.otlp import find_traces
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
 
@@ -112,7 +112,7 @@ def test_each_of_many_trials_at_once_keeps_its_own_model_calls(
     ended = proctor_process("test", "suite.yaml", "-j", len(CITIES), MODEL_URL=address)
     assert ended.code == 0, ended.out
 
-    trials = list(read_run(Store(project / ".proctor"), "last").trials)
+    trials = list(Store(project / ".proctor").find_run("last").trials)
     assert [trial.case.id for trial in trials] == list(CITIES)
     for trial in trials:
         city = trial.case.id

@@ -96,7 +96,7 @@ def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:
     two_runs(project / ".proctor")
     kept = Store(project / "other")
     with (project / "run.jsonl").open("w", encoding="utf-8") as out:
-        export_run(kept, kept.find_run(FIRST), out)
+        export_run(kept.find_run(FIRST), out)
     kept.close()
     for named, labels, first in [
         ([], [".proctor"], "/"),

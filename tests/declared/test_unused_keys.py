@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from declared_projects import project
 
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats import holodeck
 from proctor.cases.formats.loading import load
 from proctor.declared.agent_reader import ELSEWHERE
 from proctor.running.plan import make_plan
@@ -89,8 +87,3 @@ def test_a_key_that_changes_nothing_in_a_test_is_warned_of(tmp_path: Path, level
     found, warnings = problems_and_warnings(tmp_path, more)
     assert found == []
     assert any(key in warning and complaint in warning for warning in warnings), warnings
-
-
-def test_the_author_is_kept_when_a_file_is_written_anew(tmp_path: Path) -> None:
-    [suite] = load([project(tmp_path, NOWHERE, author="Ada")])
-    assert yaml.safe_load(holodeck.write([suite]).text)["author"] == "Ada"

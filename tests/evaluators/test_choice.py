@@ -8,20 +8,10 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
-from proctor.evaluators.choice import (
-    Battle,
-    ClosedQA,
-    Factuality,
-    Humor,
-    LLMClassifier,
-    Possible,
-    Security,
-    Sql,
-    Summary,
-    Translation,
-    variables,
-)
+from proctor.compat.pixie.choices import Battle, ClosedQA, Humor, Possible, Security, Sql, Summary, Translation
+from proctor.evaluators.choice import LLMClassifier, variables
 from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.reference import Factuality
 from proctor.evaluators.safety import CATEGORIES, Moderation
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.questions import choose

@@ -15,7 +15,8 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import json_diff as lists
 from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.text.keywords import read_number
 

@@ -14,7 +14,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.datasets import DatasetStore, file_stem, read_dataset, write_data
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 
 
 @pytest.fixture

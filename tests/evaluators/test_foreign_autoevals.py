@@ -23,7 +23,8 @@ import proctor
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, evaluate
 from proctor.evaluators.foreign import AutoevalsAdapter
 from proctor.evaluators.registry import build
 

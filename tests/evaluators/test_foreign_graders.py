@@ -10,8 +10,9 @@ import pytest
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import UsageError
-from proctor.cases.suite import EvaluatorSpec, Turn
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NamedData, evaluate
+from proctor.cases.suite import EvaluatorSpec, NamedData, Turn
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, evaluate
 from proctor.evaluators.foreign import CodeGrader, GraderContext, ToolInvocation, grader_context
 from proctor.evaluators.registry import build
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
 from proctor.cases.suite import EvaluatorSpec
+from proctor.compat.adk.criteria import METRICS
 from proctor.compat.deepeval import metrics
-from proctor.evaluators.registry import SHIPPED, build
+from proctor.evaluators import shipped_evaluators
+from proctor.evaluators.registry import build
 
 ARGUMENTS = {
     "geval": {"criteria": "It is polite."},
@@ -18,13 +19,13 @@ ARGUMENTS = {
     "rubric_based_tool_use_quality_v1": {"rubrics": ["It looks first."]},
     "rubric_based_multi_turn_trajectory_quality_v1": {"rubrics": ["It looks first."]},
 }
-NAMES = ["geval", *STANDARD, *RAG, *METRICS, *(name for name in metrics.__all__ if name[:-6] in SHIPPED)]
+NAMES = ["geval", *STANDARD, *RAG, *METRICS, *(name for name in metrics.__all__ if name[:-6] in shipped_evaluators())]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_another_tool_is_the_evaluator_here_and_stays_the_title(name: str) -> None:
     bound = build(EvaluatorSpec(name, ARGUMENTS.get(name, {})))
-    assert bound.spec.name in SHIPPED
+    assert bound.spec.name in shipped_evaluators()
     assert bound.title == name
 
 

@@ -13,7 +13,8 @@ from scripted_judge import ScriptedJudge, judged, seen, session_of
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import Turn
-from proctor.evaluators.evaluation import Exchange, NothingToCompare
+from proctor.evaluators.evaluable import Exchange
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.safety import Bias, PIILeakage, PromptInjection, Toxicity, leaks, without
 from proctor.judging.judge import Completion
 from proctor.judging.panel import Panel

@@ -14,9 +14,10 @@ from scripted_judge import session_of
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import NamedData, Turn
+from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.evaluation import Evaluable, Exchange
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.registry import SHIPPED, shipped
+from proctor.evaluators.registry import shipped
 from proctor.judging.judge import Question
 from proctor.judging.judges import Judges
 from proctor.judging.prompts import prompt_of
@@ -151,7 +152,9 @@ def one_by_one() -> dict[str, int]:
 
 
 def test_the_table_names_every_evaluator_that_asks_a_judge() -> None:
-    judged = {name for name in SHIPPED if isinstance(shipped(name), type) and issubclass(shipped(name), Judged)}
+    judged = {
+        name for name in shipped_evaluators() if isinstance(shipped(name), type) and issubclass(shipped(name), Judged)
+    }
     assert one_by_one().keys() == judged
 
 

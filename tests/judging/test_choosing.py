@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import UsageError
+from proctor.base.positions import Position
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged, ModelLeftOut
@@ -34,7 +35,7 @@ from proctor.judging.judge import Judge
 from proctor.judging.judges import Judges
 from proctor.judging.session import JudgeSession, judge_session
 
-FILE = Path("desk.yaml")
+FILE = Position(Path("desk.yaml"), 3)
 PLACES = (COMMAND_LINE, SUITE, CONFIGURATION, VARIABLE)
 FIELDS = dict(zip(PLACES, ("command_line", "suite", "configuration", "environment"), strict=True))
 CLIENT = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=lambda **_: None)))

@@ -12,9 +12,9 @@ from scripted_judge import session_of
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.geval import GEval
 from proctor.evaluators.judged_evaluator import NoVerdict
-from proctor.evaluators.rag import AnswerRelevancy, Faithfulness
-from proctor.evaluators.rubric.marks import GEval
+from proctor.evaluators.retrieval import AnswerRelevancy, Faithfulness
 from proctor.judging.prompts import prompt_of
 from proctor.judging.questions import statements
 from proctor.judging.reply_sources import said_in

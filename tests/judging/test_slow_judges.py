@@ -10,7 +10,7 @@ from judge_server import hangs, judge_server
 from virtual_time import run_virtually
 
 from proctor.cases.suite import NamedData
-from proctor.evaluators.choice import ClosedQA
+from proctor.compat.pixie.choices import ClosedQA
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.judging.call_log import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed

@@ -245,3 +245,22 @@ def test_a_suite_of_several_agents_has_an_item_for_each_of_them(project: pytest.
     done = project.runpytest("faq.proctor.json", "-v")
 
     done.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])
+
+
+def test_items_are_where_their_cases_are_written(project: pytest.Pytester) -> None:
+    write(
+        project,
+        "faq.proctor.yaml",
+        "# two\nagent: agent.py:agent\nevaluators: [ExactMatch]\ncases:\n"
+        "  - input: one\n    expected: ONE\n    id: one\n  # two\n  - {id: two, input: two, expected: no}\n",
+    )
+    metrics = "evaluations:\n  metrics:\n    - {type: standard, metric: equality}\n"
+    write(project, "agent.yaml", f"name: x\ntest_cases_file: tests.yaml\nagent: agent.py:agent\n{metrics}")
+    write(project, "tests.yaml", "# three\n- {name: three, input: three, ground_truth: THREE}\n")
+    listed = project.inline_run("--collect-only", "faq.proctor.yaml", "agent.yaml")
+    items = {call.item.name: call.item.reportinfo()[:2] for call in listed.getcalls("pytest_itemcollected")}
+    assert items == {
+        "one": (project.path / "faq.proctor.yaml", 6),
+        "two": (project.path / "faq.proctor.yaml", 8),
+        "three": (project.path / "tests.yaml", 1),
+    }

@@ -331,6 +331,25 @@ def test_proctor_run_explains_what_did_not_pass(project: pytest.Pytester) -> Non
     done.stdout.fnmatch_lines(["E*AssertionError: 1 failed", "E*faq/a: failed", "E*expected*b", "E*got*A"])
 
 
+def test_proctor_run_passes_by_the_criteria_of_the_suite(project: pytest.Pytester) -> None:
+    cases = '[{"id": "a", "input": "a", "expected": "A"}, {"id": "b", "input": "b", "expected": "x"}]'
+    for name, share in (("half", 0.5), ("most", 0.9)):
+        text = f'{{"agent": "agent.py:agent", "criteria": {{"pct": {share}}}, "cases": {cases}}}'
+        (project.path / f"{name}.json").write_text(text)
+    project.makepyfile(
+        """
+        def test_half(proctor_run): proctor_run('half.json').assert_passed()
+        def test_most(proctor_run): proctor_run('most.json').assert_passed()
+        def test_one(proctor_run): assert not proctor_run('half.json', case='b').passed
+        """
+    )
+
+    done = project.runpytest()
+
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["E*AssertionError: 1 passed, 1 failed", "E*1 of 2 cases passed (at least 90% must)"])
+
+
 def test_a_runner_of_the_users_own_is_the_one_that_the_dataset_is_run_with(project: pytest.Pytester) -> None:
     project.makeconftest(
         """

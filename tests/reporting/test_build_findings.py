@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reporting_samples import ERROR, FAILED, make_run, trial
 
-from proctor.cases.formats.loading import case_lines
+from proctor.cases.formats.loading import case_positions
 from proctor.cases.suite import Criteria
 from proctor.reporting import build_findings
 from proctor.reporting.build_findings import MOST_ANNOTATIONS, annotation_lines, findings
@@ -51,7 +51,7 @@ ADK = {
         ("rows.jsonl", '{"suite": {"name": "x"}}\n\n{"id": "one", "input": "a", "expected": "b"}\n', {"one": 3}),
         ("rows.csv", 'id,input,expected\none,a,b\ntwo,"a\nb",c\nthree,a,b\n', {"one": 2, "two": 3, "three": 5}),
         ("words.json", '[\n{"id": "one", "input": "a", "expected_output_contains": ["b"]}\n]', {"one": 2}),
-        ("set.test.json", json.dumps(ADK, indent=1), {"one": 4, "two": 25}),
+        ("set.test.json", json.dumps(ADK, indent=1), {"one": 5, "two": 26}),
         ("broken.yaml", "cases: [", {}),
         ("other.py", "TEST_CASES = []", {}),
     ],
@@ -59,7 +59,7 @@ ADK = {
 def test_each_case_is_found_at_its_line(tmp_path: Path, name: str, text: str, lines: dict[str, int]) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert case_lines(path) == lines
+    assert {name: position.line for name, position in case_positions(path).items()} == lines
 
 
 def _two_failures(tmp_path: Path, reason: str = "") -> list[str]:

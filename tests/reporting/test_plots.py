@@ -14,7 +14,7 @@ from reporting_samples import PASSED, make_run, report, score, trial
 from proctor.cli import main
 from proctor.reporting.html import report_page
 from proctor.reporting.plots import PlotPoint, bar_plot, distribution, distribution_lines, line_plot, sparkline
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 
 
 def graded(*values: float) -> Any:
@@ -39,8 +39,8 @@ def test_the_terminal_draws_the_same_when_it_is_asked_for_everything() -> None:
 def test_the_html_report_of_a_kept_run_shows_the_runs_before_it(tmp_path: Path) -> None:
     two_runs(tmp_path)
     store = Store(tmp_path)
-    assert "Pass rate of support" in report(report_page, read_run(store, SECOND))
-    assert "Pass rate of support" not in report(report_page, read_run(store, FIRST))
+    assert "Pass rate of support" in report(report_page, store.find_run(SECOND))
+    assert "Pass rate of support" not in report(report_page, store.find_run(FIRST))
     store.close()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.base.errors import StoreError
-from proctor.results.judge_calls import JudgeCalls
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import Store
 
 ENTRY = {"judge": "openai:m", "kind": "claims", "version": 2, "reply": "{}", "usage": {"cost_usd": 0.25}}

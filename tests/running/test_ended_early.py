@@ -13,7 +13,7 @@ from agents_under_test import case, outcomes, run, suite
 from proctor.cases.suite import EvaluatorSpec
 from proctor.results.run import Outcome
 from proctor.results.store.run_files import import_run
-from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 
@@ -39,7 +39,7 @@ def earlier_store(tmp_path: Path) -> Path:
 
 
 def test_trials_of_an_earlier_version_are_told_apart(earlier_store: Path) -> None:
-    trials = {trial.case.id: trial for trial in read_run(Store(earlier_store), "last").trials}
+    trials = {trial.case.id: trial for trial in Store(earlier_store).find_run("last").trials}
     assert {name: trial.ended_early for name, trial in trials.items()} == {
         "scored": False,
         "unscored": False,

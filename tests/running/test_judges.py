@@ -18,7 +18,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, Settings, Suite
 from proctor.results.run import Outcome, Run
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
 from proctor.running.run import Request, run_suites
@@ -282,7 +282,7 @@ def test_a_cost_that_is_not_known_is_said(tmp_path: Path) -> None:
 def test_a_kept_run_still_says_who_judged(tmp_path: Path) -> None:
     with judge_server(lambda asked: says('{"mark": 1.0}', usage=(100, 20))) as server:
         run, _ = _run(write_project(tmp_path, judge_at(server)), store=tmp_path / "s")
-    kept = read_run(Store(tmp_path / "s"), "last")
+    kept = Store(tmp_path / "s").find_run("last")
     assert list(kept.judges) == list(run.judges)
     assert (kept.judges[0].input_tokens, kept.judges[0].output_tokens) == (300, 60)
 

@@ -16,7 +16,7 @@ from agents_under_test import case, cases, echo, only, outcomes, run, suite, tri
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
 from proctor.results.run import Outcome
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 from proctor.tracing.spans import ObserveSpan
@@ -86,7 +86,7 @@ def test_a_resumed_run_that_scores_anew_has_the_traces_of_its_answers(tmp_path: 
 def test_a_kept_run_brings_each_trial_back_with_its_own_trace(tmp_path: Path) -> None:
     first, _ = run(suite(cases(64), parallel=64), agent=thinker, store=tmp_path)
     store = Store(tmp_path, create=False)
-    kept = list(read_run(store, first.id).trials)
+    kept = list(store.find_run(first.id).trials)
     assert len(kept) == 64
     for trial in kept:
         [root] = trial.trace

@@ -15,7 +15,7 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.foreign import GraderResult
 from proctor.reporting.wording import score_value
 from proctor.results.run import Outcome, Score, ScoreThreshold
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 
 ME = "test_own_verdict"
 
@@ -72,7 +72,7 @@ def test_it_fails_also_at_a_threshold_of_zero(spec: EvaluatorSpec) -> None:
 
 def test_it_is_still_there_when_the_run_is_read_from_its_store(tmp_path: Path) -> None:
     score_by(GOOD[0], store=tmp_path / "s")
-    (trial,) = read_run(Store(tmp_path / "s"), "last").trials
+    (trial,) = Store(tmp_path / "s").find_run("last").trials
     assert [(score.value, score.outcome) for score in trial.scores] == [(0.4, Outcome.PASSED)]
 
 

@@ -11,8 +11,8 @@ from agents_under_test import EXACT, case, cases, echo, only, outcomes, run, sui
 from proctor.base.errors import InvalidSuite, StoreError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Settings, Turn
-from proctor.results.run import Outcome, Run
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Outcome, Run, StoredVerdict
+from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
@@ -188,8 +188,8 @@ def test_a_rescored_run_can_be_read_and_rescored_again(tmp_path: Path) -> None:
     found = again(tmp_path)
     store = Store(tmp_path)
 
-    assert [trial.outcome for trial in read_run(store, found[0].id).trials] == [Outcome.PASSED] * 3
-    assert store.find_run("last").info.rescored != found[0].id
+    assert [trial.outcome for trial in store.find_run(found[0].id).trials] == [Outcome.PASSED] * 3
+    assert store.find_run("last").rescored != found[0].id
     store.close()
 
 
@@ -197,7 +197,7 @@ def test_there_must_be_something_to_score(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no results"):
         again(tmp_path / "nothing")
     store = Store(tmp_path)
-    store.add_run("empty", "plan")
+    store.add_run(Run("empty", 0.0))
     store.close()
     with pytest.raises(StoreError, match="no trials"):
         again(tmp_path)
@@ -309,11 +309,12 @@ def test_what_a_run_was_made_of_can_be_read_from_the_store(tmp_path: Path) -> No
     made = replace(suite(cases(3)), criteria=Criteria("majority", pct=0.7))
     first, verdict = run(made, agent=echo, store=tmp_path)
     store = Store(tmp_path)
-    found = read_run(store, first.id)
+    found = store.find_run(first.id)
 
     assert list(found.trials) == list(first.trials)
-    assert found.summaries == first.summaries
+    assert list(found.summaries) == list(first.summaries)
     assert found.suites == first.suites
-    assert store.runs()[0].info.judged(verdict) == store.runs()[0].info
+    assert found.stored_verdict == StoredVerdict(verdict.outcome, verdict.reason, verdict.exit_code)
+    assert found.counts == {outcome.value: count for outcome, count in verdict.counts.items()}
     assert verdict.exit_code == 0
     store.close()

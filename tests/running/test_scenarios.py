@@ -17,8 +17,8 @@ from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import JudgeCall
-from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.store.store import Store
 from proctor.running.rescore import rescore
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
@@ -202,7 +202,7 @@ def test_the_time_of_the_user_is_not_the_agents() -> None:
 
 def test_the_conversation_comes_back_from_the_store_as_it_happened(tmp_path: Path) -> None:
     first = run(Playing("Order A-1.", FINISHED), store=tmp_path / "s")
-    (before,), (after,) = first.trials, read_run(Store(tmp_path / "s"), "last").trials
+    (before,), (after,) = first.trials, Store(tmp_path / "s").find_run("last").trials
     assert after.case == before.case
     assert [turn.input for turn in after.case.turns] == ["I want a refund.", "Order A-1."]
     (judge,) = first.judges
@@ -249,7 +249,8 @@ def test_a_finished_conversation_is_not_held_again_on_resume(tmp_path: Path) -> 
     run(Playing("Order A-1.", FINISHED), store=tmp_path / "s")
     store = Store(tmp_path / "s")
     (row,) = store.runs()
-    store.finish_run(row.no, "interrupted", row.info)
+    row.status = RunStatus.INTERRUPTED
+    store.finish_run(row)
     store.close()
     player = Playing(FINISHED)
     request = Request([what], RunOptions(judge=player), agent=echo, store=tmp_path / "s", resume=True)

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from proctor.base.documents import Document
-from proctor.cases.formats import adk
 from proctor.cases.suite import Suite
+from proctor.compat.adk.eval_set import read_document
+from proctor.compat.adk.recognition import recognises
 
 
 def user(text: str) -> dict[str, Any]:
@@ -64,15 +65,15 @@ def read(folder: Path, data: Any, config: Any = None, name: str = "desk.test.jso
     path = folder / name
     text = json.dumps(data, indent=2)
     path.write_text(text)
-    assert adk.recognises(path, data)
-    [suite] = adk.read(Document(path, text))
+    assert recognises(path, data)
+    [suite] = read_document(Document(path, text))
     return suite
 
 
 def content_of(suite: Suite) -> Suite:
     """The suite without what depends on where the file lies."""
     warnings = tuple(replace(warning, path=None, line=None, where="") for warning in suite.warnings)
-    return replace(suite, path=None, warnings=warnings, cases=tuple(replace(c, line=None) for c in suite.cases))
+    return replace(suite, path=None, warnings=warnings)
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)

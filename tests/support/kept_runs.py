@@ -10,10 +10,9 @@ from reporting_samples import START, make_run, trial
 
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.suite import Case, Expected, Turn
-from proctor.results.run import Outcome, Score, TrialResult
-from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.run import Outcome, RunStatus, Score, TrialResult
 from proctor.results.store.store import Store
-from proctor.results.verdict import judge
+from proctor.results.verdict import record_verdict, verdict
 
 FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
 
@@ -29,12 +28,13 @@ def keep(
 ) -> None:
     """A run of these trials, with its verdict if it is finished."""
     made = [replace(item, position=at) for at, item in enumerate(trials)]
-    run = make_run(made, id=run_id)
-    info = RunInfo(suites=run.suites, planned=len(made))
-    info = info.judged(judge(run)) if status == "finished" else info
     start = START + day * 86_400
+    run = make_run(made, id=run_id, name=name, started_at=start, finished_at=start + 12.5, planned=len(made))
+    if status == "finished":
+        record_verdict(run, verdict(run))
+    run.status = RunStatus(status)
     store = Store(folder)
-    store.add_whole_run(RunRow(0, run_id, start, start + 12.5, status, "plan", info, name), made)
+    store.add_whole_run(run)
     store.close()
 
 

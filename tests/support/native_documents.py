@@ -250,7 +250,6 @@ CASES = st.builds(
     st.none() | st.integers(1, 5),
     st.none() | SECONDS,
     st.none() | FILLED,
-    st.none(),
     _or_nothing(OWN),
 )
 SCENARIOS = st.builds(

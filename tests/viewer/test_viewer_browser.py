@@ -18,7 +18,7 @@ from served_viewer import served
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.html import report_page
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 
 CASE = f"/runs/{SECOND}/case?suite=support&case=refund"
 PAGES = {
@@ -240,7 +240,7 @@ def test_the_report_as_a_file_asks_for_nothing_and_is_accessible(browser: Browse
     two_runs(tmp_path / ".proctor")
     store = Store(tmp_path / ".proctor")
     file = tmp_path / "report.html"
-    file.write_text(report(report_page, read_run(store, SECOND)), encoding="utf-8")
+    file.write_text(report(report_page, store.find_run(SECOND)), encoding="utf-8")
     store.close()
     for scheme in ("light", "dark"):
         with open_page(browser, file.as_uri(), color_scheme=scheme) as page:

@@ -75,7 +75,7 @@ def test_two_people_see_how_far_they_agree(client: httpx2.Client) -> None:
     assert "Nothing is left here" in text
 
 
-def test_labels_of_judged_scores_feed_calibrate(
+def test_labels_of_judged_scores_are_written_as_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / ".proctor"
@@ -93,11 +93,9 @@ def test_labels_of_judged_scores_feed_calibrate(
         ("Five days.", "pass", "Ada"),
         ("Never.", "fail", "Ada"),
     ]
-    (tmp_path / "rows.jsonl").write_text(rows, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     run = _command(monkeypatch, capsys)
     assert run("grade", FIRST, "--labels").splitlines() == rows.splitlines()
-    assert "2" in run("calibrate", "rules", "rows.jsonl", "-e", "Factuality", "--retest", "0")
 
 
 def test_a_label_does_not_change_the_score_or_the_verdict(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from served_viewer import served
 
 from proctor.cases.suite import Criteria
 from proctor.gate.baseline import Baseline, BaselineLine, write_line
-from proctor.results.judge_calls import JudgeCalls
-from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import judge
@@ -170,7 +169,7 @@ def test_an_exported_run_is_shown_without_a_store(store: Path, tmp_path: Path) -
     file = tmp_path / "run.jsonl"
     kept = Store(store)
     with file.open("w", encoding="utf-8") as out:
-        export_run(kept, kept.find_run(SECOND), out)
+        export_run(kept.find_run(SECOND), out)
     kept.close()
     with served(tmp_path / "none", [str(file)]) as client:
         assert cases_in(shown(client, f"/runs/{SECOND}")) == ["opening", "refund", "tone", "address", "delivery"]
@@ -312,9 +311,8 @@ def test_cases_come_to_what_the_verdict_says_by_every_rule(tmp_path: Path, rule:
     ]
     placed = [replace(item, position=at) for at, item in enumerate(trials)]
     run = make_run(placed, id=FIRST, criteria=Criteria(trials=rule))
-    info = RunInfo(suites=run.suites)
     store = Store(tmp_path)
-    store.add_whole_run(RunRow(0, FIRST, 0.0, 1.0, "finished", "plan", info), placed)
+    store.add_whole_run(run)
     index = RunIndex(store.path)
     index.ensure(store.find_run(FIRST), store)
     found = dict(index.rows("SELECT case_id, outcome FROM case_rows"))

@@ -37,6 +37,7 @@ class _Field(NamedTuple):
     """One field of a class: `encode` and `decode` are None if its value is written as it is."""
 
     name: str
+    stored_name: str
     default: Any
     encode: Convert | None
     decode: Convert | None
@@ -49,6 +50,7 @@ class DataclassCodec:
     are written although they have their default. `json_value`: what is done to values of type `Json`, which may be
     anything that a user's code returned. `names`: types that the hints of a class name but its module does not import.
     `strict`: whether text, numbers and truth values are checked when they are read, for data that comes from anywhere.
+    `stored_names`: by class, fields that are written under another name, such as one that they had before.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class DataclassCodec:
         json_value: Convert | None = None,
         names: Mapping[str, Any] | None = None,
         strict: bool = False,
+        stored_names: Mapping[type, Mapping[str, str]] | None = None,
     ) -> None:
         self._hooks: dict[Any, Hook] = dict(hooks or {})
         self._skip = dict(skip or {})
@@ -67,16 +70,17 @@ class DataclassCodec:
         self._json_value = json_value
         self._names = dict(names or {})
         self._strict = strict
+        self._stored_names = dict(stored_names or {})
         self._classes: dict[type, list[_Field]] = {}
 
     def encode(self, value: Any, without: Collection[str] = ()) -> dict[str, Json]:
         """The fields of a dataclass that differ from their defaults."""
         data: dict[str, Json] = {}
-        for name, default, encode, _ in self._fields(type(value)):
+        for name, stored_name, default, encode, _ in self._fields(type(value)):
             item = getattr(value, name)
             if name in without or item is default or (default is not None and item == default):
                 continue
-            data[name] = item if encode is None or item is None else encode(item)
+            data[stored_name] = item if encode is None or item is None else encode(item)
         return data
 
     def decode(self, kind: type[T], data: Mapping[str, Json], **values: Any) -> T:
@@ -86,11 +90,15 @@ class DataclassCodec:
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"{type(data).__name__} instead of an object that describes a {kind.__name__}")
-        for name, _, _, decode in self._fields(kind):
-            if name in data and name not in values:
-                item = data[name]
+        for name, stored_name, _, _, decode in self._fields(kind):
+            if stored_name in data and name not in values:
+                item = data[stored_name]
                 values[name] = item if decode is None or item is None else decode(item)
         return kind(**values)
+
+    def names(self, kind: type) -> list[str]:
+        """Under which names the fields of a class are written."""
+        return [item.stored_name for item in self._fields(kind)]
 
     def _fields(self, kind: type) -> list[_Field]:
         known = self._classes.get(kind)
@@ -101,6 +109,7 @@ class DataclassCodec:
     def _describe(self, kind: type) -> list[_Field]:
         hints = typing.get_type_hints(kind, localns=self._names)
         skipped, always = self._skip.get(kind, ()), self._always.get(kind, ())
+        stored_names = self._stored_names.get(kind, {})
         described = []
         for item in fields(kind):
             if not item.compare or item.name in skipped:
@@ -108,7 +117,10 @@ class DataclassCodec:
             default = item.default if item.default_factory is MISSING else item.default_factory()
             hook = self._hook(hints[item.name])
             encode, decode = hook or (None, None)
-            described.append(_Field(item.name, MISSING if item.name in always else default, encode, decode))
+            stored_name = stored_names.get(item.name, item.name)
+            described.append(
+                _Field(item.name, stored_name, MISSING if item.name in always else default, encode, decode)
+            )
         return described
 
     def _hook(self, hint: Any) -> Hook | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json, show
-from proctor.base.positions import Lines, Pointer, pointer_text
+from proctor.base.positions import Lines, Pointer, Position, pointer_text
 from proctor.base.source import lines_of, parse_with_lines
 
 T = TypeVar("T")
@@ -51,6 +51,25 @@ class Document:
             self._lines = lines_of(self.path, self.text)
         return self._lines(pointer)
 
+    def position(self, pointer: Pointer) -> Position:
+        """Where the value at `pointer` is written, or its nearest parent that is."""
+        return Position(self.path, self.line(pointer))
+
+    def positions_below(self, pointer: Pointer, name: str = "") -> dict[str, Position]:
+        """The positions of a value and of everything in it, by place: `agent.http.url` for the name `agent`."""
+        found: dict[str, Position] = {}
+        value = self.data
+        for part in pointer:
+            if isinstance(value, list) and isinstance(part, int) and part < len(value):
+                value = value[part]
+            elif isinstance(value, Mapping) and part in value:
+                value = value[part]
+            else:
+                return found
+        for inner in _pointers_in(value):
+            found[pointer_text((name, *inner) if name else inner)] = self.position((*pointer, *inner))
+        return found
+
     def finish(self, *read: Any) -> None:
         """Raise everything that was found, if anything was, with what could be `read` nevertheless."""
         if self.problems:
@@ -58,6 +77,13 @@ class Document:
 
     def _at(self, pointer: Pointer, message: str) -> Problem:
         return Problem(message, self.path, self.line(pointer), pointer_text(pointer))
+
+
+def _pointers_in(value: Json) -> Iterator[tuple[str | int, ...]]:
+    yield ()
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from ((key, *inner) for inner in _pointers_in(item))
 
 
 class Fields:
@@ -91,6 +117,10 @@ class Fields:
     def at(self, name: str) -> Pointer:
         """The pointer of a key, in the spelling the file uses."""
         return (*self.pointer, self._spelling(name))
+
+    def position(self, name: str) -> Position:
+        """Where a key is written, or the object if it does not have the key."""
+        return self.document.position(self.at(name))
 
     def take(self, name: str, default: Any = None) -> Any:
         """The value as it stands, whatever its type."""

@@ -9,7 +9,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proctor.base.positions import Position
 
 MESSAGE_SECONDS = 1.0
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -28,6 +31,13 @@ class Problem:
     """The place inside the document, as people write it: `evalCases[3].conversation`."""
     is_unknown_key: bool = False
     """Whether nothing is wrong but a key that is not known."""
+
+    @classmethod
+    def at(cls, position: Position | None, message: str, where: str = "", *, path: Path | None = None) -> Problem:
+        """A problem at a position; `path` is the file if there is none."""
+        return (
+            cls(message, path, where=where) if position is None else cls(message, position.path, position.line, where)
+        )
 
     def __str__(self) -> str:
         place = "" if self.path is None else f"{self.path}:{self.line}: " if self.line else f"{self.path}: "

@@ -103,7 +103,9 @@ def _convert(value: Any, above: tuple[int, ...]) -> Json:
     if isinstance(value, float):
         return plain(float(value), _above=above)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name), _above=above) for f in dataclasses.fields(value)}
+        # A field that counts neither for equality nor for `repr` is not part of the value: where a case is written.
+        parts = (f.name for f in dataclasses.fields(value) if f.compare or f.repr)
+        return {name: plain(getattr(value, name), _above=above) for name in parts}
     if hasattr(value, "model_dump") and not isinstance(value, type):
         return plain(value.model_dump(), _above=above)
     return _standard(value, above)

@@ -21,23 +21,35 @@ from proctor.base.python_source import parse_python
 
 
 def names_in_stub(file: str) -> dict[str, str]:
-    """The module of each name that the stub beside `file` (a package's `__init__.py`) imports, in its order."""
+    """The module of each name that the stub beside `file` (a package's `__init__.py`) imports, in its order.
+
+    `from module import *` is for type checkers alone: what it stands for is known from elsewhere.
+    """
     stub = Path(file).with_suffix(".pyi")
     imports = [node for node in parse_python(stub).body if isinstance(node, ast.ImportFrom)]
-    return {alias.name: str(node.module) for node in imports for alias in node.names}
+    return {alias.name: str(node.module) for node in imports for alias in node.names if alias.name != "*"}
 
 
 def lazy_names(
-    package: dict[str, Any], module_of: Mapping[str, str]
+    package: dict[str, Any], place_of: Mapping[str, str], *, more: Callable[[], Mapping[str, str]] = dict
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package with these globals, whose names are defined by these modules."""
+    """`__getattr__` and `__dir__` for a package with these globals, whose names are at these places.
+
+    A place is a module, or `module:name` for a thing that has another name there. `more` finds further names, and is
+    called only if a name is not in `place_of` or all are wanted (`__all__`).
+    """
 
     def get(name: str) -> Any:
-        if name not in module_of:
-            likely = difflib.get_close_matches(name, module_of, n=1)
-            hint = f"; did you mean {likely[0]!r}?" if likely and not name.startswith("__") else ""
+        if name == "__all__":
+            return [*place_of, *(other for other in more() if other not in place_of)]
+        # Python itself looks for names such as `__path__`, which are nobody's.
+        place = place_of.get(name) or (None if name.startswith("__") else more().get(name))
+        if place is None:
+            likely = [] if name.startswith("__") else difflib.get_close_matches(name, [*place_of, *more()], n=1)
+            hint = f"; did you mean {likely[0]!r}?" if likely else ""
             raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}{hint}")
-        value = package[name] = getattr(importlib.import_module(module_of[name]), name)
+        module, _, attribute = place.partition(":")
+        value = package[name] = getattr(importlib.import_module(module), attribute or name)
         return value
 
-    return get, lambda: sorted(module_of)
+    return get, lambda: sorted({*place_of, *more()})

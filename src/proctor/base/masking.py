@@ -129,8 +129,11 @@ NOT_MASKED = frozenset({"tool_definitions"})
 
 @functools.cache
 def _field_names(kind: Hashable) -> tuple[str, ...]:
-    """The fields of a data class. Cached, because every value of every trial is looked at."""
-    return tuple(field.name for field in dataclasses.fields(cast(Any, kind)))
+    """The fields of a data class but for `position`, which only says where something is written or comes.
+
+    Cached, because every value of every trial is looked at.
+    """
+    return tuple(field.name for field in dataclasses.fields(cast(Any, kind)) if field.name != "position")
 
 
 def _name_of_value(value: Any, name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 Pointer: TypeAlias = Sequence[str | int]
@@ -13,6 +15,16 @@ Place: TypeAlias = "tuple[int, dict[str, Place] | list[Place] | None]"
 
 Lines: TypeAlias = Callable[[Pointer], int | None]
 """Returns the line of the value at a pointer, or of its nearest parent that can be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The file and line where something is written."""
+
+    path: Path
+    line: int | None = None
+    """Counted from 1; `None` if only the file is known."""
+
 
 DEEPEST = 200
 """Levels of nesting a document may have: more is no real data, and could exhaust the stack of code that walks it."""

@@ -10,7 +10,7 @@ import math
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import yaml
 
@@ -40,10 +40,10 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
     """
     try:
         _refuse_depth(text)
-        node, data = _compose_and_construct(text)
+        node, data, aliases = _compose_and_construct(text)
         if "&" in text and "*" in text and _size(data, {}, set()) > LARGEST_EXPANSION:
             raise ValueError("its aliases (*) stand for too much")
-        return data, _YamlLines(node)
+        return data, _YamlLines(node, aliases)
     except yaml.MarkedYAMLError as error:
         last = text.rstrip().count("\n")
         line = None if error.problem_mark is None else min(error.problem_mark.line, last) + 1
@@ -57,27 +57,62 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
     raise InvalidSuite([problem])
 
 
-def _compose_and_construct(text: str) -> tuple[Any, Json]:
+_AliasLines: TypeAlias = dict[tuple[int, int], int]
+"""By a list's node and an index: the line of an item that is an alias."""
+
+
+def _compose_and_construct(text: str) -> tuple[Any, Json, _AliasLines]:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
+        aliases = _alias_lines(text, node) if node is not None and "&" in text and "*" in text else {}
+        return node, None if node is None else loader.construct_document(node), aliases
     finally:
         loader.dispose()
+
+
+def _alias_lines(text: str, root: Any) -> _AliasLines:
+    """The lines of aliases in lists. An alias is the same node as its anchor, so the node has only the anchor's line;
+    the events of the parser have both. Nodes and events are walked side by side, before merging rewrites the nodes.
+    """
+    lines: _AliasLines = {}
+    events = (event for event in yaml.parse(text, Loader=_Loader) if isinstance(event, _EVENTS))
+
+    def walk(node: Any) -> int | None:
+        event = next(events)
+        if isinstance(event, yaml.AliasEvent):
+            return None if event.start_mark is None else event.start_mark.line + 1
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                if (line := walk(item)) is not None:
+                    lines[id(node), index] = line
+        elif isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                walk(key)
+                walk(value)
+        return None
+
+    walk(root)
+    return lines
+
+
+_EVENTS = (yaml.AliasEvent, yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent)
+"""The events that begin a value."""
 
 
 class _YamlLines:
     """The lines of the values below a node."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Any, aliases: _AliasLines) -> None:
         self._node = node
+        self._aliases = aliases
 
     def __call__(self, pointer: Pointer) -> int | None:
         return None if self._node is None else line_at(self._root, pointer)
 
     @cached_property
     def _root(self) -> Place:
-        return self._node.start_mark.line + 1, _inside(self._node, {})
+        return self._node.start_mark.line + 1, _inside(self._node, self._aliases, {})
 
 
 def compose_yaml(text: str) -> Any:
@@ -85,7 +120,7 @@ def compose_yaml(text: str) -> Any:
     return yaml.compose(text, Loader=_Loader)
 
 
-def _inside(node: Any, known: dict[int, Any]) -> Any:
+def _inside(node: Any, aliases: _AliasLines, known: dict[int, Any]) -> Any:
     """The places in a node, each worked out once however many aliases lead to it.
 
     A key's line is where its value is told to be: that is where people look.
@@ -95,13 +130,16 @@ def _inside(node: Any, known: dict[int, Any]) -> Any:
     if isinstance(node, yaml.SequenceNode):
         items: list[Place] = []
         known[id(node)] = items
-        items.extend((item.start_mark.line + 1, _inside(item, known)) for item in node.value)
+        items.extend(
+            (aliases.get((id(node), index), item.start_mark.line + 1), _inside(item, aliases, known))
+            for index, item in enumerate(node.value)
+        )
         return items
     if isinstance(node, yaml.MappingNode):
         members: dict[str, Place] = {}
         known[id(node)] = members
         for key, value in node.value:
-            members[_key_text(key)] = (key.start_mark.line + 1, _inside(value, known))
+            members[_key_text(key)] = (key.start_mark.line + 1, _inside(value, aliases, known))
         return members
     return None
 

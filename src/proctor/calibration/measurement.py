@@ -25,8 +25,8 @@ from proctor.judging.judges import Judges
 from proctor.judging.panel import Panel
 from proctor.judging.session import JudgeSession, judge_session
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
-from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS

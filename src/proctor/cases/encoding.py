@@ -13,7 +13,7 @@ from proctor.base.dataclass_json import DataclassCodec, Hook
 from proctor.base.json_data import Json, plain
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
-from proctor.cases.suite import Case, NamedData
+from proctor.cases.suite import Case, EvaluatorSpec, NamedData
 
 VERSION = 1
 """Of this encoding. A change that this reader would misread needs a new number and a migration of the store."""
@@ -77,8 +77,8 @@ HOOKS = {
     Scenario: Hook(_encode_scenario, lambda data: _SCENARIO.decode(Scenario, data)),
 }
 
-CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["line"]})
-"""`line` is not written: a case that moved in its file is the same case."""
+CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["position"], EvaluatorSpec: ["position", "argument_positions"]})
+"""Positions are not written: a case that moved in its file is the same case."""
 
 
 def encode_case(case: Case) -> str:

@@ -64,7 +64,7 @@ def _named(
 def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSpec | None:
     if isinstance(entry, str):
         if entry.strip():
-            return EvaluatorSpec(entry)
+            return EvaluatorSpec(entry, position=document.position(pointer))
         document.problem(pointer, "must not be blank; name an evaluator")
         return None
     if not isinstance(entry, dict):
@@ -99,6 +99,8 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
         retries=fields.integer("retries", 0, least=0),
         optional=fields.flag("optional", False),
         arguments=fields.rest() or {},
+        position=document.position(pointer),
+        argument_positions=document.positions_below(pointer),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from proctor.base.errors import Problem
 from proctor.base.json_data import UNSET, Json, Unset
+from proctor.base.positions import Position
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario, as_metadata
 
@@ -125,6 +126,11 @@ class EvaluatorSpec:
     optional: bool = False
     """Whether it is skipped when it breaks, instead of leaving the case without a verdict."""
 
+    position: Position | None = field(default=None, compare=False, repr=False)
+    """Where its file names it. Never part of what is compared or stored."""
+    argument_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where its arguments and what is in them (`steps[0].args`) are written."""
+
     @property
     def title(self) -> str:
         return self.label or self.name.rpartition(":")[2]
@@ -177,13 +183,14 @@ class Case:
     timeout: float | None = None
     skip: str | None = None
     """Why the case is not run at present."""
-    line: int | None = None
     extra: Mapping[str, Json] = field(default_factory=dict)
     doubles: Mapping[str, tuple[Double, ...]] = field(default_factory=dict)
     """By tool: what it answers instead of being called; the first that fits."""
     scenario: Scenario | None = None
     """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
     quarantine: Quarantine | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+    """Where it is written: the line of its id, if it has one. Never part of what is compared or stored."""
 
     @property
     def as_planned(self) -> Case:
@@ -260,6 +267,8 @@ class Suite:
     """Several agents by name, each of which is asked every case, instead of `agent`."""
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not hold against the suite."""
+    key_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where `agent`, `agents`, `judge`, `reexecute`, `settings` and what is in them (`agent.http.url`) are written."""
 
     @property
     def base(self) -> Path | None:

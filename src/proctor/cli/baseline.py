@@ -28,7 +28,7 @@ from proctor.gate.baseline import (
     write_baseline,
 )
 from proctor.reporting.wording import counted
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.running.gate_trials import case_identities
 from proctor.running.plan import make_plan
 from proctor.running.settings import NO_OPTIONS
@@ -53,7 +53,7 @@ def command() -> None:
 def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, store: str | None) -> int:
     """Add how RUN went to the baselines of its suites. Cases that the gate found worse or better begin anew."""
     configuration = read_configuration()
-    run = read_run(Store(configuration.store(store), create=False), run_id)
+    run = Store(configuration.store(store), create=False).find_run(run_id)
     configured = configuration.values.get("baseline")
     done = update_baseline(run, file or (Path(configured) if configured else None), restart=restart)
     if as_json:

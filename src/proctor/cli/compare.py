@@ -36,7 +36,7 @@ from proctor.results.comparison.comparison import Comparison
 from proctor.results.comparison.pairing import Choose
 from proctor.results.run import Run
 from proctor.results.store.run_files import read_run_of_agent
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.running.rescore import rescore
 from proctor.running.selection import CaseFilter, names_case, parse_words, tag_set
 
@@ -127,7 +127,7 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
 
 def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    comment = Comment(second.run, judge(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
+    comment = Comment(second.run, verdict(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
     write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", told_as="comment")
     return 0
 

@@ -20,7 +20,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load_file
 from proctor.cli import COMMANDS, group
 from proctor.cli.configuration import read_configuration
-from proctor.evaluators import EVALUATORS
+from proctor.evaluators import shipped_evaluators
 from proctor.results.store.store import FILE
 
 BASH = r"""# Completion of proctor for bash 4.4 and newer.
@@ -202,7 +202,7 @@ def _suite_names(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _evaluators(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    yield from EVALUATORS
+    yield from shipped_evaluators()
 
 
 def _suites(ctx: click.Context) -> Iterator[Any]:

@@ -19,9 +19,9 @@ from proctor.cli.options_and_output import case_option, json_option, judge_optio
 from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lines_of_run, read_baseline
 from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome
-from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store
 from proctor.running.rescore import rejudge
 from proctor.running.selection import CaseFilter, check_names, names_case, split_places
 
@@ -84,17 +84,17 @@ def _suites(
 
 def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
     """The latest runs that are in no baseline; rescored ones ask no agent, so that they say nothing new."""
-    rows = [row for row in store.runs(RUNS_READ) if row.info.rescored is None]
+    rows = [row for row in store.runs(RUNS_READ) if row.rescored is None]
     agents: dict[tuple[str, str], str] = {}
     for row in rows:
-        for info in row.info.suites:
+        for info in row.suites:
             agents.setdefault((info.name, info.agent), info.agent_fingerprint)
     lines = []
     for row in rows:
-        same = {i.name for i in row.info.suites if agents[i.name, i.agent] == i.agent_fingerprint}
+        same = {i.name for i in row.suites if agents[i.name, i.agent] == i.agent_fingerprint}
         # A run that does not say what its scores rest on cannot be counted.
-        if same and row.id not in accepted and row.info.evaluator_keys:
-            lines += [line for line in lines_of_run(read_run(store, row.id)) if line.suite in same]
+        if same and row.id not in accepted and row.evaluator_keys:
+            lines += [line for line in lines_of_run(row) if line.suite in same]
     return lines
 
 

@@ -15,11 +15,13 @@ import click
 import yaml
 
 from proctor.agents.frameworks import shipped_adapters
+from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats import formats as all_formats
 from proctor.cli.options_and_output import json_option, say, say_json
 from proctor.cli.suite_files import WRITTEN
-from proctor.evaluators.catalogue import entries, entry
+from proctor.evaluators.declaration import FAMILIES, Declaration
+from proctor.evaluators.registry import declaration_named, installed, listed
 from proctor.plugins import Format
 
 AGENT_WAYS = {
@@ -37,23 +39,62 @@ AGENT_WAYS = {
 
 @click.command("evaluators")
 @click.argument("name", required=False, metavar="[NAME]")
+@click.option("--all", "show_all", is_flag=True, help="List variants and the names of other tools too.")
 @json_option
-def evaluators(name: str | None, as_json: bool) -> int:
+def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
     """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
     if name is not None:
-        one = entry(name)
+        one = declaration_named(name)
         if as_json:
-            say_json("evaluator", plain(one))
+            say_json("evaluator", _as_data(one))
         else:
             say("\n".join(_described(one)))
         return 0
-    found = entries()
+    known = list(listed())
+    others = list(installed())
     if as_json:
-        say_json("evaluator", [plain(item) for item in found])
+        found = [item for _, _, item in others if isinstance(item, Declaration)]
+        say_json("evaluator", [_as_data(item) for item in (*known, *found)])
         return 0
-    _say_rows([(item.name, item.summary + _bracketed(item.needs)) for item in found])
+    usual = [item for item in known if item.family in FAMILIES and not item.variant_of]
+    more = [item for item in known if item not in usual]
+    for family, title in FAMILIES.items():
+        _say_section(title, [_line(item.name, item) for item in usual if item.family == family])
+    for owner in dict.fromkeys(owner for owner, _, _ in others):
+        _say_section(f"From {owner}", [_line(name, item) for known_by, name, item in others if known_by == owner])
+    if show_all:
+        _say_section("Variants and names of other tools", [_line(item.name, item) for item in more])
+    else:
+        say(f"\nAlso understood: {len(more)} variants and names of other tools; --all lists them.")
     say("\nIn brackets: what it needs. `proctor evaluators NAME` shows one with its parameters and an example.")
     return 0
+
+
+def _as_data(item: Declaration) -> dict[str, Json]:
+    return {
+        "name": item.name,
+        "summary": item.summary,
+        "family": item.family,
+        "needs": list(_needs(item)),
+        "threshold": item.threshold,
+        "scope": item.scope,
+        "parameters": [plain(parameter) for parameter in item.parameters],
+        "example": item.entry,
+    }
+
+
+def _needs(item: Declaration) -> tuple[str, ...]:
+    return (*item.needs, "judge") if item.judge != "none" else item.needs
+
+
+def _line(name: str, item: Declaration | UsageError) -> tuple[str, str]:
+    return (name, item.summary + _bracketed(_needs(item)) if isinstance(item, Declaration) else str(item))
+
+
+def _say_section(title: str, rows: Sequence[tuple[str, str]]) -> None:
+    if rows:
+        say(f"\n{title}")
+        _say_rows(rows)
 
 
 def _bracketed(needs: Sequence[str]) -> str:
@@ -70,10 +111,10 @@ def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
             say(f"{first if number == 0 else '':<{column}}{line}")
 
 
-def _described(item: Any) -> Iterable[str]:
+def _described(item: Declaration) -> Iterable[str]:
     yield item.name
     yield f"  {item.summary}"
-    yield f"  needs       {', '.join(item.needs) or 'nothing but an answer'}"
+    yield f"  needs       {', '.join(_needs(item)) or 'nothing but an answer'}"
     yield f"  passes from {item.threshold:g}"
     yield f"  scores each {item.scope}"
     for number, parameter in enumerate(item.parameters):
@@ -84,9 +125,9 @@ def _described(item: Any) -> Iterable[str]:
     yield ""
     yield "  in a suite:"
     yield "    evaluators:"
-    yield f"      - {_flow(item.example)}"
+    yield f"      - {_flow(item.entry)}"
     yield "  on the command line:"
-    yield f"    proctor test -e {_argument(item.example)}"
+    yield f"    proctor test -e {_argument(item.entry)}"
 
 
 def _flow(example: Json) -> str:

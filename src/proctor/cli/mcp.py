@@ -23,8 +23,8 @@ from proctor.base.documents import nearest
 from proctor.base.errors import InvalidSuite, ProctorError, UsageError
 from proctor.base.json_data import Json, plain
 from proctor.base.masking import mask
-from proctor.cases.formats.loading import case_lines, load
-from proctor.cases.suite import Suite
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Case, Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import Seconds, store_option
 from proctor.cli.runs import as_json_row
@@ -35,9 +35,8 @@ from proctor.results.comparison.comparing import compare_runs
 from proctor.results.comparison.comparison import Group
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name
-from proctor.results.store.store import Store, read_run
-from proctor.results.verdict import judge
-from proctor.running.resume import status_of
+from proctor.results.store.store import Store
+from proctor.results.verdict import verdict
 from proctor.version import __version__
 
 INSTRUCTIONS = """\
@@ -123,7 +122,7 @@ class Project:
     def list_runs(self, limit: int = 20) -> dict[str, Json]:
         """The runs that are kept here, the latest first: id, name, verdict, counts and suites."""
         kept = Store(self.store, create=False)
-        return {"runs": [as_json_row(row, status_of(kept, row)) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
+        return {"runs": [as_json_row(row) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
 
     def list_cases(self, path: str = ".") -> dict[str, Json]:
         """The suites in a file or folder of the project, with the id, tags and line of each case; and what is wrong."""
@@ -131,22 +130,25 @@ class Project:
         return bounded({"suites": [self._listed(suite) for suite in suites], "problems": problems})
 
     def _listed(self, suite: Suite) -> dict[str, Json]:
-        lines = {} if suite.path is None else case_lines(suite.path)
         return {
             "name": suite.name,
             "file": None if suite.path is None else os.path.relpath(suite.path, self.folder),
             "format": suite.format,
             "agent": plain(suite.agent) if isinstance(suite.agent, (str, dict)) else None,
-            "cases": [{"id": case.id, "tags": list(case.tags), "line": lines.get(case.id)} for case in suite.cases],
+            "cases": [self._case(case) for case in suite.cases],
         }
+
+    def _case(self, case: Case) -> dict[str, Json]:
+        line = None if case.position is None else case.position.line
+        return {"id": case.id, "tags": list(case.tags), "line": line}
 
     def show_run(self, run: str = "last") -> dict[str, Json]:
         """The verdict of a run, its suites, and each case that did not pass: why, where, and how to run it alone."""
         found = self._run(run)
-        verdict = judge(found)
-        suites = [suite_data(info, judged) for info, judged in zip(found.suites, verdict.suites, strict=True)]
-        told = {"run": run_data(found), "verdict": verdict_data(verdict), "suites": suites}
-        return bounded({**told, "failures": failures(found, verdict)})
+        judged = verdict(found)
+        suites = [suite_data(info, suite) for info, suite in zip(found.suites, judged.suites, strict=True)]
+        told = {"run": run_data(found), "verdict": verdict_data(judged), "suites": suites}
+        return bounded({**told, "failures": failures(found, judged)})
 
     def show_case(self, case: str, run: str = "last") -> dict[str, Json]:
         """Every trial of one case in a run: what was asked, answered, called and expected, with all scores."""
@@ -219,7 +221,7 @@ class Project:
         """A run that is kept here; files are not read, since one could be anywhere."""
         if is_file_name(wanted):
             raise UsageError(f"{wanted!r} is a file; name a run that is kept here: an id, a name, last or last~1")
-        return read_run(Store(self.store, create=False), wanted)
+        return Store(self.store, create=False).find_run(wanted)
 
     def _suites(self, path: str) -> tuple[list[Suite], list[str]]:
         """The suites of a file or folder, none of which a link leads to from outside, and what cannot be read there."""

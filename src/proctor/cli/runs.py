@@ -17,11 +17,9 @@ from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
 from proctor.results.history import SuiteRun, runs_of, suites_in
-from proctor.results.run_info import RunRow
+from proctor.results.run import Run
 from proctor.results.store.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.store.store import Store
-from proctor.results.verdict import INTERRUPTED
-from proctor.running.resume import status_of
 
 UNFINISHED = ("interrupted", "died", "running")
 
@@ -40,12 +38,12 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
         return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
-        say_json("run-row", [as_json_row(row, status_of(kept, row)) for row in rows])
+        say_json("run-row", [as_json_row(row) for row in rows])
         return 0
     if not rows:
         say(f"no runs in {kept.folder}")
-    states = [_state(kept, row) for row in rows]
-    counts = [_counts(kept, row, state) for row, state in zip(rows, states, strict=True)]
+    states = [_state(row) for row in rows]
+    counts = [_counts(row, state) for row, state in zip(rows, states, strict=True)]
     width = max(map(len, counts), default=0)
     for row, state, count in zip(rows, states, counts, strict=True):
         say(_line(row, state, f"{count:<{width}}"))
@@ -58,9 +56,9 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     if not found:
         known = suites_in(kept)
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
-    states = [_state(kept, run.row) for run in found]
+    states = [_state(run.row) for run in found]
     if as_json:
-        say_json("suite-run-row", [_suite_as_json(run, status_of(kept, run.row)) for run in found])
+        say_json("suite-run-row", [_suite_as_json(run) for run in found])
         return 0
     rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
     width, widest = max(map(len, rates)), max(8, *map(len, states))
@@ -90,12 +88,12 @@ def _tell_trend(found: list[SuiteRun]) -> None:
         say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
-def _suite_as_json(run: SuiteRun, status: str) -> dict[str, object]:
+def _suite_as_json(run: SuiteRun) -> dict[str, object]:
     return {
         "id": run.row.id,
         "started_at": run.row.started_at,
         "finished_at": run.row.finished_at,
-        "status": status,
+        "status": run.row.status,
         "outcome": run.outcome,
         "trials": run.trials,
         "planned": run.planned,
@@ -108,41 +106,39 @@ def _suite_as_json(run: SuiteRun, status: str) -> dict[str, object]:
     }
 
 
-def _state(kept: Store, row: RunRow) -> str:
-    """The verdict; of a run that was interrupted or died, that it did."""
-    verdict = row.info.verdict
-    if verdict is None:
-        return status_of(kept, row)
-    return "interrupted" if verdict.exit_code == INTERRUPTED else verdict.outcome
+def _state(row: Run) -> str:
+    """The verdict; of a run that goes on, was interrupted or died, that it did."""
+    return row.status if row.interrupted or row.stored_verdict is None else row.stored_verdict.outcome
 
 
-def _counts(kept: Store, row: RunRow, state: str) -> str:
+def _counts(row: Run, state: str) -> str:
     """Trials by outcome, or how far a run came that has not ended."""
-    known = row.info.counts
+    known = row.counts
     if known and state not in ("interrupted", "died"):
         return ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
-    planned = sum(suite.planned for suite in row.info.suites)
-    return f"{len(kept.trial_keys(row.no)):,} of {planned:,} trials"
+    planned = sum(suite.planned for suite in row.suites)
+    return f"{len(row.summaries):,} of {planned:,} trials"
 
 
-def _line(row: RunRow, state: str, counts: str) -> str:
+def _line(row: Run, state: str, counts: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started_at))
-    suites = ", ".join(suite.name for suite in row.info.suites)
-    origin = f" (rescored {row.info.rescored})" if row.info.rescored else ""
+    suites = ", ".join(suite.name for suite in row.suites)
+    origin = f" (rescored {row.rescored})" if row.rescored else ""
     name = f" [{row.name}]" if row.name else ""
     return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}{name}"
 
 
-def as_json_row(row: RunRow, status: str) -> dict[str, object]:
+def as_json_row(row: Run) -> dict[str, object]:
     """What is known of a run without reading a trial."""
-    told = ("verdict", "counts", "planned", "suites", "rescored", "git")
+    told = ("counts", "planned", "suites", "rescored", "git")
     return {
         "id": row.id,
         "name": row.name,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
-        "status": status,
-        **{name: plain(getattr(row.info, name)) for name in told},
+        "status": row.status,
+        "verdict": plain(row.stored_verdict),
+        **{name: plain(getattr(row, name)) for name in told},
     }
 
 
@@ -157,10 +153,10 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     """
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
-    source, row = open_run(read_configuration().store(store), run_id)
-    write_document(output, lambda out: export_run(source, row, out))
+    _, run = open_run(read_configuration().store(store), run_id)
+    write_document(output, lambda out: export_run(run, out))
     if output != "-":
-        say(f"exported run {row.id} to {output}", err=True)
+        say(f"exported run {run.id} to {output}", err=True)
     return 0
 
 

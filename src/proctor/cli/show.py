@@ -35,12 +35,11 @@ from proctor.reporting.judge_report import judged_scores, simulated_users, tell_
 from proctor.reporting.report_files import write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
-from proctor.results.judge_calls import JudgeCalls
 from proctor.results.run import Outcome, Run, TrialResult, Trials
-from proctor.results.store.run_files import read_named_run
+from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
-from proctor.results.verdict import RunVerdict, judge
-from proctor.running.resume import status_of
+from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
 from proctor.running.selection import CaseFilter, Predicate, check_names, names_case, parse_words
 from proctor.viewer.library import open_library
 
@@ -59,7 +58,7 @@ def command(**given: Any) -> int:
 
     Exits 0 whatever the verdict was.
     """
-    kept, run = _read(read_configuration().store(given["store"]), given["run_id"])
+    kept, run = open_run(read_configuration().store(given["store"]), given["run_id"])
     targets = report_targets(given)
     if given["record_to"] is not None:
         return _write_record(run, kept, given["record_to"], targets)
@@ -67,25 +66,15 @@ def command(**given: Any) -> int:
         return _tell_judge_calls(run, kept, given, targets)
     if targets:
         shown = _filtered(run, given)
-        for path in write_reports(shown, judge(shown), targets, {}):
+        found = verdict(run) if shown is run else verdict_on_part(run, shown)
+        for path in write_reports(shown, found, targets, {}):
             say(f"report: {path}", err=True)
     else:
-        _tell(run, judge(run), given)
+        _tell(run, verdict(run), given)
     return 0
 
 
-def _read(folder: Path, wanted: str) -> tuple[Store, Run]:
-    """The run, and whether one without an end still goes on or was killed before it could say so."""
-    kept, run = read_named_run(folder, wanted)
-    if run.finished_at is None:
-        state = status_of(kept, kept.find_run(run.id))
-        run.interrupted = state in ("interrupted", "died")
-        notes = {"running": "the run is still going on", "died": "the process died before the run was over"}
-        run.note = notes.get(state, run.note)
-    return kept, run
-
-
-def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
+def _tell(run: Run, found: RunVerdict, given: Mapping[str, Any]) -> None:
     trials = _chosen(run, given)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.repeats = {address: count for address, count in made.items() if count > 1}
@@ -93,7 +82,7 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
         terminal.case_shown(list(own))
-    terminal.finished(run, verdict)
+    terminal.finished(run, found)
 
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
@@ -143,7 +132,9 @@ def _filtered(run: Run, given: Mapping[str, Any]) -> Run:
     trials = Trials(lambda _: _chosen(run, given))
     kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
     summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
-    return replace(run, summaries=summaries, trials=trials)
+    made, shown = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
+    suites = (replace(info, planned=info.planned - made[info.name] + shown[info.name]) for info in run.suites)
+    return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 
 def _chosen(run: Run, given: Mapping[str, Any]) -> Iterator[TrialResult]:
@@ -234,8 +225,8 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 
 
 def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
-    _, run = read_named_run(folder, run_id)
-    analysis = analyse(run, judge(run))
+    _, run = open_run(folder, run_id)
+    analysis = analyse(run, verdict(run))
     if as_json:
         return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)
     out = io.StringIO()

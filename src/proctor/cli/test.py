@@ -36,7 +36,7 @@ from proctor.gate.decision import GateSettings
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.run import Run
-from proctor.results.run_info import check_name
+from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import Request, run_suites
@@ -207,7 +207,7 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateSettings |
 def _run_name(name: str | None) -> str:
     if name is None:
         return ""
-    return check_name(name)
+    return validate_run_name(name)
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:

@@ -1,23 +1,21 @@
 """How good the answer was: the evaluators, what they see and what they return.
 
-The names stand in `__init__.pyi`, and each is loaded when it is first used: a suite with two evaluators loads two.
+The engine gives an evaluator an `Evaluable`, which is what one turn or one conversation looked like, and gets an
+`Evaluation` back. An evaluator declares itself with `@evaluator` in its own file; `_index.py` is written from that, and
+each name is imported when it is first used: a suite with two evaluators loads two.
 """
 
 from __future__ import annotations
 
 from proctor.base.lazy_imports import lazy_names, names_in_stub
+from proctor.evaluators._index import EVALUATORS
+from proctor.plugins import evaluators_of_shipped_plugins
 
-_MODULE_OF = names_in_stub(__file__)
+_PLACE_OF = {name: place for name, place in EVALUATORS.items() if name[:1].isupper()} | names_in_stub(__file__)
 
-_NOT_EVALUATORS = frozenset(
-    "Dataset DatasetStore Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare"
-    " evaluate AutoevalsAdapter as_evaluable by_name last_llm_call root Judged NoVerdict answer_text"
-    " expected_text passages question_text AgentEvaluationPending create_agent_evaluator"
-    " create_llm_evaluator BinaryJudgement NonBinaryJudgement TaskNode Verdict Step".split()
-)
+__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=evaluators_of_shipped_plugins)
 
-EVALUATORS = {name: module for name, module in _MODULE_OF.items() if name not in _NOT_EVALUATORS}
-"""The module of each evaluator that a file may name."""
 
-__all__ = list(_MODULE_OF)
-__getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+def shipped_evaluators() -> dict[str, str]:
+    """Where each evaluator of this package is (`module:class`), by every name that a suite may use."""
+    return EVALUATORS | evaluators_of_shipped_plugins()

@@ -5,39 +5,38 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, show
 from proctor.cases.suite import NamedData
-from proctor.evaluators.evaluation import (
-    Evaluable,
-    Evaluation,
-    NothingToCompare,
-    compared,
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
+from proctor.evaluators.text.keywords import read_number
+from proctor.evaluators.values import (
     expectation_of,
+    expected_but_got,
     parse_json,
     plain_of,
     quote,
+    require_bool,
     require_choice,
-    require_flags,
     require_number,
 )
-from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
-from proctor.evaluators.text.keywords import read_number
 
 _SHOWN_DIFFERENCES = 20
 
 
+@evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class NumericDiff:
     """How close the answer is to the expected number: one minus the difference over the sum of sizes.
 
-    Numbers may be text with separators, a percent or a currency sign. An answer that is no number scores 0; an
-    expectation that is none leaves nothing to compare.
+    1 minus the difference divided by the sum of both sizes; two zeros are 1. Separators, percent and currency signs
+    are read. No number at all is 0. Skipped if the expected output is no number.
     """
-
-    version: ClassVar[str] = "1"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expectation_of(evaluable, "NumericDiff"), evaluable.output
@@ -46,16 +45,20 @@ class NumericDiff:
             raise NothingToCompare(f"NumericDiff needs a number to compare with, and expects {quote(expectation)}")
         got = read_number(output)
         if got is None:
-            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number")
+            return Evaluation(0.0, f"{expected_but_got(expectation, output)}, which is no number")
         details = {"expected": wanted, "got": got, "difference": got - wanted}
-        return Evaluation(number_score(wanted, got), compared(expectation, output), details)
+        return Evaluation(number_score(wanted, got), expected_but_got(expectation, output), details)
 
 
+@evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """The answer is the expected number, within a tolerance: absolute, or relative to the expected one."""
+    """The answer is the expected number, within a tolerance: absolute, or relative to the expected one.
 
-    version: ClassVar[str] = "1"
+    1 if the whole answer is a number within the wider tolerance of the expected one. The flags say how the answer may
+    be written; the expected number may have both. Skipped if the expected output is no number.
+    """
+
     absolute_tolerance: float = 1e-6
     relative_tolerance: float = 0.0
     accept_percent: bool = False
@@ -64,7 +67,7 @@ class Numeric:
     def __post_init__(self) -> None:
         require_number("absolute_tolerance", self.absolute_tolerance)
         require_number("relative_tolerance", self.relative_tolerance)
-        require_flags(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
+        require_bool(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expectation_of(evaluable, "Numeric"), evaluable.output
@@ -75,13 +78,15 @@ class Numeric:
             output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
         )
         if got is None:
-            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number{self._would_help(output)}")
+            return Evaluation(
+                0.0, f"{expected_but_got(expectation, output)}, which is no number{self._would_help(output)}"
+            )
         allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(wanted))
         off = abs(got - wanted)
         # The last digit of a difference of decimals is noise: 0.3 - 0.2 is more than 0.1.
         fits = off <= allowed or off - allowed <= 1e-12 * max(abs(wanted), abs(got), allowed)
         relation = "within" if fits else "not within"
-        reasoning = f"{compared(expectation, output)}, {relation} {allowed:g} of it"
+        reasoning = f"{expected_but_got(expectation, output)}, {relation} {allowed:g} of it"
         return Evaluation(float(fits), reasoning, {"expected": wanted, "got": got, "off_by": off, "allowed": allowed})
 
     def _would_help(self, output: Json) -> str:
@@ -91,15 +96,16 @@ class Numeric:
         return f" unless {flag} is set"
 
 
+@evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class JSONDiff:
     """How much of the expected data is there: the mean over keys and items, all the way down.
 
-    Text that holds a JSON object or list is read as that. A key that is missing counts as null. Values of different
-    types are compared as JSON text; true and false are never numbers.
+    The mean over keys and items, all the way down: objects over the keys of both, a missing one being null; lists
+    place by place over the longer one; texts by `levenshtein` or `exact`; numbers by `numeric` (as `NumericDiff`),
+    `exact` or `levenshtein`; `true` and `false` only if the same. Text that holds an object or list is read.
     """
 
-    version: ClassVar[str] = "1"
     string_scorer: Any = "levenshtein"
     """A name, or from Python anything that compares two texts: an evaluator, a scorer of autoevals, a function."""
     number_scorer: str = "numeric"
@@ -124,17 +130,18 @@ class JSONDiff:
         more = len(comparison.differences) - len(named)
         reasoning = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
         listed = [{"place": d.place, "expected": d.expected, "got": d.got, "score": d.score} for d in worst]
-        return Evaluation(score, reasoning or compared(expectation, output), {"differences": listed})
+        return Evaluation(score, reasoning or expected_but_got(expectation, output), {"differences": listed})
 
 
+@evaluator(family="data")
 @dataclass(frozen=True, slots=True)
 class ValidJSON:
     """The answer is a JSON object or list or, given a schema, any JSON that fulfils it.
 
-    The schema is the one given here and never the case's expectation, which is an answer and not a schema.
+    1 if the answer is a JSON object or list; with a JSON Schema, if it is JSON that fulfils it. The expected output
+    is not used.
     """
 
-    version: ClassVar[str] = "1"
     schema: dict[str, Any] | None = None
     _validator: Any = field(init=False, repr=False, compare=False, default=None)
 
@@ -187,15 +194,16 @@ def _no_retrieval(uri: str) -> Any:
     raise ValueError(f"{uri} is elsewhere; only references within the schema are followed")
 
 
+@evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class ListContains:
     """How well the items of the answer cover the expected ones, in whatever order, paired for the best total.
 
-    A list may be JSON text; anything else is a list of one. The score is the sum over pairs divided by the longer
-    list, or by the expected one where extra entities are allowed.
+    Each expected item is paired with at most one of the answer's, for the greatest total similarity (or `exact`); the
+    total divided by the longer list, or by the expected one if extras are allowed. A list may be JSON text; anything
+    else is a list of one. Skipped if no item is expected and extras are allowed.
     """
 
-    version: ClassVar[str] = "1"
     allow_extra_entities: bool = False
     pairwise: str = "levenshtein"
     pairwise_scorer: Any = field(default=None, repr=False)
@@ -207,7 +215,7 @@ class ListContains:
             object.__setattr__(self, "pairwise_scorer", None)
         elif self.pairwise_scorer is not None and not callable(self.pairwise_scorer):
             raise UsageError(f"ListContains: pairwise_scorer must be callable, not {self.pairwise_scorer!r:.80}")
-        require_flags(allow_extra_entities=self.allow_extra_entities)
+        require_bool(allow_extra_entities=self.allow_extra_entities)
         require_choice("pairwise", self.pairwise, ("levenshtein", "exact"))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:

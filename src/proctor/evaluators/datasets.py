@@ -18,7 +18,7 @@ from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 
 LONGEST_DESCRIPTION = 80
 

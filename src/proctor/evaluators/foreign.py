@@ -18,7 +18,9 @@ from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
 from proctor.base.references import resolve
 from proctor.base.threads import call_in_thread, is_async
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, read_verdict
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, read_verdict
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
 """The classes of autoevals under which everything that asks a model stands."""
@@ -300,9 +302,16 @@ class GraderResult:
     details: Mapping[str, Any] | None = None
 
 
+@evaluator(family="code", example={"grader": "checks.py:grade"})
 @dataclass(frozen=True, slots=True)
 class CodeGrader:
-    """Whatever the named function, given a `GraderContext`, makes of the answer."""
+    """Whatever the named function, given a `GraderContext`, makes of the answer.
+
+    What the function makes of HoloDeck's `GraderContext` (`turn_input`, `agent_response`, `ground_truth`,
+    `tool_invocations`, `retrieval_context`, `turn_index`, `test_case_name`, `turn_config`): true, false, a number, or
+    an object with `score` and if need be `passed`, which then decides, `reason`, `details`. Sync or async. Returning
+    nothing is an `error`.
+    """
 
     grader: str
     """`module.path:function` or `file.py:function`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
-from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.evaluable import Evaluable
 from proctor.tracing.instrumentation import missing_instrumentation
 from proctor.tracing.spans import (
     AssistantMessage,

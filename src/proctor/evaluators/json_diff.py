@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proctor.base.json_data import Json, canonical
-from proctor.evaluators.evaluation import data_of, embedded, text_of
-from proctor.evaluators.text.text_comparison import edit_score
-from proctor.evaluators.tools.matching import best_assignment
+from proctor.evaluators.text.comparison import edit_score
+from proctor.evaluators.tools.pairing import best_assignment
+from proctor.evaluators.values import as_text, data_of, parse_if_json
 
 _DEEPEST_EMBEDDED = 200
 
@@ -30,7 +30,7 @@ STRING_SCORERS: dict[str, Callable[[str, str], float]] = {
 NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
     "numeric": number_score,
     "exact": lambda expected, got: float(expected == got),
-    "levenshtein": lambda expected, got: edit_score(text_of(expected), text_of(got)),
+    "levenshtein": lambda expected, got: edit_score(as_text(expected), as_text(got)),
 }
 
 
@@ -55,7 +55,7 @@ class Comparison:
     def score(self, expected: Json, got: Json, place: str = "", depth: int = 0) -> float:
         """Objects: the mean over the keys of both. Lists: place by place, over the longer one. Leaves by type."""
         if depth < _DEEPEST_EMBEDDED:
-            expected, got = embedded(expected), embedded(got)
+            expected, got = parse_if_json(expected), parse_if_json(got)
         if isinstance(expected, dict) and isinstance(got, dict):
             keys = list(expected) + [key for key in got if key not in expected]
             pairs = [(f"{place}.{key}" if place else key, expected.get(key), got.get(key)) for key in keys]

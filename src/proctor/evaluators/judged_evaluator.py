@@ -13,7 +13,8 @@ from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
 from proctor.base.json_data import Json, show
 from proctor.base.masking import mask
 from proctor.cases.threshold import passes, threshold_in_force
-from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, requests_told
 from proctor.judging.choosing import judge_named_by
 from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention

@@ -11,9 +11,11 @@ from pydantic import BaseModel, Field
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, fingerprint
-from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.judged_texts import answer_text, as_text, question_text
+from proctor.evaluators.material import answer_text, question_text
+from proctor.evaluators.values import as_text
 from proctor.judging.choosing import judge_record
 from proctor.judging.client import model_of_client
 from proctor.judging.judge import Judge, Question, is_rule_based

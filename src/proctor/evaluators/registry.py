@@ -1,19 +1,21 @@
 """Finds evaluators by name and builds them from what a file says.
 
-A shipped evaluator is listed in the table of `proctor.evaluators`; others are entry points in the group
-`proctor.evaluators` or references such as `checks.py:my_evaluator`.
+A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those of other
+packages: their plugins, and the entry-point group `proctor.evaluators`. A reference such as `checks.py:my_evaluator`
+names the user's own.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
-import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from proctor import plugins
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
@@ -22,16 +24,14 @@ from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec, NamedData
-from proctor.cases.threshold import DEFAULT_THRESHOLD, threshold_in_force
-from proctor.evaluators import EVALUATORS
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
+from proctor.cases.threshold import threshold_in_force
+from proctor.evaluators import shipped_evaluators
+from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
+from proctor.evaluators.evaluable import Evaluable, collapse
+from proctor.evaluators.evaluation import BadVerdict, takes_trace
+from proctor.evaluators.values import data_of
 from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
 from proctor.judging.judge import QUESTIONS_VERSION
-from proctor.plugins import evaluator_alias, plugins
-from proctor.plugins import load as load_target
-
-SHIPPED: dict[str, str] = EVALUATORS
-"""The module of each evaluator that a file may name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +87,7 @@ def seen_by(bound: Bound, evaluable: Evaluable) -> Evaluable:
     for exchange in evaluable.turns:
         reply = exchange.reply
         try:
-            answer = reply.text if reply.structured is None else reply.structured
-            found = _looked_at(name, look, reply.outputs or (NamedData("output", answer),))
+            found = _looked_at(name, look, reply.named_outputs)
         except (BadVerdict, NothingThere) as error:
             missing.append(error)
             found = (NamedData("nothing", ""),)
@@ -129,19 +128,21 @@ def build(
         spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
         target = shipped(spec.name)
     call = _instantiate(spec, target, base)
-    is_shipped = spec.name in SHIPPED
-    declared = getattr(call, "default_threshold", DEFAULT_THRESHOLD)
+    declaration, call = declaration_of(call), undecorated(call)
+    spec = _with_declared(spec, declaration)
+    is_shipped = spec.name in shipped_evaluators()
     is_judged = bool(getattr(call, "asks_judge", False))
     judge = choose_judge(sources, judge_named_by(call)) if is_judged else None
     # Another judge, or another question to it, may give other scores.
     asked = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
+    version = _version(call, declaration, is_shipped)
     return Bound(
         spec=spec,
         call=call,
         title=spec.title,
-        threshold=threshold_in_force(declared, entry=spec.threshold, suite=suite_threshold),
-        scope=spec.scope or _scope(call),
-        fingerprint=fingerprint(spec.name, _version(call, is_shipped), plain(spec.arguments), *_view(spec), *asked),
+        threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
+        scope=spec.scope or _scope(call, declaration),
+        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_view(spec), *asked),
         asynchronous=is_async(call),
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
@@ -153,12 +154,26 @@ def build(
     )
 
 
+def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSpec:
+    """The entry of a suite, completed by what the evaluator says itself about how its score is used."""
+    return replace(
+        spec,
+        label=spec.label or declaration.title,
+        gates=spec.gates and not declaration.report_only,
+        output=spec.output or declaration.output,
+        path=spec.path or declaration.output_path,
+        timeout=spec.timeout or declaration.timeout,
+        retries=spec.retries or declaration.retries,
+        optional=spec.optional or declaration.optional,
+    )
+
+
 def locate_evaluator(spec: EvaluatorSpec, base: Path | None = None) -> bool:
     """Whether `spec` names code of the user's; checks that the code is there, and loads none."""
     if is_reference(spec.name):
         reference = spec.name
     else:
-        reference_in = getattr(shipped(spec.name), "reference_in", None) if spec.name in SHIPPED else None
+        reference_in = getattr(shipped(spec.name), "reference_in", None) if spec.name in shipped_evaluators() else None
         reference = "" if reference_in is None else reference_in(spec.arguments)
     if is_reference(reference):
         locate(reference, base)
@@ -177,25 +192,79 @@ def _view(spec: EvaluatorSpec) -> list[Any]:
 
 def shipped(name: str) -> Any:
     """The class behind a shipped name."""
-    return getattr(importlib.import_module(SHIPPED[name]), name)
+    return plugins.load(shipped_evaluators()[name])
+
+
+def listed() -> Iterator[Declaration]:
+    """The declaration of every shipped evaluator, family by family, each once."""
+    seen: set[str] = set()
+    for name in shipped_evaluators():
+        declaration = declaration_of(shipped(name))
+        if declaration.name not in seen:
+            seen.add(declaration.name)
+            yield declaration
+
+
+def installed() -> Iterator[tuple[str, str, Declaration | UsageError]]:
+    """Evaluators of other packages: who brings it, its name in files, and its declaration or why there is none."""
+    for plugin in plugins.installed_plugins():
+        for name, place in plugin.evaluators.items():
+            yield plugin.name, name, _loaded(name, functools.partial(plugins.load, place))
+
+
+def _loaded(name: str, load: Callable[[], Any]) -> Declaration | UsageError:
+    try:
+        return declaration_of(load())
+    except Exception as error:
+        return UsageError(f"the evaluator {name!r} cannot be loaded: {one_line(error)}")
+
+
+def declaration_named(name: str) -> Declaration:
+    """The declaration of the evaluator that a file calls `name`; upper and lower case do not matter.
+
+    Raises `UsageError` with the nearest names if there is none.
+    """
+    known = shipped_evaluators()
+    bare = name.lower().removesuffix("metric")
+    own = next((shipped_name for shipped_name in known if shipped_name.lower() in (name.lower(), bare)), None)
+    if own is None and not is_reference(name) and (target := _find(name, None)) is not None:
+        return declaration_of(target)
+    own = own or _alias(name)
+    if own is not None:
+        return declaration_of(shipped(own))
+    lower = {known_name.lower(): known_name for known_name in known}
+    close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
+    close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
+    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor evaluators` lists all"
+    raise UsageError(f"no evaluator is called {name!r}{hint}")
 
 
 def _find(name: str, base: Path | None) -> Any:
     """What is registered or referred to under a name; `None` where nothing is."""
-    if name in SHIPPED:
+    if name in shipped_evaluators():
         return shipped(name)
     if is_reference(name):
         return resolve(name, base)
-    brought = (plugin.evaluators[name] for plugin in plugins() if name in plugin.evaluators)
-    return next(map(load_target, brought), None)
+    if _alias(name) is not None:
+        return None
+    places = (plugin.evaluators[name] for plugin in plugins.installed_plugins() if name in plugin.evaluators)
+    return next(map(plugins.load, places), None)
+
+
+def _alias(name: str) -> str | None:
+    """The shipped evaluator that a tool has under this name, or that DeepEval has under it with `Metric` added."""
+    known = shipped_evaluators()
+    if (bare := name.removesuffix("Metric")) in known:
+        return bare
+    own = plugins.evaluator_alias(name)
+    return own if own in known else None
 
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    bare = name.removesuffix("Metric")
-    own = bare if bare in SHIPPED else evaluator_alias(name)
+    own = _alias(name)
     if own is None:
-        likely = nearest(name, SHIPPED) or "; name a shipped one, or your own as file.py:name"
+        likely = nearest(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")
     return own
 
@@ -237,8 +306,9 @@ def _base_folder(target: type, base: Path | None) -> dict[str, Any]:
         return {}
 
 
-def _scope(call: Any) -> Literal["turn", "case"]:
-    return "case" if getattr(call, "scope", "turn") == "case" else "turn"
+def _scope(call: Any, declaration: Declaration) -> Literal["turn", "case"]:
+    """An instance may have a scope that depends on its arguments."""
+    return "case" if "case" in (getattr(call, "scope", None), declaration.scope) else "turn"
 
 
 def _required(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
@@ -250,10 +320,13 @@ def _required(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
     ]
 
 
-def _version(call: Any, is_shipped: bool) -> str:
+def _version(call: Any, declaration: Declaration, is_shipped: bool) -> str:
+    """An instance may have a version that depends on its arguments."""
     version = getattr(call, "version", None)
     if isinstance(version, (str, int)):
         return str(version)
+    if declaration.version is not None:
+        return declaration.version
     if is_shipped:
         return "1"
     return (

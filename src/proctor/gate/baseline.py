@@ -22,12 +22,12 @@ from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, show
 from proctor.cases.formats.loading import BASELINES
-from proctor.cases.identity import content_key
+from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
-from proctor.results.gate_result import CaseAddress, CaseStatus
-from proctor.results.run import Outcome, Run, TrialSummary
+from proctor.results.gate_result import CaseStatus
+from proctor.results.run import Outcome, Run, RunStatus, TrialSummary
 from proctor.results.statistics import Estimate, wilson
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 
 VERSION = 1
 PROJECT = "proctor" + BASELINES
@@ -434,7 +434,7 @@ def update_baseline(run: Run, target: Path | None = None, *, restart: bool = Fal
     Cases that the gate found to be worse or better restart: what they did before does not count any more. With
     `restart`, all cases of the run do.
     """
-    if run.interrupted or run.finished_at is None:
+    if run.status is not RunStatus.FINISHED:
         planned = sum(info.planned for info in run.suites)
         raise UsageError(
             f"run {run.id} was interrupted after {len(run.summaries):,} of {planned:,} trials; continue it with "
@@ -502,8 +502,8 @@ def named_baseline(wanted: str, store: Store | None) -> Baseline:
         raise UsageError(f"--baseline: there is no file {wanted}; make it with `proctor baseline accept`")
     if store is None:
         raise UsageError(f"--baseline {wanted}: names no file, and no runs are kept here")
-    run = read_run(store, wanted)
-    if run.interrupted or run.finished_at is None:
+    run = store.find_run(wanted)
+    if run.status is not RunStatus.FINISHED:
         raise UsageError(
             f"--baseline {wanted}: run {run.id} was interrupted, so that it is no measure of what is usual"
         )

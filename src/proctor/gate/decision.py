@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from proctor.cases.identity import CaseAddress
 from proctor.gate.beliefs import ANY_RATE, BaselineRecord, SuitePrior
 from proctor.gate.drift_test import CaseCounts, DriftTest, SuiteTest
 from proctor.gate.suspect_test import (
@@ -38,7 +39,6 @@ from proctor.gate.suspect_test import (
 )
 from proctor.results.gate_result import (
     NEW_ARM,
-    CaseAddress,
     CaseStatus,
     DriftResult,
     GatedCaseResult,

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from proctor.cases.identity import CaseAddress
 from proctor.gate.baseline import CaseBaseline, SampleStats
 from proctor.gate.beliefs import BaselineRecord, SuitePrior
 from proctor.gate.decision import DRIFT_SHARES, Gate, GateSettings
-from proctor.results.gate_result import CaseAddress
 from proctor.results.run import Outcome
 
 ASSUMED_RATE = 0.9

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from proctor.cases.identity import question_key
+from proctor.cases.identity import CaseAddress, question_key
 from proctor.gate.baseline import CaseBaseline, trial_score
 from proctor.gate.decision import Gate, GateSettings, TrialRequest
 from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import Divergence, nearest_pair
-from proctor.results.gate_result import CaseAddress, CaseStatus, GateResult
+from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store.store import Store
 from proctor.results.verdict import SuiteVerdict, judge_suite
@@ -56,7 +56,7 @@ class GateSession:
     def _record(self, trial: TrialSummary) -> None:
         case = (trial.suite, trial.case_id)
         if case in self._baselines:  # a resumed run may have trials of cases that are gone
-            self._gate.record(case, trial.outcome, trial_score(trial))
+            self._gate.record(case, trial.outcome, trial_score(trial), trial.arm or NEW_ARM)
 
     def next_trials(self) -> list[TrialRequest]:
         """The next round; empty when the gate is sure."""

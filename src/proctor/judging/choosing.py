@@ -22,11 +22,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, object_or_text, plain
+from proctor.base.positions import Position
 from proctor.judging.client import model_of_client
 from proctor.judging.judge import RULES
 from proctor.judging.specs import JudgeSpec, PanelSpec, names_judge, read_panel
@@ -48,8 +48,8 @@ class WrittenJudge:
     judge: Any
     """Text, an object of options, or in Python a Judge or a Panel; `None` if an evaluator has only `samples`."""
     origin: str
-    at: Path | None = None
-    """The file that names it."""
+    at: Position | None = None
+    """The file and line that name it."""
     client: Any = field(default=None, repr=False)
     """From Python: the client that asks the model that `judge` names."""
     samples: Any = None
@@ -95,8 +95,8 @@ class JudgeChoice:
         return self.written.origin
 
     @property
-    def at(self) -> Path | None:
-        """The file that names the judge."""
+    def at(self) -> Position | None:
+        """The file and line that name the judge."""
         return self.written.at
 
     @property

@@ -62,7 +62,7 @@ def mutate(request: MutationRequest) -> MutationReport:
         kept = request.store / "results.db"
         with judges_within(options.budget_usd, kept if kept.is_file() else None, again.plan.suites) as judges:
             suites = run_sync(_examine_all(again, request, options, judges))
-    return MutationReport(again.row.id, request.seed, request.most, tuple(suites), request.min_kill)
+    return MutationReport(again.run.id, request.seed, request.most, tuple(suites), request.min_kill)
 
 
 async def _examine_all(

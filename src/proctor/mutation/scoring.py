@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.reply import Reply
+from proctor.evaluators.declaration import declaration_of
 from proctor.evaluators.judged_evaluator import BUDGET_SPENT
-from proctor.evaluators.registry import SHIPPED, Bound
+from proctor.evaluators.registry import Bound
 from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
-from proctor.results.judge_calls import DETAIL as JUDGED
-from proctor.results.judge_calls import JudgeCalls
+from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.conversation import Answer
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.scoring import ScoringContext, score, settled
@@ -29,9 +30,8 @@ _ANSWER = frozenset({"answer"})
 _SIGHT: Mapping[str, frozenset[str]] = {
     "text": _ANSWER,
     "data": _ANSWER,
-    "semantic": _ANSWER,
-    "choice": _ANSWER,
-    "rag": _ANSWER,
+    "passages": _ANSWER,
+    "reference": _ANSWER,
     "rubric": _ANSWER,
     "safety": frozenset(),
     "tools": frozenset({"calls"}),
@@ -53,8 +53,7 @@ def sight(bound: Bound) -> frozenset[str]:
     name = bound.spec.name
     if name in _OWN_SIGHT:
         return _OWN_SIGHT[name]
-    family = SHIPPED.get(name, "").removeprefix("proctor.evaluators.").partition(".")[0]
-    return _SIGHT.get(family, EVERYTHING)
+    return _SIGHT.get(declaration_of(bound.call).family, EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) ->
     if not session.settings.has_agent_for(own):
         if parent.path in named_files(parent.config):
             raise parent.CollectError(f"{parent.path}: names no agent; {AGENT_HINT}")
-        yield from (AgentlessItem.from_parent(parent, name=name) for name, _ in _named(suite.cases))
+        yield from (AgentlessItem.of(parent, name, case) for name, case in _named(suite.cases))
         return
     plan = session.plan(suite, session.settings.agent_for(own))
     names = {case.id: name for name, case in _named(suite.cases)}

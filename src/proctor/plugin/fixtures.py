@@ -19,7 +19,8 @@ from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.trial_output import answer_lines, case_line, present_signs, story_of, tell, title_of, tool_lines
 from proctor.reporting.wording import counts_text
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.verdict import RunVerdict, verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 
 AFTER_COLLECTED = 1_000_000
@@ -28,9 +29,10 @@ AFTER_COLLECTED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """Trials, in the order of their cases."""
+    """Trials, in the order of their cases, and the verdict of their suites on them."""
 
     trials: tuple[TrialResult, ...]
+    verdict: RunVerdict
     notes: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[TrialResult]:
@@ -41,8 +43,8 @@ class SuiteRun:
 
     @property
     def passed(self) -> bool:
-        """Whether something passed and nothing did not; what was skipped says nothing."""
-        return self.counts[Outcome.PASSED] > 0 and not self._bad
+        """Whether the trials meet the criteria of their suites."""
+        return self.verdict.outcome is Outcome.PASSED
 
     @property
     def counts(self) -> Counter[Outcome]:
@@ -58,7 +60,7 @@ class SuiteRun:
         if self.passed:
             return
         stories = [f"{title_of(trial)}\n{story_of(trial, verbose=False)}" for trial in self._bad]
-        raise AssertionError("\n\n".join([counts_text(self.counts), *self.notes, *stories]))
+        raise AssertionError("\n\n".join([counts_text(self.counts), self.verdict.reason, *self.notes, *stories]))
 
 
 @contextmanager
@@ -170,6 +172,7 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
     with errors_as_messages():
         session = session_of(config)
         trials: list[TrialResult] = []
+        infos: list[SuiteInfo] = []
         for suite in suites_of(given, module):
             chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
             plan = session.plan(suite, chosen)
@@ -184,7 +187,9 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
                 pytest.fail(f"{suite.name} has no case {case!r}", pytrace=False)
             done = session.runs.run_trials(selected)
             trials += [done[trial.address] for trial in selected if trial.address in done]
-        return SuiteRun(tuple(trials), session.runs.summary().notes)
+            infos += [replace(item.info, planned=len(selected)) for item in plan.suites]
+        run = Run(session.runs.session.run_id, 0.0, tuple(infos), [TrialSummary.of(trial) for trial in trials], trials)
+        return SuiteRun(tuple(trials), verdict(run), session.runs.summary().notes)
 
 
 class EvaluationDataset(Sequence[AgentRun]):

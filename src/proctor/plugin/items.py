@@ -10,6 +10,7 @@ import pytest
 
 from proctor.base.errors import ProctorError
 from proctor.cases.quarantine_file import is_over
+from proctor.cases.suite import Case
 from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.trial_output import (
     TrialBroken,
@@ -29,14 +30,30 @@ from proctor.results.run import Outcome, TrialResult
 from proctor.running.plan import PlannedTrial
 
 
+def _location(item: pytest.Item, case: Case) -> tuple[Path, int, str]:
+    """Where pytest says that an item is: the file and line of its case, the line counted from 0."""
+    position = case.position
+    if position is None:
+        return item.path, 0, item.name
+    return position.path, (position.line or 1) - 1, item.name
+
+
 class AgentlessItem(pytest.Item):
     """A case without an agent to ask."""
+
+    case: Case
+
+    @classmethod
+    def of(cls, parent: pytest.Collector, name: str, case: Case) -> AgentlessItem:
+        item: AgentlessItem = cls.from_parent(parent, name=name)
+        item.case = case
+        return item
 
     def runtest(self) -> None:
         raise pytest.skip.Exception(f"the suite names no agent; {AGENT_HINT}", _use_item_location=True)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, 0, self.name
+        return _location(self, self.case)
 
 
 class TrialItem(pytest.Item):
@@ -95,10 +112,11 @@ class TrialItem(pytest.Item):
         if not isinstance(error, (TrialFailed, TrialBroken)):
             return super().repr_failure(excinfo)
         text = failure_text(error, verbose=self.config.get_verbosity() > 0)
-        return shown(text, str(error), self.path, self.reportinfo()[1] + 1)
+        path, line, _ = self.reportinfo()
+        return shown(text, str(error), path, line + 1)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, (self.planned.case.line or 1) - 1, self.name
+        return _location(self, self.planned.case)
 
 
 def show_trial(trial: TrialResult) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +24,7 @@ from proctor.cases.files import Contents
 from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_trial
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunInfo
+from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store.store import Store
 from proctor.running.assertions.agent_runner import AgentRunner
 
@@ -190,7 +190,7 @@ def row_of(store: Store, run_id: str) -> int:
         with contextlib.suppress(StoreError):
             return store.find_run(run_id).no
         with contextlib.suppress(StoreError):  # another process was quicker
-            return store.add_run(run_id, f"tests {run_id}", RunInfo(git=git_state(Path.cwd())))
+            return store.add_run(Run(run_id, time.time(), plan=f"tests {run_id}", git=git_state(Path.cwd())))
     return store.find_run(run_id).no
 
 

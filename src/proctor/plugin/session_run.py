@@ -22,11 +22,11 @@ from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
-from proctor.results.judge_calls import Tally
-from proctor.results.run import Run, SuiteInfo, TrialResult
-from proctor.results.run_info import RunInfo, suite_info
-from proctor.results.store.store import Store, read_run
-from proctor.results.verdict import RunVerdict, judge
+from proctor.results.judge_usage import Tally
+from proctor.results.run import Run, RunStatus, SuiteInfo, TrialResult
+from proctor.results.store.encoding import CODEC
+from proctor.results.store.store import Store
+from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
@@ -117,13 +117,21 @@ class SessionRun:
         suites = _merged(summaries)
         if not suites or not any(summary.begun for summary in summaries):
             return None
-        store, no = self._open()
-        run = read_run(store, self.session.run_id)
+        store, _ = self._open()
+        run = store.find_run(self.session.run_id)
         run.suites, run.note, run.interrupted = suites, note, interrupted
+        run.status = RunStatus.INTERRUPTED if interrupted else RunStatus.FINISHED
         run.judges, run.finished_at = tuple(Tally(run.trials)), time.time()
-        verdict = judge(run)
-        store.finish_run(no, "interrupted" if interrupted else "finished", self._info(run).judged(verdict))
-        return run, verdict
+        run.planned = sum(info.planned for info in suites)
+        run.options = {
+            "fast": self.options.fast,
+            "judge": judge_record(self.options.judge),
+            "budget_usd": self.options.budget_usd,
+        }
+        found = verdict(run)
+        record_verdict(run, found)
+        store.finish_run(run)
+        return run, found
 
     def close(self, *, last: bool) -> None:
         """Close files; the last process of a session also removes the locks that all shared."""
@@ -162,7 +170,7 @@ class SessionRun:
         store, no = self._open()
         collector = _Collector()
         plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
-        open_run = OpenRun(self.session.run_id, self.session.started_at, store, no)
+        open_run = OpenRun(Run(self.session.run_id, self.session.started_at, no=no), store)
         work = execute(plan, self._options(), open_run, listener=collector, earlier=self._recall)
         run, _ = run_in_kept_loop(work)
         for trial in (trial.unmasked or trial for trial in collector.trials.values()):
@@ -187,20 +195,6 @@ class SessionRun:
             question_key(planned.case), planned.suite.agent, planned.number, planned.suite.suite.name
         )
         return None if found is None or all(reply.error is not None for reply in found.replies) else found
-
-    def _info(self, run: Run) -> RunInfo:
-        return RunInfo(
-            suites=run.suites,
-            options={
-                "fast": self.options.fast,
-                "judge": judge_record(self.options.judge),
-                "budget_usd": self.options.budget_usd,
-            },
-            planned=sum(info.planned for info in run.suites),
-            note=run.note,
-            judges=tuple(run.judges),
-            git=run.git,
-        )
 
 
 class _Collector:
@@ -227,7 +221,7 @@ def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     """Each suite once, as the process knows it that planned most of its trials."""
     found: dict[str, SuiteInfo] = {}
     for data in (suite for summary in summaries for suite in summary.suites):
-        info = suite_info(data)
+        info = CODEC.decode(SuiteInfo, data)
         known = found.get(info.name)
         found[info.name] = info if known is None or info.planned > known.planned else known
     return tuple(info for info in found.values() if info.planned)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json
-from proctor.cases.formats.loading import case_lines
 from proctor.gate.verdict import case_text, drift_text
 from proctor.reporting.explain import one_line_reason
+from proctor.reporting.failing_cases import positions_in
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
@@ -105,7 +105,7 @@ class Finding:
     outcome: Outcome
     reason: str
     path: str | None
-    """Of the suite, from the root of the repository; `None` for one that is outside of it."""
+    """Of the file that the case is in, from the root of the repository; `None` for one that is outside of it."""
     line: int | None
     decides: bool
     """Whether it makes the build red; a suite may let some cases fail."""
@@ -121,25 +121,16 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         wrong = {address: item for address, item in wrong.items() if address in unknown}
         wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
     reasons = _reasons(run, {address for address in wrong if address not in told})
-    places = {info.name: _place(info.path, environ) for info in run.suites}
-    lines = {
-        info.name: case_lines(Path(info.path))
-        for info in run.suites
-        if info.path and any(suite == info.name for suite, _ in wrong)
-    }
-    found = [
-        Finding(
-            suite,
-            case_id,
-            outcome,
-            told.get((suite, case_id), (reasons.get((suite, case_id), ""), False))[0],
-            places.get(suite),
-            lines.get(suite, {}).get(case_id),
-            decides,
-            told.get((suite, case_id), ("", False))[1],
-        )
-        for (suite, case_id), (outcome, decides) in wrong.items()
-    ]
+    red = {suite for suite, _ in wrong}
+    infos = {info.name: info for info in run.suites}
+    positions = {name: positions_in(info) for name, info in infos.items() if name in red}
+    found = []
+    for (suite, case_id), (outcome, decides) in wrong.items():
+        reason, in_doubt = told.get((suite, case_id), (reasons.get((suite, case_id), ""), False))
+        position = positions.get(suite, {}).get(case_id)
+        path = infos[suite].path if position is None else str(position.path)
+        line = None if position is None else position.line
+        found.append(Finding(suite, case_id, outcome, reason, _place(path, environ), line, decides, in_doubt))
     return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 

@@ -11,9 +11,9 @@ from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import fitting, fitting_names, repeated, wrong_arguments
+from proctor.evaluators.tools.calls import fitting, fitting_names, repeated, wrong_arguments
 from proctor.evaluators.tools.differences import Fault, differences
-from proctor.evaluators.tools.matching import best_pairs
+from proctor.evaluators.tools.pairing import best_pairs
 from proctor.results.run import Outcome, Score, TrialResult
 
 MOST_COMPARED = 100

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.json_data import Json, plain
-from proctor.cases.formats.loading import case_lines
+from proctor.base.positions import Position
+from proctor.cases.formats.loading import case_positions
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.clusters import Signature, signature
@@ -157,7 +158,7 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
     suites = {info.name: info for info in run.suites}
     wanted = {case.example.position for case in cases if case.example is not None}
     examples = {(trial.suite, trial.case.id): trial for trial in run.trials if trial.position in wanted}
-    lines = {suite: _lines(suites[suite]) for suite in {case.suite for case in cases}}
+    positions = {suite: positions_in(suites[suite]) for suite in {case.suite for case in cases}}
     return [
         {
             "id": f"{case.suite}/{case.case_id}",
@@ -167,8 +168,7 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
             "flaky": case.is_flaky,
             "quarantined": case.quarantined,
             "counts": {outcome.value: count for outcome, count in case.counts.items()},
-            "file": suites[case.suite].path,
-            "line": lines[case.suite].get(case.case_id),
+            **_written_at(positions[case.suite].get(case.case_id), suites[case.suite]),
             "reasons": [plain(reason) for reason in case.reasons],
             "divergence": _divergence(examples.get((case.suite, case.case_id))),
             "reproduce": reproduce(run, suites[case.suite], case),
@@ -177,9 +177,15 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
     ]
 
 
-def _lines(info: SuiteInfo) -> dict[str, int]:
-    """By case: its line, if the file is still there and still holds it."""
-    return {} if info.path is None else case_lines(Path(info.path))
+def _written_at(position: Position | None, info: SuiteInfo) -> dict[str, Json]:
+    if position is None:
+        return {"file": info.path, "line": None}
+    return {"file": str(position.path), "line": position.line}
+
+
+def positions_in(info: SuiteInfo) -> dict[str, Position]:
+    """By case: where it is written, if the file is still there and still holds it."""
+    return {} if info.path is None else case_positions(Path(info.path))
 
 
 def reproduce(run: Run, info: SuiteInfo, case: FailingCase) -> str | None:

@@ -48,7 +48,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "started_at": run.started_at,
         "finished_at": _finite(run.finished_at),
         "interrupted": run.interrupted,
-        "note": run.note,
+        "note": run.ended_because,
         "environment": plain(run.environment),
         "options": plain(run.options),
         "store": run.store,

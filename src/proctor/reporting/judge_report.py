@@ -13,7 +13,7 @@ from proctor.reporting.terminal.facts import tell_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated
-from proctor.results.judge_calls import JudgeSummary, account_of, calls_of, judge_name, player_of
+from proctor.results.judge_usage import JudgeSummary, account_of, calls_of, judge_name, player_of
 from proctor.results.run import Run, Score, TrialResult
 
 Find = Callable[[str], Mapping[str, Json] | None]

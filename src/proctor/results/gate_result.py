@@ -7,18 +7,16 @@ such as `standing: proven`. `STORED_NAMES` and the values of `CaseStatus` map th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from proctor.base.dataclass_json import DataclassCodec
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, plain
+from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.alignment import Divergence
 from proctor.results.run import Outcome
-from proctor.results.run_info import known_fields
-
-CaseAddress = tuple[str, str]
-"""Suite and id of a case."""
 
 NEW_ARM = "new"
 """The version of the agent under test."""
@@ -171,37 +169,11 @@ def gate_to_json(gate: GateResult) -> dict[str, Json]:
 def gate_from_json(data: Mapping[str, Any]) -> GateResult:
     """What `gate_to_json` wrote, in this version or an earlier one."""
     try:
-        return _gate(data)
+        return _CODEC.decode(GateResult, data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"what the gate found in this run cannot be read ({error!r}); it was written by another version of Proctor"
         ) from error
 
 
-def _gate(data: Mapping[str, Any]) -> GateResult:
-    gate = known_fields(
-        GateResult,
-        {
-            **data,
-            "verdict": GateVerdict(data["verdict"]),
-            "cases": tuple(_case(item) for item in data["cases"]),
-            "drift": known_fields(DriftResult, data["drift"]),
-        },
-    )
-    suites = [known_fields(GatedSuite, {**item, "verdict": GateVerdict(item["verdict"])}) for item in data["suites"]]
-    return replace(gate, suites=tuple(suites))
-
-
-def _case(data: Mapping[str, Any]) -> GatedCaseResult:
-    values = {name: data[stored] for name, stored in STORED_NAMES.items() if stored in data}
-    first, divergence = data.get("first"), data.get("divergence")
-    return known_fields(
-        GatedCaseResult,
-        {
-            **data,
-            **values,
-            "status": CaseStatus(values["status"]),
-            "first": None if first is None else Outcome(first),
-            "divergence": None if divergence is None else known_fields(Divergence, divergence),
-        },
-    )
+_CODEC = DataclassCodec(stored_names={GatedCaseResult: STORED_NAMES})

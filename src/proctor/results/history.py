@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, SuiteInfo
 from proctor.results.store.store import Store
-from proctor.results.verdict import judge_suite
+from proctor.results.verdict import SuiteVerdict, verdict
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
     """One run of one suite."""
 
-    row: RunRow
+    row: Run
     agent: str
     agent_fingerprint: str
     outcome: Outcome
@@ -36,30 +35,27 @@ class SuiteRun:
 
 def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
     """Every run in which the suite took part, the latest first."""
-    for row in store.runs():
-        for info in row.info.suites:
-            if suite in (info.name, info.source):  # once for each agent, where there were several
-                yield _suite_run(store, row, info)
+    for run in store.runs():
+        if any(suite in (info.name, info.source) for info in run.suites):
+            for info, found in zip(run.suites, verdict(run).suites, strict=True):
+                if suite in (info.name, info.source):  # once for each agent, where there were several
+                    yield _suite_run(run, info, found)
 
 
 def suites_in(store: Store) -> list[str]:
     """Every suite that any run knows, by name."""
-    return sorted(
-        {name for row in store.runs() for info in row.info.suites for name in (info.name, info.source) if name}
-    )
+    return sorted({name for row in store.runs() for info in row.suites for name in (info.name, info.source) if name})
 
 
-def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:
-    summaries = [summary for summary in store.summaries(row.no) if summary.suite == info.name]
-    verdict = judge_suite(info, summaries)
+def _suite_run(run: Run, info: SuiteInfo, found: SuiteVerdict) -> SuiteRun:
     return SuiteRun(
-        row=row,
+        row=run,
         agent=info.agent,
         agent_fingerprint=info.agent_fingerprint,
-        outcome=verdict.outcome,
-        trials=len(summaries),
+        outcome=found.outcome,
+        trials=sum(case.trials for case in found.cases),
         planned=info.planned,
-        passed=verdict.counts[Outcome.PASSED],
-        cases=verdict.counts[Outcome.PASSED] + verdict.counts[Outcome.FAILED],
-        scores={item.evaluator: item.scores.mean for item in verdict.evaluators if item.scores is not None},
+        passed=found.counts[Outcome.PASSED],
+        cases=found.counts[Outcome.PASSED] + found.counts[Outcome.FAILED],
+        scores={item.evaluator: item.scores.mean for item in found.evaluators if item.scores is not None},
     )

@@ -23,7 +23,7 @@ from proctor.results.agreement import (
     judge_agreement,
     suggest_threshold,
 )
-from proctor.results.judge_calls import DETAIL, calls_of, judge_name
+from proctor.results.judge_usage import DETAIL, calls_of, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database

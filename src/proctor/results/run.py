@@ -1,4 +1,4 @@
-"""What is kept of a run: outcomes, scores, trials and the run itself, and when scores pass (`ScoreThreshold`)."""
+"""What a run is made of: outcomes, scores, trials and the run itself; and when scores pass (`ScoreThreshold`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from proctor.agents.reply import Reply, Usage
 from proctor.base.git import GitState
 from proctor.base.json_data import Json
+from proctor.cases.identity import CaseAddress
 from proctor.cases.quarantine_file import is_over
 from proctor.cases.suite import Case, Criteria, Quarantine
 from proctor.cases.threshold import passes
@@ -21,7 +22,9 @@ if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
 
     from proctor.results.gate_result import GateResult
-    from proctor.results.judge_calls import JudgeSummary
+    from proctor.results.judge_usage import JudgeSummary
+
+T = TypeVar("T")
 
 
 class Outcome(enum.StrEnum):
@@ -35,6 +38,19 @@ class Outcome(enum.StrEnum):
     """There was nothing to compare, or the case was left out on purpose."""
     PENDING = "pending"
     """Waits for a person or an agent to grade it."""
+
+    @property
+    def rank(self) -> int:
+        """How bad it is: 0 for a failure; what is skipped comes last."""
+        return WORST_FIRST.index(self)
+
+
+WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst of some outcomes: failed, error, pending, passed, skipped; skipped if there are none."""
+    return min(outcomes, key=lambda outcome: outcome.rank, default=Outcome.SKIPPED)
 
 
 MEAN = "mean_over_turns"
@@ -201,33 +217,84 @@ class SuiteInfo:
     """What its file calls the suite, where a run asks several agents and names it once for each."""
 
 
+class RunStatus(enum.StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    """It ended before all trials were made, and can be resumed."""
+    DIED = "died"
+    """Its process ended without saying so, and it can be resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """What a run came to when it ended or was last graded, for lists that read no trial."""
+
+    outcome: Outcome
+    reason: str = ""
+    exit_code: int | None = None
+
+
 class Trials:
     """Trials that are read each time they are iterated, so that a large run is never held in memory."""
 
-    def __init__(self, read: Callable[[Collection[tuple[str, str]] | None], Iterable[TrialResult]]) -> None:
+    def __init__(self, read: Callable[[Collection[CaseAddress] | None], Iterable[TrialResult]]) -> None:
         self._read = read
-        """Given cases by (suite, case id), reads at least their trials; given None, reads all."""
+        """Given cases, reads at least their trials; given None, reads all."""
 
     def __iter__(self) -> Iterator[TrialResult]:
         return iter(self._read(None))
 
-    def for_cases(self, cases: Collection[tuple[str, str]]) -> Iterable[TrialResult]:
-        """The trials of some cases, by (suite, case id)."""
+    def for_cases(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
+        """The trials of some cases."""
         return (trial for trial in self._read(cases) if (trial.suite, trial.case.id) in cases)
+
+
+class LazySequence(Sequence[T]):
+    """A sequence that is read when it is first used."""
+
+    def __init__(self, read: Callable[[], Iterable[T]]) -> None:
+        self._read = read
+        self._items: Sequence[T] | None = None
+
+    @property
+    def _known(self) -> Sequence[T]:
+        if self._items is None:
+            self._items = tuple(self._read())
+        return self._items
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._known[index]
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @dataclass(slots=True)
 class Run:
-    """One execution of one or more suites. `trials` reads the whole results in the order of the plan."""
+    """One execution of one or more suites: what is known of it as a whole, and its trials.
+
+    The trials of a stored run are read from the store when they are used, so that a list of runs costs little.
+    """
 
     id: str
     started_at: float
-    suites: tuple[SuiteInfo, ...]
-    summaries: Sequence[TrialSummary]
-    trials: Iterable[TrialResult]
-    """Can be iterated any number of times; those of a stored run are `Trials`, so that they need little memory."""
+    suites: tuple[SuiteInfo, ...] = ()
+    summaries: Sequence[TrialSummary] = ()
+    """The part of every trial that verdicts need, in the order of the plan."""
+    trials: Iterable[TrialResult] = ()
+    """The whole trials in the order of the plan; can be iterated any number of times."""
     finished_at: float | None = None
+    status: RunStatus = RunStatus.FINISHED
     interrupted: bool = False
+    """Whether it was ended from outside (Ctrl-C, SIGTERM, its process died), so that its exit code is 130. A run that
+    stopped by itself, such as one whose budget is spent, was not."""
     stopped_by: str = ""
     """The signal that interrupted the run, such as `SIGINT`; known only to the process that ran it."""
     note: str = ""
@@ -235,6 +302,7 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Json] = field(default_factory=dict)
     store: str | None = None
+    """The folder of the store that has it."""
     judges: Sequence[JudgeSummary] = ()
     """Who judged, where evaluators asked a judge."""
     uncounted: str = ""
@@ -249,11 +317,32 @@ class Run:
     """What the gate found, where the run was gated."""
     judged_by: str = ""
     """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""
-    repeats: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By suite and case, while a run is made: how many trials are planned, of cases with more than one."""
+    repeats: Mapping[CaseAddress, int] = field(default_factory=dict)
+    """While a run is made: how many trials are planned, of cases with more than one."""
+    no: int = 0
+    """Its number in the store."""
+    plan: str = ""
+    """The fingerprint of what was to be run: a run is resumed by the same plan."""
+    planned: int | None = None
+    """Trials, repeats included."""
+    scoring: str | None = None
+    """The key of evaluators and criteria: a run with another key is scored again when it is resumed."""
+    stored_verdict: StoredVerdict | None = None
+    """What the run came to, as the store says; `verdict(run)` works it out."""
+    counts: Mapping[str, int] | None = None
+    """Trials by outcome, as the store says."""
+    rescored: str | None = None
+    """The id of the run whose answers were scored again."""
+    extra: Mapping[str, Json] = field(default_factory=dict)
+    """Whatever else is stored of the run, such as by a newer program: it is written back."""
 
-    def trials_of(self, cases: Collection[tuple[str, str]]) -> Iterable[TrialResult]:
-        """The trials of some cases, by (suite, case id); of a stored run the others are not even read."""
+    @property
+    def ended_because(self) -> str:
+        """Why there may be trials missing; empty for a whole run."""
+        return self.note or _UNFINISHED.get(self.status, "")
+
+    def trials_of(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
+        """The trials of some cases; of a stored run the others are not even read."""
         if isinstance(self.trials, Trials):
             return self.trials.for_cases(cases)
         return (trial for trial in self.trials if (trial.suite, trial.case.id) in cases)
@@ -299,6 +388,12 @@ class Run:
         from proctor.reporting.html.notebook import run_html  # reporting builds on results
 
         return run_html(self)
+
+
+_UNFINISHED = {
+    RunStatus.RUNNING: "the run is still going on",
+    RunStatus.DIED: "the process died before the run was over",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
-from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
+from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, StoredVerdict, SuiteInfo, TrialSummary, worst
 from proctor.results.statistics import (
     Estimate,
     EvaluatorSummary,
@@ -95,8 +95,8 @@ def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome,
     return _outcome_of(scores, criteria)
 
 
-def judge(run: Run) -> RunVerdict:
-    """The verdict of a whole run; one look at each trial."""
+def verdict(run: Run) -> RunVerdict:
+    """The verdict of a run: the only code that says whether it passed."""
     by_suite: dict[str, list[TrialSummary]] = {}
     counts: Counter[Outcome] = Counter()
     tokens: int | None = None
@@ -124,6 +124,30 @@ def judge(run: Run) -> RunVerdict:
         cost_usd=math.fsum(costs) if costs else None,
         estimated=estimated,
     )
+
+
+judge = verdict
+"""The public name for the same, from when a verdict was not yet distinguished from what a judge says."""
+
+
+def record_verdict(run: Run, found: RunVerdict) -> None:
+    """Let the run say what it came to, as the store lists it."""
+    run.stored_verdict = StoredVerdict(found.outcome, found.reason, found.exit_code)
+    run.counts = {outcome.value: count for outcome, count in found.counts.items()}
+
+
+def verdict_on_part(run: Run, part: Run) -> RunVerdict:
+    """The verdict of a run, with the figures of those of its trials that `part` has: a choice of trials changes no
+    outcome of a case, a suite or the run.
+    """
+    whole, figures = verdict(run), verdict(part)
+    suites = []
+    for own, known in zip(figures.suites, whole.suites, strict=True):
+        shown = {case.case_id for case in own.cases}
+        cases = [case for case in known.cases if case.case_id in shown]
+        counts = _all(Counter(case.outcome for case in cases))
+        suites.append(replace(own, outcome=known.outcome, reason=known.reason, cases=cases, counts=counts))
+    return replace(figures, outcome=whole.outcome, reason=whole.reason, exit_code=whole.exit_code, suites=tuple(suites))
 
 
 def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict:
@@ -210,9 +234,9 @@ def _usual_rows(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
 def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
     gating = [row for row in rows if row.gates]
     outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row.outcome for row in gating]
-    for outcome in (FAILED, ERROR, PENDING, PASSED):
-        if outcome in outcomes:
-            return outcome, ""
+    found = worst(outcomes)
+    if found is not SKIPPED:
+        return found, ""
     if not rows:
         return ERROR, NOTHING_SCORES
     if not gating:
@@ -303,17 +327,16 @@ _SEVERAL = {FAILED: "failed", ERROR: "ended in errors", PENDING: "are pending"}
 
 def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
     outcomes = [suite.outcome for suite in suites]
-    if run.note:
-        settled = FAILED if FAILED in outcomes else ERROR
-        return settled, run.note
-    for outcome in (FAILED, ERROR, PENDING):
-        if outcome in outcomes:
-            first, *others = [suite for suite in suites if suite.outcome is outcome]
-            if len(suites) == 1:
-                return outcome, first.reason
-            several = f"{1 + len(others)} of {len(suites)} suites {_SEVERAL[outcome]}; " if others else ""
-            return outcome, f"{several}{first.name}: {first.reason}"
-    if PASSED not in outcomes:
+    if run.ended_because:
+        return FAILED if FAILED in outcomes else ERROR, run.ended_because
+    outcome = worst(outcomes)
+    if outcome in _SEVERAL:
+        first, *others = [suite for suite in suites if suite.outcome is outcome]
+        if len(suites) == 1:
+            return outcome, first.reason
+        several = f"{1 + len(others)} of {len(suites)} suites {_SEVERAL[outcome]}; " if others else ""
+        return outcome, f"{several}{first.name}: {first.reason}"
+    if outcome is SKIPPED:
         return ERROR, "nothing was run that could pass or fail"
     if len(suites) == 1:
         return PASSED, suites[0].reason

@@ -5,8 +5,9 @@ from __future__ import annotations
 from proctor.agents.pricing import unknown_cost
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
-from proctor.results.judge_calls import JudgeCalls, Tally
+from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, TrialResult
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
 from proctor.running.settings import RunOptions
@@ -25,7 +26,7 @@ class RunCosts:
     def _open_judges(self, open_run: OpenRun) -> Judges:
         store = open_run.store
         self._call_store = None if store is None else JudgeCalls(store.path)
-        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.no))
+        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.run.no))
         return Judges(self._call_store, UncappedBudget(self._budget))
 
     def judged_by(self, plan: Plan) -> str:

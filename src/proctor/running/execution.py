@@ -29,8 +29,8 @@ from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
 from proctor.gate.session import GateSession
-from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.verdict import RunVerdict, judge
+from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import RunStopped
@@ -38,7 +38,7 @@ from proctor.running.cost import RunCosts
 from proctor.running.gate_trials import planned_trials
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import RateLimit
-from proctor.running.resume import OpenRun, environment
+from proctor.running.resume import OpenRun
 from proctor.running.reuse import EarlierAnswer
 from proctor.running.scoring import ScoringContext
 from proctor.running.settings import Listener, RunOptions
@@ -116,7 +116,7 @@ class Execution:
         self._listener = listener
         self._gate = gate
         self._writer = TrialWriter(
-            open_run.store, open_run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
+            open_run.store, open_run.run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
         )
         self._todo = [trial for trial in plan.trials if trial.position not in open_run.stored]
         self._dispatcher = Dispatcher(self._todo)
@@ -144,7 +144,7 @@ class Execution:
         )
 
     async def run(self) -> tuple[Run, RunVerdict]:
-        run = self._new_run()
+        run = self._begin()
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(self._open_run.stored))
         with self._watchdog, handling_signals(self._on_signal), working_folder_restored():
@@ -163,25 +163,20 @@ class Execution:
             raise self._writer.listener_error
         return run, self._conclude(run)
 
-    def _new_run(self) -> Run:
+    def _begin(self) -> Run:
+        """The run, with the trials that are stored already and a place for those to come."""
         open_run, costs = self._open_run, self._costs
         if open_run.store is not None and open_run.stored:
-            self._writer.summaries.extend(open_run.store.summaries(open_run.no))
+            self._writer.summaries.extend(open_run.store.summaries(open_run.run.no))
             if self._gate is not None:
                 self._gate.record_stored(self._writer.summaries)
-        return Run(
-            id=open_run.run_id,
-            started_at=open_run.started_at,
-            suites=tuple(item.info for item in self._plan.suites),
-            summaries=self._writer.summaries,
-            trials=self._writer.trials(),
-            environment=environment(),
-            store=None if open_run.store is None else str(open_run.store.folder),
-            name=open_run.name,
-            uncounted="" if costs is None else costs.unknown(self._plan),
-            judged_by="" if costs is None else costs.judged_by(self._plan),
-            repeats=_repeats(self._plan),
-        )
+        run = open_run.run
+        run.suites = tuple(item.info for item in self._plan.suites)
+        run.summaries, run.trials = self._writer.summaries, self._writer.trials()
+        run.uncounted = "" if costs is None else costs.unknown(self._plan)
+        run.judged_by = "" if costs is None else costs.judged_by(self._plan)
+        run.repeats = _repeats(self._plan)
+        return run
 
     def _conclude(self, run: Run) -> RunVerdict:
         self._writer.summaries.sort(key=lambda summary: summary.position)
@@ -190,12 +185,15 @@ class Execution:
         run.stopped_by = "" if self._signal is None else self._signal.name
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
+        is_whole = not run.note or len(run.summaries) >= len(self._plan.trials)
+        run.status = RunStatus.FINISHED if is_whole and not run.interrupted else RunStatus.INTERRUPTED
         if self._gate is not None:
             run.gate = self._gate.result(run)
-        verdict = judge(run)
+        found = verdict(run)
+        record_verdict(run, found)
         if self._listener is not None:
-            self._listener.finished(run, verdict)
-        return verdict
+            self._listener.finished(run, found)
+        return found
 
     async def _run_trials(self, count: int) -> None:
         """Let tasks take trials from the dispatcher until there are none left."""

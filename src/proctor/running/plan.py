@@ -24,16 +24,17 @@ from proctor.agents.tools import check_tools, toolbox
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
+from proctor.base.positions import Position, pointer_text
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.files import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
 from proctor.evaluators.registry import Bound, build, locate_evaluator, told_apart
-from proctor.judging.choosing import InvalidJudge, JudgeSources
+from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
 from proctor.running.settings import NO_OPTIONS, Limits, RunOptions, limits_for
 from proctor.running.simulated_user import player_problems
 from proctor.running.suite_hooks import agent_hint, hooks_of
-from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, line_of_complaint, line_with
+from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, position_of
 
 Evaluators = tuple[Bound, ...]
 
@@ -242,10 +243,24 @@ def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iter
         yield _SuiteWithAgent(suite, agent)
         return
     chosen = agents or suite.agents
-    for name, reference in chosen.items():
+    for index, (name, reference) in enumerate(chosen.items()):
         title = f"{suite.name} [{name}]" if len(chosen) > 1 else suite.name
-        own = replace(suite, name=title, agent=suite.agent if agents else reference, agents={})
+        own = replace(suite, name=title, agents={})
+        if not agents:
+            places = f"agents.{name}", f"agents[{index}]"
+            own = replace(own, agent=reference, key_positions=_with_agent_at(suite.key_positions, places))
         yield _SuiteWithAgent(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
+
+
+def _with_agent_at(positions: Mapping[str, Position], prefixes: tuple[str, ...]) -> dict[str, Position]:
+    """The positions with those of one of several agents as the positions of `agent`."""
+    own = {
+        f"agent{place.removeprefix(prefix)}": position
+        for place, position in positions.items()
+        for prefix in prefixes
+        if place == prefix or place.startswith((f"{prefix}.", f"{prefix}["))
+    }
+    return {**positions, **own}
 
 
 _PlannedCases = list[tuple[Case, CaseEvaluators, int]]
@@ -305,12 +320,11 @@ def _planned_cases(
 
 def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Cases that cannot be put to this agent."""
-    found = []
-    for case in suite.cases:
-        if case.skip is None and (reason := agent.check(case)):
-            line = line_with(suite.path, case.description or case.id)
-            found.append(Problem(reason, suite.path, line, f"case {case.id!r}"))
-    return found
+    return [
+        Problem.at(case.position, reason, f"case {case.id!r}", path=suite.path)
+        for case in suite.cases
+        if case.skip is None and (reason := agent.check(case))
+    ]
 
 
 def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
@@ -320,7 +334,8 @@ def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
     try:
         (toolbox if load else check_tools)(suite.reexecute, suite.base)
     except UsageError as error:
-        return [Problem(f"reexecute: {error}", suite.path, line_with(suite.path, "reexecute"))]
+        position = position_of(suite, "reexecute", suite.reexecute, str(error))
+        return [Problem.at(position, f"reexecute: {error}", path=suite.path)]
     return []
 
 
@@ -335,8 +350,11 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: boo
     try:
         return resolve_agent(reference, base) if load else check_agent(reference, base)
     except UsageError as error:
-        where = None if override is not None else suite.path
-        problem = Problem(f"agent: {error}", where, line_of_complaint(where, str(reference), str(error)))
+        if override is not None:
+            problem = Problem(f"agent: {error}")
+        else:
+            position = position_of(suite, "agent", reference, str(error))
+            problem = Problem.at(position, f"agent: {error}", path=suite.path)
         if problem not in problems:
             problems.append(problem)
         return None
@@ -373,6 +391,10 @@ class _EvaluatorResolver:
         self._of_cases: dict[tuple[Evaluators, tuple[Evaluators | None, ...]], CaseEvaluators] = {}
         self._keys: dict[Bound, str] = {}
         """The key of the spec that each evaluator was resolved from."""
+        self._positions: dict[str, dict[Position | None, None]] = {}
+        """By the key of a spec: everywhere that the suite names it."""
+        self._errors: dict[str, tuple[str, str, str]] = {}
+        """By the key of a spec: why it cannot be resolved, the argument at fault, and how people call the place."""
         self._of_suite = self._list((), suite.evaluators)
 
     def of_case(self, case: Case) -> CaseEvaluators:
@@ -388,17 +410,33 @@ class _EvaluatorResolver:
     def check_judges(self) -> None:
         """Note judges, and models that play a user, that are named and cannot be had."""
         judged = [bound for bound in self._resolved.values() if bound is not None and bound.judged]
-        found = judge_problems(self._suite, judged, self._sources)
+        found = judge_problems(self._suite, judged, self._sources, self._positions_of)
         self._problems.extend(problem for problem in found if problem not in self._problems)
         known = {problem.message for problem in self._problems}
         found = player_problems(self._suite, self._options)
         self._problems.extend(problem for problem in found if problem.message not in known)
 
+    def _positions_of(self, bound: Bound) -> Iterable[Position | None]:
+        keys = (key for key, resolved in self._resolved.items() if resolved is bound)
+        return (position for key in keys for position in self._positions[key])
+
     def _list(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...]) -> Evaluators:
         keys = tuple([spec_key(spec) for spec in specs])
         if (above, keys) not in self._lists:
             self._lists[above, keys] = self._with_titles(above, specs, keys)
+        for spec, key in zip(specs, keys, strict=True):
+            self._note_position(spec, key)
         return self._lists[above, keys]
+
+    def _note_position(self, spec: EvaluatorSpec, key: str) -> None:
+        """Each place that names what cannot be resolved is a problem of its own."""
+        positions = self._positions.setdefault(key, {})
+        if spec.position not in positions:
+            positions[spec.position] = None
+            if key in self._errors:
+                message, argument, place = self._errors[key]
+                position = spec.argument_positions.get(argument, spec.position) if argument else spec.position
+                self._problems.append(Problem.at(position, message, place, path=self._suite.path))
 
     def _with_titles(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
         inherited = {self._keys[bound]: bound for bound in above}
@@ -415,27 +453,25 @@ class _EvaluatorResolver:
         return tuple(found)
 
     def _resolve(self, spec: EvaluatorSpec, key: str) -> Bound | None:
+        """The evaluator of a spec; `None` if it cannot be resolved, or if it is code that is only located."""
         if key not in self._resolved:
-            self._resolved[key] = _resolve(spec, self._suite, self._sources, self._problems, load=self._load)
+            self._resolved[key] = None
+            try:
+                if self._load or not locate_evaluator(spec, self._suite.base):
+                    self._resolved[key] = build(
+                        spec, self._suite.base, self._sources, suite_threshold=self._suite.criteria.threshold
+                    )
+            except InvalidJudge as error:
+                self._note_judge(spec, key, error)
+            except UsageError as error:
+                wrong_argument = getattr(error.__cause__, "pointer", ())  # of a matcher that cannot be read
+                self._errors[key] = str(error), pointer_text(wrong_argument), ""
         return self._resolved[key]
 
-
-def _resolve(
-    spec: EvaluatorSpec, suite: Suite, sources: JudgeSources, problems: list[Problem], *, load: bool
-) -> Bound | None:
-    """The evaluator of a spec; `None` if there is a problem, or if it is code that is only located and not loaded."""
-    try:
-        if not load and locate_evaluator(spec, suite.base):
-            return None
-        return build(spec, suite.base, sources, suite_threshold=suite.criteria.threshold)
-    except InvalidJudge as error:
-        problem = invalid_judge(error, suite, spec.title)
-        problems.extend([problem] if problem not in problems else [])
-        return None
-    except UsageError as error:
-        wrong_part = getattr(error.__cause__, "pointer", ())  # of a matcher in the arguments
-        line = next(
-            (line for part in (*wrong_part[-1:], spec.name) if (line := line_with(suite.path, str(part)))), None
-        )
-        problems.append(Problem(str(error), suite.path, line))
-        return None
+    def _note_judge(self, spec: EvaluatorSpec, key: str, error: InvalidJudge) -> None:
+        """A judge that is not valid: a problem of the evaluator that names it, else of the place that does."""
+        if error.written.origin == EVALUATOR:
+            place = f"evaluator {spec.title!r}:{' model:' if error.key == 'model' else ''}"
+            self._errors[key] = str(error), error.key, place
+        elif (problem := invalid_judge(error, self._suite)) not in self._problems:
+            self._problems.append(problem)

@@ -20,7 +20,6 @@ from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.run_info import RunRow
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
@@ -28,7 +27,7 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan
 from proctor.running.resume import start_run
 from proctor.running.reuse import still_asked
-from proctor.running.run import Request, info_of, open_row, variables_of
+from proctor.running.run import Request, new_run, stored_run, variables_of
 from proctor.running.settings import Listener, RunOptions
 
 
@@ -48,13 +47,9 @@ def rescore(
     was made with.
     """
     with plan_rescore(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as again:
-        info = replace(info_of(again.plan, again.request), rescored=again.row.id)
-        opened = start_run(again.plan, Store(store_folder), info)
-        with open_row(again.plan, opened, info) as close:
-            work = execute(again.plan, options, opened, listener=listener, earlier=again.answer_to)
-            result, verdict = run_sync(work)
-            close(result, verdict)
-    return result, verdict
+        opened = start_run(replace(new_run(again.plan, again.request), rescored=again.run.id), Store(store_folder))
+        with stored_run(opened):
+            return run_sync(execute(again.plan, options, opened, listener=listener, earlier=again.answer_to))
 
 
 def rejudge(
@@ -65,7 +60,7 @@ def rejudge(
     trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in wanted)
     answers = {(trial.suite, trial.case.id, trial.number): trial for trial in trials}
     with _planned(row, answers, _suites_now(row, answers, ()), options) as again:
-        opened = start_run(again.plan, None, info_of(again.plan, again.request))
+        opened = start_run(new_run(again.plan, again.request), None)
         result, _ = run_sync(execute(again.plan, options, opened, earlier=again.answer_to))
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
 
@@ -74,7 +69,7 @@ def rejudge(
 class RescorePlan:
     """The answers of a stored run, and the plan by which the suites as they are now score them."""
 
-    row: RunRow
+    run: Run
     plan: Plan
     answers: Mapping[TrialAddress, TrialResult]
     request: Request
@@ -96,7 +91,7 @@ def plan_rescore(
 ) -> Iterator[RescorePlan]:
     """Plan to score a stored run again; the variables of its suites' `.env` files are set meanwhile."""
     source, row = open_run(store_folder, run)
-    paths = {info.name: info.path for info in row.info.suites}
+    paths = {info.name: info.path for info in row.suites}
     answers = {
         (t.suite, t.case.id, t.number): t
         for t in source.trials(row.no)
@@ -114,10 +109,10 @@ def plan_rescore(
 
 @contextmanager
 def _planned(
-    row: RunRow, answers: Mapping[TrialAddress, TrialResult], suites: Sequence[Suite], options: RunOptions
+    row: Run, answers: Mapping[TrialAddress, TrialResult], suites: Sequence[Suite], options: RunOptions
 ) -> Iterator[RescorePlan]:
     recorded = [replace(suite, agent=RecordedAgent(row, suite.name)) for suite in suites]
-    sources = {info.name: info.source for info in row.info.suites}
+    sources = {info.name: info.source for info in row.suites}
 
     def with_source(item: PlannedSuite) -> PlannedSuite:
         return replace(item, source=sources.get(item.suite.name, ""))
@@ -131,8 +126,8 @@ def _planned(
 class RecordedAgent:
     """The agent of a run that is scored again: it has the name and fingerprint of the agent, and is never asked."""
 
-    def __init__(self, row: RunRow, suite: str) -> None:
-        info = next((item for item in row.info.suites if item.name == suite), None)
+    def __init__(self, row: Run, suite: str) -> None:
+        info = next((item for item in row.suites if item.name == suite), None)
         self.name = "unknown" if info is None else info.agent
         self.fingerprint = "" if info is None else info.agent_fingerprint
 
@@ -140,12 +135,12 @@ class RecordedAgent:
         raise UsageError("a rescored run asks no agent")
 
 
-def _suites_now(row: RunRow, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
+def _suites_now(row: Run, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run as their files say today; as they were stored, if a file is gone or broken."""
-    wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
+    wanted = list(paths) or sorted({info.path for info in row.suites if info.path})
     fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
-    sources = {info.name: info.source for info in row.info.suites if info.source}
+    sources = {info.name: info.source for info in row.suites if info.source}
     found = ((name, fresh.get(sources.get(name, name))) for name in names)
     return [
         _as_stored(name, row, answers) if suite is None else replace(suite, name=name, agents={})
@@ -161,8 +156,8 @@ def _is_readable(path: str) -> bool:
     return True
 
 
-def _as_stored(name: str, row: RunRow, answers: Mapping[TrialAddress, TrialResult]) -> Suite:
-    info = next((item for item in row.info.suites if item.name == name), None)
+def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, TrialResult]) -> Suite:
+    info = next((item for item in row.suites if item.name == name), None)
     cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
     suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
     return suite if info is None else replace(suite, criteria=info.criteria, format=info.format)

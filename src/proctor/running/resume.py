@@ -23,14 +23,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_as_planned
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.store.store import Store, TrialKey
 from proctor.running.plan import CaseEvaluators, Plan, PlannedSuite, PlannedTrial
 from proctor.version import __version__
@@ -40,33 +38,38 @@ from proctor.version import __version__
 class OpenRun:
     """Where a run's results go: its id, its row in the store, and which trials are stored already."""
 
-    run_id: str
-    started_at: float
+    run: Run
+    """What is known of the run; the engine goes on filling it."""
     store: Store | None = None
-    no: int = 0
     stored: Collection[int] = frozenset()
     """The positions in the plan of trials that are in the store already."""
     answers: Mapping[TrialAddress, TrialResult] = field(default_factory=dict)
     """Answers that are in the store already, but must be scored again."""
     lock: FileLock | None = None
     """Held from the start, so that no other process mistakes the run for an interrupted one."""
-    name: str = ""
-    """What the user calls the run."""
 
 
-def start_run(plan: Plan, store: Store | None, info: RunInfo, *, name: str = "") -> OpenRun:
-    """Open a new run. Ids sort by time and never collide, also when two runs start in the same second."""
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-    started_at = CLOCK.time()
+def new_run_id() -> str:
+    """Ids sort by time and never collide, also when two runs start in the same second."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+
+
+def start_run(run: Run, store: Store | None) -> OpenRun:
+    """Open a new run."""
+    run.status = RunStatus.RUNNING
     if store is None:
-        return OpenRun(run_id, started_at, name=name)
-    lock = _try_lock(store, run_id)
-    no = store.add_run(run_id, plan.key, info, name=name)
-    return OpenRun(run_id, started_at, store, no, lock=lock, name=name)
+        return OpenRun(run)
+    run.store = str(store.folder)
+    lock = _try_lock(store, run.id)
+    store.add_run(run)
+    return OpenRun(run, store, lock=lock)
 
 
-def resume_run(plan: Plan, store: Store) -> OpenRun | None:
-    """Open the latest interrupted run of the same plan, or return `None` if there is none."""
+def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
+    """Open the latest interrupted run of the same plan, or return `None` if there is none.
+
+    `run` is the run as it would be if it began now; it goes on under the id and the name of the interrupted one.
+    """
     adopted = _interrupted(plan, store)
     if adopted is None:
         return None
@@ -82,7 +85,7 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
         if key.position != planned.position:
             moves.append((planned.position, key.no))
     answers: dict[TrialAddress, TrialResult] = {}
-    if row.info.scoring != scoring_key(plan.suites):
+    if row.scoring != scoring_key(plan.suites):
         answered = (store.trial(no) for no in stays.values())
         answers = {(trial.suite, trial.case.id, trial.number): trial for trial in answered}
         stays, moves = {}, []
@@ -90,7 +93,9 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     store.drop_trials(row.no, [key.no for key in keys.values() if key.no not in numbers])
     store.move_trials(moves)
     store.reopen_run(row.no)
-    return OpenRun(row.id, row.started_at, store, row.no, stays, answers, lock, row.name)
+    run.id, run.no, run.started_at, run.name = row.id, row.no, row.started_at, row.name
+    run.status, run.store = RunStatus.RUNNING, row.store
+    return OpenRun(run, store, stays, answers, lock)
 
 
 def _is_unchanged(planned: PlannedTrial, key: TrialKey) -> bool:
@@ -116,34 +121,22 @@ def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
     lock = _try_lock(store, run_id)
     if lock is None:
         raise StoreError(f"run {run_id} is being worked on by another process; try again when that has ended")
-    with running(OpenRun(run_id, 0.0, store, lock=lock)):
+    try:
         yield
+    finally:
+        lock.remove()
 
 
-def status_of(store: Store, row: RunRow) -> str:
-    """`finished`, `running`, `interrupted`, or `died` if the process ended without closing the run."""
-    if row.status != "running":
-        return row.status
-    path = store.folder / f"{row.id}.running"
-    if not path.exists():
-        return "died"
-    lock = FileLock(path)
-    if not lock.acquire(wait=False):
-        return "running"
-    lock.release()
-    return "died"
-
-
-def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, FileLock] | None:
+def _interrupted(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
     """The latest unfinished run of the same plan that no process works on, and its lock, which is now ours."""
     for row in store.runs():
-        if row.plan != plan.key or row.status == "finished":
+        if row.plan != plan.key or row.status is RunStatus.FINISHED:
             continue
         lock = _try_lock(store, row.id)
         if lock is None:
             continue
         now = store.find_run(row.id)  # it may have been finished while its lock was waited for
-        if now.status != "finished":
+        if now.status is not RunStatus.FINISHED:
             return now, lock
         lock.release()
     return None
@@ -151,7 +144,7 @@ def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, FileLock] | None:
 
 def _try_lock(store: Store, run_id: str) -> FileLock | None:
     """The lock of a run, or `None` while another process holds it."""
-    lock = FileLock(store.folder / f"{run_id}.running")
+    lock = FileLock(store.lock_path(run_id))
     return lock if lock.acquire(wait=False) else None
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.base.clock import CLOCK
 from proctor.base.environment import environment_from
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.event_loops import run_sync
@@ -25,15 +26,23 @@ from proctor.base.masking import mask
 from proctor.cases.suite import Suite
 from proctor.gate.decision import GateSettings
 from proctor.judging.choosing import judge_record
-from proctor.results.gate_result import gate_to_json
-from proctor.results.run import Run
-from proctor.results.run_info import RunInfo
+from proctor.results.judge_usage import Tally
+from proctor.results.run import Run, RunStatus
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
 from proctor.running.gate_trials import baselines_for, gate_session, reserve_positions, with_every_follow_up
 from proctor.running.plan import Plan, Selection, make_plan
-from proctor.running.resume import OpenRun, evaluator_keys, resume_run, running, scoring_key, start_run
+from proctor.running.resume import (
+    OpenRun,
+    environment,
+    evaluator_keys,
+    new_run_id,
+    resume_run,
+    running,
+    scoring_key,
+    start_run,
+)
 from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
 from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
@@ -110,13 +119,10 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
 
             plan = stack.enter_context(isolated(plan))
         session = None if gate is None or baselines is None else gate_session(plan, gate, baselines, store)
-        info = info_of(plan, request)
-        open_run = _opened(plan, request, store, info)
-        close = stack.enter_context(open_row(plan, open_run, info))
+        open_run = _opened(plan, request, store)
+        stack.enter_context(stored_run(open_run))
         earlier = _earlier_answers(request, store, open_run)
-        run, verdict = await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
-        close(run, verdict)
-    return run, verdict
+        return await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
 
 
 def _plan(request: Request) -> Plan:
@@ -135,12 +141,12 @@ def _plan(request: Request) -> Plan:
     return with_reuse(plan) if request.reuse and request.store is not None else plan
 
 
-def _opened(plan: Plan, request: Request, store: Store | None, info: RunInfo) -> OpenRun:
+def _opened(plan: Plan, request: Request, store: Store | None) -> OpenRun:
     """The run to continue, if that was requested and there is one, else a new one."""
-    resumed = None
+    run, resumed = new_run(plan, request), None
     if store is not None and request.resume:
-        resumed = resume_run(plan if request.gate is None else with_every_follow_up(plan, request.gate), store)
-    return resumed or start_run(plan, store, info, name=request.name)
+        resumed = resume_run(run, plan if request.gate is None else with_every_follow_up(plan, request.gate), store)
+    return resumed or start_run(run, store)
 
 
 def _earlier_answers(request: Request, store: Store | None, open_run: OpenRun) -> EarlierAnswer | None:
@@ -165,8 +171,14 @@ def _choices(suites: Sequence[Suite]) -> str:
     return listed + (f"; tags: {', '.join(tags[:20])}" if tags else "")
 
 
-def info_of(plan: Plan, request: Request) -> RunInfo:
-    return RunInfo(
+def new_run(plan: Plan, request: Request) -> Run:
+    """The run that a plan becomes, before its first trial."""
+    return Run(
+        id=new_run_id(),
+        started_at=CLOCK.time(),
+        name=request.name,
+        plan=plan.key,
+        environment=environment(),
         suites=tuple(item.info for item in plan.suites),
         options={
             "fast": request.options.fast,
@@ -191,36 +203,23 @@ def _given_agents(request: Request) -> dict[str, Any]:
 
 
 @contextmanager
-def open_row(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Callable[[Run, RunVerdict], None]]:
-    """Hold the run's lock, and yield the function that closes its row in the store with the verdict."""
-
-    def close(run: Run, verdict: RunVerdict) -> None:
-        run.git, run.options = info.git, info.options
-        if open_run.store is None:
-            return
-        status = (
-            "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
-        )
-        ended = replace(
-            info.judged(verdict),
-            note=run.note,
-            environment=run.environment,
-            judges=tuple(run.judges),
-            uncounted=run.uncounted,
-            git=run.git,
-            gate=None if run.gate is None else gate_to_json(run.gate),
-        )
+def stored_run(open_run: OpenRun) -> Iterator[None]:
+    """Hold the run's lock, and store what it came to when it ends."""
+    run, store = open_run.run, open_run.store
+    with running(open_run):
         try:
-            open_run.store.finish_run(open_run.no, status, ended)
+            yield
+        except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued
+            if store is not None:
+                run.status, run.interrupted, run.note = RunStatus.INTERRUPTED, True, "interrupted"
+                run.judges = tuple(Tally(store.trials(run.no)))
+                store.finish_run(run)
+            raise
+        if store is None:
+            return
+        try:
+            store.finish_run(run)
         except StoreError:
             if not run.note:
                 raise
-            return  # the run's note says already that the store fails; its results are in the report
-
-    with running(open_run):
-        try:
-            yield close
-        except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued
-            if open_run.store is not None:
-                open_run.store.finish_run(open_run.no, "interrupted", replace(info, note="interrupted"))
-            raise
+            # the run's note says already that the store fails; its results are in the report

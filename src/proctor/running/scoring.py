@@ -38,7 +38,7 @@ from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.judging.call_log import WaitTimer, counting_waits
 from proctor.judging.judges import Judges
 from proctor.judging.session import judge_session
-from proctor.results.judge_calls import DETAIL as JUDGED
+from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import judged_by_mean, trial_outcome
 from proctor.running.conversation import Answer

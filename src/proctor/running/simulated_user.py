@@ -20,7 +20,7 @@ from proctor.judging.judges import Judges
 from proctor.running.conversation import User, WrittenUser
 from proctor.running.failures import ConversationSpoiled
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import judge_sources, line_with, unavailable
+from proctor.running.suite_judges import judge_sources, position_of, unavailable
 from proctor.tracing.capture import untraced
 
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
@@ -38,7 +38,7 @@ def users_of(case: Case, sample: int, player: JudgeChoice, judges: Judges | None
 def player_of(case: Case, options: RunOptions, suite: Suite) -> JudgeChoice:
     """Who plays the user of a case: chosen as the judge of an evaluator is, with the scenario's model as its own."""
     own = None if case.scenario is None else case.scenario.model
-    written = None if own is None else WrittenJudge(own, EVALUATOR, suite.path)
+    written = None if own is None else WrittenJudge(own, EVALUATOR, case.position)
     return choose_judge(judge_sources(options, suite), written)
 
 
@@ -50,13 +50,17 @@ def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
             continue
         try:
             player = player_of(case, options, suite)
-            reason, origin = unavailable(player), player.origin
+            reason, written = unavailable(player), player.written
         except InvalidJudge as error:
-            reason, origin = str(error), error.written.origin
+            reason, written = str(error), error.written
         if reason:
-            place = f"case {case.id!r}: scenario: model:" if origin == EVALUATOR else "judge:"
-            problem = Problem(reason, suite.path, line_with(suite.path, case.id), place)
-            problems += [problem] if all(problem.message != known.message for known in problems) else []
+            if written.origin == EVALUATOR:
+                place = f"case {case.id!r}: scenario: model:"
+                problem = Problem.at(case.position, reason, place, path=suite.path)
+            else:
+                position = position_of(suite, "judge", written.judge, reason)
+                problem = Problem.at(position, reason, "judge:", path=suite.path)
+            problems += [] if problem in problems else [problem]
     return problems
 
 

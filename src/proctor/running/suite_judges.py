@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from proctor.base.environment import variables_in
 from proctor.base.errors import Problem, UsageError
 from proctor.base.masking import mask
+from proctor.base.positions import Position
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
 from proctor.judging.choosing import (
@@ -32,7 +33,9 @@ from proctor.running.settings import RunOptions
 
 def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSources:
     """Every place that may name a judge for the evaluators of a suite."""
-    of_suite = None if suite is None or suite.judge is None else WrittenJudge(suite.judge, SUITE, suite.path)
+    of_suite = None
+    if suite is not None and suite.judge is not None:
+        of_suite = WrittenJudge(suite.judge, SUITE, suite.key_positions.get("judge"))
     return JudgeSources(
         command_line=None if options.judge is None else WrittenJudge(options.judge, COMMAND_LINE),
         suite=of_suite,
@@ -42,24 +45,24 @@ def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSourc
     )
 
 
-def line_with(path: Path | None, text: str) -> int | None:
-    """The first line of a file that mentions something, so that a problem found late still points into the file."""
-    if path is None or not text or not path.is_file():
-        return None
-    content = path.read_text(encoding="utf-8", errors="replace")
-    at = content.find(text)
-    return content.count("\n", 0, at) + 1 if at >= 0 else None
-
-
-def line_of_complaint(path: Path | None, text: str, reason: str) -> int | None:
-    """The line of the variable that a reason complains of, nearest to what `text` names; else the line of `text`."""
-    named = line_with(path, text)
+def position_of(suite: Suite, key: str, value: Any, reason: str) -> Position | None:
+    """Where a suite says something that is wrong: the text with the variable that a reason names, else the key."""
     variables = variables_in(reason)
-    if path is None or not variables or not path.is_file():
-        return named
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = [number for number, line in enumerate(lines, 1) if f"${{{variables[0]}}}" in line]
-    return min(found, key=lambda number: abs(number - (named or 0)), default=named)
+    places = _places_of(value, f"${{{variables[0]}}}", key) if variables else ()
+    found = (suite.key_positions.get(place) for place in (*places, key))
+    return next((position for position in found if position is not None), None)
+
+
+def _places_of(value: Any, text: str, place: str) -> Iterator[str]:
+    """The places in data, as people write them, of texts that hold some text."""
+    if isinstance(value, str) and text in value:
+        yield place
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _places_of(item, text, f"{place}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _places_of(item, text, f"{place}[{index}]")
 
 
 def judge_names(evaluators: Iterable[Bound]) -> str:
@@ -73,8 +76,16 @@ def _panel_name(choice: JudgeChoice) -> str:
     return panel.members[0].name if len(panel.members) == 1 else f"a {panel.mode}"
 
 
-def judge_problems(suite: Suite, evaluators: Sequence[Bound], sources: JudgeSources) -> list[Problem]:
-    """Judges that are named and cannot be had: one that is not valid, a package or a key that is missing."""
+def judge_problems(
+    suite: Suite,
+    evaluators: Sequence[Bound],
+    sources: JudgeSources,
+    positions: Callable[[Bound], Iterable[Position | None]],
+) -> list[Problem]:
+    """Judges that are named and cannot be had: one that is not valid, a package or a key that is missing.
+
+    `positions` says where an evaluator is named, which may be in many places.
+    """
     problems: list[Problem] = []
     if not sources.leave_out_models and (sources.command_line is not None or sources.suite is not None):
         try:
@@ -82,33 +93,26 @@ def judge_problems(suite: Suite, evaluators: Sequence[Bound], sources: JudgeSour
         except InvalidJudge as error:
             problems.append(invalid_judge(error, suite))
     for bound in evaluators:
-        if bound.judge is None or bound.judge.left_out:
+        if bound.judge is None or bound.judge.left_out or not (reason := unavailable(bound.judge)):
             continue
-        if reason := unavailable(bound.judge):
-            problems.append(_problem(reason, bound.judge.written, suite, f"evaluator {bound.title!r}: model:"))
+        if bound.judge.origin == EVALUATOR:
+            place = f"evaluator {bound.title!r}: model:"
+            problems += [Problem.at(position, reason, place, path=suite.path) for position in positions(bound)]
+        else:
+            problems.append(_problem(reason, bound.judge.written, suite))
     return list(dict.fromkeys(problems))
 
 
-def invalid_judge(error: InvalidJudge, suite: Suite, title: str = "") -> Problem:
-    """The problem of a judge that is not valid; `title` is the evaluator that names it, or that asks it."""
-    if error.key == "model":
-        return _problem(str(error), error.written, suite, f"evaluator {title!r}: model:")
-    return Problem(str(error), suite.path, line_with(suite.path, error.key), f"evaluator {title!r}:")
+def invalid_judge(error: InvalidJudge, suite: Suite) -> Problem:
+    """The problem of a judge that is not valid, and that no evaluator names itself."""
+    return _problem(str(error), error.written, suite)
 
 
-def _problem(reason: str, written: WrittenJudge, suite: Suite, of_evaluator: str) -> Problem:
-    if written.origin == EVALUATOR:
-        return Problem(reason, suite.path, line_of_complaint(suite.path, _as_written(written), reason), of_evaluator)
+def _problem(reason: str, written: WrittenJudge, suite: Suite) -> Problem:
     where = f"{COMMAND_LINE}:" if written.origin == COMMAND_LINE else "judge:"
-    return Problem(reason, written.at, line_of_complaint(written.at, _as_written(written), reason), where)
-
-
-def _as_written(written: WrittenJudge) -> str:
-    """What to look for in the file that names a judge."""
-    judge = written.judge
-    if isinstance(judge, Mapping):
-        return str(judge.get("name") or judge.get("model") or "judge")
-    return judge if isinstance(judge, str) else ""
+    if written.origin != SUITE:
+        return Problem(reason, where=where)
+    return Problem.at(position_of(suite, "judge", written.judge, reason), reason, where, path=suite.path)
 
 
 def unavailable(choice: JudgeChoice) -> str:

@@ -12,7 +12,7 @@ from proctor.agents.tool_rerun import passages_of, reexecute
 from proctor.agents.tools import Tool, toolbox
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.cases.suite import Case
-from proctor.evaluators.tools.correctness import describe
+from proctor.evaluators.tools.consistency import describe
 from proctor.running.conversation import Answer
 from proctor.running.plan import PlannedSuite
 from proctor.tracing.capture import untraced

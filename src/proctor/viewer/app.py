@@ -263,8 +263,8 @@ def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:
     A run that is killed writes nothing, so its state is asked for as well.
     """
     if run_id is None:
-        going = [(row.id, source.status(row)) for source in library.sources for row in source.page(None, 5)]
+        going = [(row.id, row.status) for source in library.sources for row in source.page(None, 5)]
         return (going, [source.index.version() for source in library.sources]), {}
     source, row = library.find(run_id)
-    made, status = source.index.count(row.no), source.status(row)
-    return (made, status, row.finished_at, row.info.counts), {"trials": made, "status": status}
+    made, status = source.index.count(row.no), row.status
+    return (made, status, row.finished_at, row.counts), {"trials": made, "status": status}

@@ -15,9 +15,9 @@ from proctor.reporting.html.escaping import GLYPHS, badge, block, code, escape, 
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import counted, duration, money, score_texts
-from proctor.results.judge_calls import JudgeCalls, account_of
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.judge_usage import account_of
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.layout import case_address, moment, page, run_address, sign, with_levels
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 0.4
 CALL_TEXT = 8_000
 
 
-def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int | None, live: str = "") -> str:
+def case_page(source: Source, row: Run, suite: str, case_id: str, wanted: int | None, live: str = "") -> str:
     source.ensure(row)
     kept = _trials(source, row, suite, case_id)
     if not kept:
@@ -51,7 +51,7 @@ def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int
         if len(kept) > 1:
             _write_repeats(source, row, trial, kept, out)
     _write_history(source, row, suite, case_id, out)
-    live = live if source.status(row) == "running" else ""
+    live = live if row.status == "running" else ""
     return page(case_id, f'<div id="live">\n{out.getvalue()}</div>\n', outcome=trial.outcome, live=live)
 
 
@@ -59,7 +59,7 @@ Kept = Mapping[int, tuple[int, Outcome]]
 """By repetition: the trial's number in the store, and how it went."""
 
 
-def _trials(source: Source, row: RunRow, suite: str, case_id: str) -> dict[int, tuple[int, Outcome]]:
+def _trials(source: Source, row: Run, suite: str, case_id: str) -> dict[int, tuple[int, Outcome]]:
     found = source.index.rows(
         "SELECT numbers FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?",
         (row.no, encode_text(suite), encode_text(case_id)),
@@ -79,7 +79,7 @@ def _telling(kept: Kept) -> int:
     return next(bad, next(iter(kept)))
 
 
-def _write_head(source: Source, row: RunRow, trial: TrialResult, kept: Kept, out: StringIO) -> None:
+def _write_head(source: Source, row: Run, trial: TrialResult, kept: Kept, out: StringIO) -> None:
     up = run_address(row)
     out.write(
         f'<p class="crumbs"><a href="/">Runs</a> / <a href="{up}" data-up>{inline(row.name or row.id)}</a> / '
@@ -109,7 +109,7 @@ def _write_head(source: Source, row: RunRow, trial: TrialResult, kept: Kept, out
         out.write(f" <small>trial {trial.number} of {len(kept)}</small></nav>\n")
 
 
-def _neighbours(source: Source, row: RunRow, trial: TrialResult) -> str:
+def _neighbours(source: Source, row: Run, trial: TrialResult) -> str:
     """Links to the case before and after, in the order of the plan."""
     links = []
     for name, title, sign_, order in (("prev", "previous case", "←", "<"), ("next", "next case", "→", ">")):
@@ -162,7 +162,7 @@ def _write_call(call: Mapping[str, Json], out: StringIO) -> None:
         out.write('<p class="none">The words of this call are not kept here.</p>\n')
 
 
-def _write_repeats(source: Source, row: RunRow, shown: TrialResult, kept: Kept, out: StringIO) -> None:
+def _write_repeats(source: Source, row: Run, shown: TrialResult, kept: Kept, out: StringIO) -> None:
     """The last answer and the scores of each repetition, beside each other."""
     out.write(f'<section id="repeats">\n<h2>Repeats <small>{len(kept)} trials</small></h2>\n<div class="beside">\n')
     for number, (no, outcome) in list(kept.items())[:MOST_BESIDE]:
@@ -191,9 +191,9 @@ def _write_repeats(source: Source, row: RunRow, shown: TrialResult, kept: Kept, 
     out.write("</section>\n")
 
 
-def _write_history(source: Source, row: RunRow, suite: str, case_id: str, out: StringIO) -> None:
+def _write_history(source: Source, row: Run, suite: str, case_id: str, out: StringIO) -> None:
     """How the case went in the runs around this one, as far as there is time to look."""
-    latest = [item for item in source.page(None, HISTORY_RUNS) if any(info.name == suite for info in item.info.suites)]
+    latest = [item for item in source.page(None, HISTORY_RUNS) if any(info.name == suite for info in item.suites)]
     found = _in_runs(source, latest, suite, case_id)
     if len(found) < 2:
         return
@@ -210,8 +210,8 @@ def _write_history(source: Source, row: RunRow, suite: str, case_id: str, out: S
 
 
 def _in_runs(
-    source: Source, rows: Sequence[RunRow], suite: str, case_id: str
-) -> list[tuple[RunRow, Outcome, int, int, float]]:
+    source: Source, rows: Sequence[Run], suite: str, case_id: str
+) -> list[tuple[Run, Outcome, int, int, float]]:
     until = time.monotonic() + PATIENCE_SECONDS
     found = []
     for row in rows:

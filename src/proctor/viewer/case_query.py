@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from proctor.cases.encoding import dumps
-from proctor.results.run import Outcome
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.viewer.run_index import RunIndex, as_bytes
 
@@ -132,7 +131,7 @@ COLUMNS = (
 FROM = "FROM case_rows k LEFT JOIN case_rows p ON p.run = ? AND p.suite = k.suite AND p.case_id = k.case_id"
 
 
-def find_cases(index: RunIndex, row: RunRow, query: CaseQuery, before: RunRow | None) -> tuple[list[CaseRow], int]:
+def find_cases(index: RunIndex, row: Run, query: CaseQuery, before: Run | None) -> tuple[list[CaseRow], int]:
     """The cases of one page, and how many there are in all."""
     where, values = _conditions(row.no, query)
     prior = (0 if before is None else before.no,)
@@ -242,7 +241,7 @@ def evaluators_of(index: RunIndex, run: int, most: int = 50) -> list[tuple[str, 
     return index.remembered(run, "evaluators", lambda: index.rows(query, (run, most)))
 
 
-def changes_of(index: RunIndex, row: RunRow, before: RunRow) -> dict[str, int]:
+def changes_of(index: RunIndex, row: Run, before: Run) -> dict[str, int]:
     """How many cases broke, were fixed, are new or gone since an earlier run."""
     broken, fixed, new = index.rows(
         f"SELECT total({SHOWN['broken']}), total({SHOWN['fixed']}), sum(p.outcome IS NULL) {FROM} WHERE k.run = ?",

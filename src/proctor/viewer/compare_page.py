@@ -12,8 +12,7 @@ from proctor.reporting.wording import counted, trial_name
 from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
 from proctor.results.comparison.comparing import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
-from proctor.results.run import TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.run import Run, TrialResult
 from proctor.results.store.text_columns import encode_text
 from proctor.viewer.case_query import outcome_groups
 from proctor.viewer.layout import case_address, page, run_address, sign, suites_text
@@ -60,7 +59,7 @@ def compare_page(library: Library, query: Mapping[str, str]) -> str:
     return page(title, out.getvalue(), here="/compare", outcome=OUTCOMES[comparison.verdict])
 
 
-def _write_outcomes(source: Source, before: RunRow, after: RunRow, out: StringIO) -> None:
+def _write_outcomes(source: Source, before: Run, after: Run, out: StringIO) -> None:
     """What became of the cases of two large runs, by their outcomes alone, which SQLite counts at once."""
     whole = f"/compare?a={escape(before.id)}&amp;b={escape(after.id)}&amp;whole=1"
     out.write(
@@ -100,12 +99,12 @@ def _write_form(library: Library, before: str, after: str, out: StringIO) -> Non
     out.write("<button>Compare</button></form>\n")
 
 
-def _option(row: RunRow) -> str:
-    parts = [row.name, suites_text(row.info.suites)[:60], row.id]
+def _option(row: Run) -> str:
+    parts = [row.name, suites_text(row.suites)[:60], row.id]
     return inline(" · ".join(part for part in parts if part), 200)
 
 
-def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query: Mapping[str, str]) -> AlignedTrials:
+def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
     """Only the trials of this case are read, unless it had another name before."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
@@ -119,7 +118,7 @@ def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query
     return found
 
 
-def _trials(source: Source, row: RunRow, suite: str, case: str) -> list[TrialResult]:
+def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:
     source.ensure(row)
     found = source.index.rows(
         "SELECT numbers FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?",
@@ -131,7 +130,7 @@ def _trials(source: Source, row: RunRow, suite: str, case: str) -> list[TrialRes
         return [source.store.trial(int(no)) for no in found[0][0].split(",")[:MOST_TRIALS]]
 
 
-def _write_case(pair: AlignedTrials, before: RunRow, after: RunRow, out: StringIO) -> None:
+def _write_case(pair: AlignedTrials, before: Run, after: Run, out: StringIO) -> None:
     """Both conversations, a step of each beside the other, with the first that differs marked."""
     back = f"/compare?a={escape(before.id)}&amp;b={escape(after.id)}"
     out.write(f'<p class="crumbs"><a href="{back}" data-up>Comparison</a> / {inline(pair.after.case.id)}</p>\n')

@@ -15,10 +15,9 @@ from proctor.reporting.html.escaping import block, escape, inline, pretty
 from proctor.reporting.html.trial_section import write_body
 from proctor.reporting.wording import counted, trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store.text_columns import encode_text
 from proctor.running.review.grading import GRADED_BY, waiting_score
 from proctor.running.review.labelling import calibration_rows, label_score, place_of
@@ -96,7 +95,7 @@ def graded_runs_page(library: Library) -> str:
     return page("Grade", out.getvalue(), here="/grade")
 
 
-def grade_page(source: Source, row: RunRow, position: Position, token: str) -> str:
+def grade_page(source: Source, row: Run, position: Position, token: str) -> str:
     if source.is_file:
         raise UsageError("grades are kept in a store: `proctor import` the file first")
     out = StringIO()
@@ -131,16 +130,16 @@ def _query(position: Position, what: str) -> str:
     )
 
 
-def _values(row: RunRow, position: Position) -> dict[str, object]:
+def _values(row: Run, position: Position) -> dict[str, object]:
     return {"run": row.no, "id": row.id, "who": encode_text(position.who)}
 
 
-def _count(source: Source, row: RunRow, position: Position) -> int:
+def _count(source: Source, row: Run, position: Position) -> int:
     found = source.index.named_rows(_query(position, "count(*)"), _values(row, position))
     return int(found[0][0])
 
 
-def _find(source: Source, row: RunRow, position: Position) -> tuple[int, int] | None:
+def _find(source: Source, row: Run, position: Position) -> tuple[int, int] | None:
     """The trial and the place of the score that comes next."""
     query = f"{_query(position, 't.no, s.place')} ORDER BY t.position, s.place LIMIT 1 OFFSET :skip"
     found = source.index.named_rows(query, {**_values(row, position), "skip": position.skip})
@@ -148,7 +147,7 @@ def _find(source: Source, row: RunRow, position: Position) -> tuple[int, int] | 
 
 
 def _write_item(
-    source: Source, row: RunRow, position: Position, found: tuple[int, int], count: int, token: str, out: StringIO
+    source: Source, row: Run, position: Position, found: tuple[int, int], count: int, token: str, out: StringIO
 ) -> None:
     no, at = found
     with source.lock:
@@ -177,7 +176,7 @@ def _write_item(
     _write_form(row, position, no, at, place_of(trial, at), token, out)
 
 
-def _write_form(row: RunRow, position: Position, no: int, at: int, place: Place, token: str, out: StringIO) -> None:
+def _write_form(row: Run, position: Position, no: int, at: int, place: Place, token: str, out: StringIO) -> None:
     hidden = {
         "token": token,
         "no": no,
@@ -198,7 +197,7 @@ def _write_form(row: RunRow, position: Position, no: int, at: int, place: Place,
     )
 
 
-def _write_agreement(source: Source, row: RunRow, out: StringIO) -> None:
+def _write_agreement(source: Source, row: Run, out: StringIO) -> None:
     """How far people agree with each other, and each judge with people."""
     with Labels(source.store.database_path) as labels:
         given = labels.of_run(row.id)
@@ -224,7 +223,7 @@ def agreement_text(agreement: JudgeAgreement) -> str:
     return text
 
 
-def _judges(source: Source, row: RunRow, given: Sequence[Label]) -> list[tuple[str, JudgeAgreement]]:
+def _judges(source: Source, row: Run, given: Sequence[Label]) -> list[tuple[str, JudgeAgreement]]:
     """Each judge against what people said of its scores."""
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     with source.lock:
@@ -249,7 +248,7 @@ def _judges(source: Source, row: RunRow, given: Sequence[Label]) -> list[tuple[s
     return [(name, judge_agreement(*both)) for name, both in sides.items()]
 
 
-def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
+def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
     """Keep what a form says; the address to go on at."""
     if source.is_file:
         raise UsageError("grades are kept in a store: `proctor import` the file first")
@@ -273,5 +272,5 @@ def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
     return position.address(row.id)
 
 
-def labels_text(source: Source, row: RunRow) -> str:
+def labels_text(source: Source, row: Run) -> str:
     return "".join(json.dumps(line) + "\n" for line in calibration_rows(source.folder, row.id))

@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 from proctor.reporting.html.escaping import GLYPHS, escape, inline
 from proctor.reporting.html.page_frame import ICON, ICON_COLOURS
 from proctor.reporting.wording import when
-from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, SuiteInfo
 from proctor.version import __version__
 
 MENU = (("/", "Runs"), ("/compare", "Compare"), ("/grade", "Grade"))
@@ -67,7 +66,7 @@ def moment(seconds: float | None) -> str:
     return f'<time datetime="{exact}">{escape(when(seconds))}</time>'
 
 
-def run_address(row: RunRow | str) -> str:
+def run_address(row: Run | str) -> str:
     return f"/runs/{quote(row if isinstance(row, str) else row.id, safe='')}"
 
 

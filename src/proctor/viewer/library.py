@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -14,17 +13,12 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
-from proctor.results.run_info import RunRow, run_info_from_json
 from proctor.results.store.run_files import is_file_name, open_run
-from proctor.results.store.store import FILE, Store, read_run
-from proctor.results.store.text_columns import decode_text
-from proctor.running.resume import status_of
+from proctor.results.store.store import FILE, RUN_COLUMNS, Store
 from proctor.viewer.run_index import RunIndex, SuiteTotals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-COLUMNS = "no, id, started_at, finished_at, status, plan, info, name"
 
 
 class NotFound(Exception):
@@ -53,71 +47,56 @@ class Source:
             self.index.close()
             self.store.close()
 
-    def page(self, before: int | None, most: int) -> list[RunRow]:
+    def page(self, before: int | None, most: int) -> list[Run]:
         """Runs, the latest first, from the one before `before` on."""
         found = self.index.rows(
-            f"SELECT {COLUMNS} FROM store.runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608  constants
+            f"SELECT {RUN_COLUMNS} FROM store.runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608  constants
             (2**62 if before is None else before, most),
         )
         rows = []
         for columns in found:
             with suppress(StoreError):  # a damaged run must not hide the others
-                rows.append(_row(columns))
+                rows.append(self.store.run_from_row(columns))
         return rows
 
-    def find(self, run_id: str) -> RunRow | None:
-        found = self.index.rows(f"SELECT {COLUMNS} FROM store.runs WHERE id = ?", (run_id,))  # noqa: S608  constants
-        return _row(found[0]) if found else None
+    def find(self, run_id: str) -> Run | None:
+        found = self.index.rows(f"SELECT {RUN_COLUMNS} FROM store.runs WHERE id = ?", (run_id,))  # noqa: S608  constants
+        return self.store.run_from_row(found[0]) if found else None
 
     def count_runs(self) -> int:
         return int(self.index.rows("SELECT count(*) FROM store.runs")[0][0])
 
-    def status(self, row: RunRow) -> str:
-        """`finished`, `running`, `interrupted` or `died`."""
-        return "interrupted" if self.is_file and row.status == "running" else status_of(self.store, row)
-
-    def ensure(self, row: RunRow) -> None:
+    def ensure(self, row: Run) -> None:
         with self.lock:
             self.index.ensure(row, self.store)
 
-    def ensure_clusters(self, row: RunRow) -> None:
+    def ensure_clusters(self, row: Run) -> None:
         with self.lock:
             self.index.ensure_clusters(row, self.store)
 
-    def totals(self, row: RunRow) -> dict[str, SuiteTotals]:
+    def totals(self, row: Run) -> dict[str, SuiteTotals]:
         self.ensure(row)
         return self.index.totals(row.no)
 
     @contextmanager
-    def opened(self, row: RunRow) -> Iterator[Run]:
+    def opened(self, row: Run) -> Iterator[Run]:
         """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
         if self.is_file:
             with self.lock:
-                yield read_run(self.store, row.id)
+                yield self.store.find_run(row.id)
             return
         with closing(Store(self.folder, create=False)) as store:
-            run = read_run(store, row.id)
-            run.interrupted = self.status(row) in ("interrupted", "died")
-            yield run
+            yield store.find_run(row.id)
 
-    def earlier(self, row: RunRow, most: int = 1) -> list[RunRow]:
+    def earlier(self, row: Run, most: int = 1) -> list[Run]:
         """The latest runs before this one that have a suite in common with it."""
-        own = {name for info in row.info.suites for name in (info.name, info.source) if name}
-        found: list[RunRow] = []
+        own = {name for info in row.suites for name in (info.name, info.source) if name}
+        found: list[Run] = []
         before: int | None = row.no
         while len(found) < most and (rows := self.page(before, 50)):
             before = rows[-1].no
-            found += [item for item in rows if any(info.name in own for info in item.info.suites)]
+            found += [item for item in rows if any(info.name in own for info in item.suites)]
         return found[:most]
-
-
-def _row(columns: Sequence[object]) -> RunRow:
-    no, run_id, began, ended, status, plan, info, name = columns
-    try:
-        read = run_info_from_json(json.loads(str(info)))
-    except Exception as error:  # a damaged row can hold anything
-        raise StoreError(f"run {run_id} cannot be read: {error}") from error
-    return RunRow(int(str(no)), str(run_id), began, ended, str(status), str(plan), read, decode_text(str(name)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +116,7 @@ class Library:
         self.ending = False
         """Set when the server ends, so that streams of events do."""
 
-    def find(self, run_id: str) -> tuple[Source, RunRow]:
+    def find(self, run_id: str) -> tuple[Source, Run]:
         for source in self.sources:
             if (row := source.find(run_id)) is not None:
                 return source, row
@@ -198,7 +177,7 @@ def _add(sources: dict[Path | str, Source], key: Path | str, opened: Callable[[]
         sources[key] = opened()
 
 
-def all_runs(library: Library, most: int) -> Iterator[tuple[Source, RunRow]]:
+def all_runs(library: Library, most: int) -> Iterator[tuple[Source, Run]]:
     """The latest runs of every source."""
     for source in library.sources:
         for row in source.page(None, most):

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from proctor.base.errors import StoreError
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.plots import BARS
-from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, SuiteInfo
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.store.store import Store
 from proctor.results.store.text_columns import decode_text, encode_text
@@ -160,10 +159,10 @@ class RunIndex:
     def is_ready(self, run: int) -> bool:
         return bool(self.rows("SELECT 1 FROM indexed WHERE run = ?", (run,)))
 
-    def ensure(self, row: RunRow, store: Store) -> None:
+    def ensure(self, row: Run, store: Store) -> None:
         """Bring the rows of a run up to date: new trials are added, and a run that was changed is taken anew."""
         with self._guard():
-            state = repr((row.status, row.finished_at, row.info.verdict, row.info.counts))
+            state = repr((row.status, row.finished_at, row.stored_verdict, row.counts))
             trials, last = self.rows(
                 "SELECT count(*), coalesce(max(no), 0) FROM store.trials WHERE run = ?", (row.no,)
             )[0]
@@ -243,7 +242,7 @@ class RunIndex:
             self._connection.execute("ROLLBACK")
             raise
 
-    def _update(self, row: RunRow, store: Store, known: Any) -> None:
+    def _update(self, row: Run, store: Store, known: Any) -> None:
         after = 0
         self._clustered.discard(row.no)
         if known is not None:
@@ -254,10 +253,10 @@ class RunIndex:
                 self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (row.no,))  # noqa: S608  constants
         self._connection.execute(ADD_CASES, (row.no, after))
         self._connection.execute(ADD_TAGS, (row.no,))
-        for info in row.info.suites:
+        for info in row.suites:
             self._settle(row, info, store)
 
-    def _settle(self, row: RunRow, info: SuiteInfo, store: Store) -> None:
+    def _settle(self, row: Run, info: SuiteInfo, store: Store) -> None:
         suite = encode_text(info.name)
         self._connection.execute(SETTLE.format(needed=NEEDED.get(info.criteria.trials, NEEDED["all"])), (row.no, suite))
         if info.criteria.trials not in NEEDED:  # by the mean of scores, which needs each of them
@@ -271,7 +270,7 @@ class RunIndex:
             [(row.no, suite, encode_text(item.case)) for item in info.quarantined],
         )
 
-    def ensure_clusters(self, row: RunRow, store: Store) -> None:
+    def ensure_clusters(self, row: Run, store: Store) -> None:
         """Group the failed cases of a run by their cause, once; a run that goes on is grouped anew as it grows."""
         with self._guard():
             if row.no in self._clustered:

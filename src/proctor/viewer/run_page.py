@@ -10,8 +10,7 @@ from proctor.reporting.html.escaping import GLYPHS, code, escape, facts, inline
 from proctor.reporting.html.overview import score_cell
 from proctor.reporting.plots import BARS, Histogram, bar_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.run import Outcome, ScoreRow
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run, ScoreRow
 from proctor.results.store.encoding import SCORE_ROW_COLUMNS, score_row_from_row
 from proctor.viewer.case_query import (
     PAGE,
@@ -48,14 +47,14 @@ LIKE = {"broken": "failed", "fixed": "passed", "flaky": "error"}
 QUICK = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
 
 
-def run_page(source: Source, row: RunRow, query: CaseQuery, live: str = "") -> str:
+def run_page(source: Source, row: Run, query: CaseQuery, live: str = "") -> str:
     """`live` is where a run that goes on tells of changes."""
     totals = source.totals(row)
     earlier = source.earlier(row)
     before = earlier[0] if earlier else None
     if before is not None:
         source.ensure(before)
-    status = source.status(row)
+    status = row.status
     out = StringIO()
     _write_head(source, row, status, totals, out)
     large = sum(item.trials for item in totals.values()) > LARGE
@@ -80,14 +79,14 @@ def run_page(source: Source, row: RunRow, query: CaseQuery, live: str = "") -> s
         out.write(f'<p><a href="{place}#distributions">Distributions of times and scores</a></p>\n')
     else:
         _write_plots(source.index, row, out)
-    outcome = Outcome(row.info.verdict.outcome) if row.info.verdict else Outcome.SKIPPED
-    title = f"{row.name or row.id}: {suites_text(row.info.suites)}"
+    outcome = Outcome(row.stored_verdict.outcome) if row.stored_verdict else Outcome.SKIPPED
+    title = f"{row.name or row.id}: {suites_text(row.suites)}"
     live = live if status != "finished" and not source.is_file else ""
     return page(title, f'<div id="live">\n{out.getvalue()}</div>\n', outcome=outcome, live=live)
 
 
-def _write_head(source: Source, row: RunRow, status: str, totals: Mapping[str, SuiteTotals], out: StringIO) -> None:
-    verdict = row.info.verdict
+def _write_head(source: Source, row: Run, status: str, totals: Mapping[str, SuiteTotals], out: StringIO) -> None:
+    verdict = row.stored_verdict
     over = status == "finished" and verdict is not None
     kind = verdict.outcome if over and verdict else "skipped" if status == "running" else "error"
     title = verdict.outcome.capitalize() if over and verdict else "Running" if status == "running" else "Interrupted"
@@ -100,13 +99,13 @@ def _write_head(source: Source, row: RunRow, status: str, totals: Mapping[str, S
     out.write(f'<p class="reason">{inline(_reason(row, status), 2_000)}</p>\n')
     if status != "finished":
         made = source.index.count(row.no)
-        out.write(f"<p>{progress(made, sum(info.planned for info in row.info.suites))}</p>\n")
+        out.write(f"<p>{progress(made, sum(info.planned for info in row.suites))}</p>\n")
     whole = together(list(totals.values()))
     pairs = [("Pass rate", rate_cell(whole))] if whole is not None else []
     pairs += [
         ("Trials", f"{sum(item.trials for item in totals.values()):,}"),
-        ("Agent", inline(agents_text(row.info.suites), 200)),
-        *([("Commit", commit(row.info.git))] if row.info.git is not None else []),
+        ("Agent", inline(agents_text(row.suites), 200)),
+        *([("Commit", commit(row.git))] if row.git is not None else []),
         *([("Cost", cost_text(list(totals.values())))] if any(t.cost_usd is not None for t in totals.values()) else []),
         ("Took", took(row)),
         ("Started", moment(row.started_at)),
@@ -120,17 +119,17 @@ def _write_head(source: Source, row: RunRow, status: str, totals: Mapping[str, S
     out.write("</div></section>\n")
 
 
-def _reason(row: RunRow, status: str) -> str:
+def _reason(row: Run, status: str) -> str:
     if status == "running":
         return "The run is still going on; this page follows it."
     if status == "died":
         return "The process died before the run was over; what it had finished is here."
-    if row.info.verdict is None or status == "interrupted":
-        return row.info.note or "The run was interrupted; what it had finished is here."
-    return row.info.verdict.reason
+    if row.stored_verdict is None or status == "interrupted":
+        return row.note or "The run was interrupted; what it had finished is here."
+    return row.stored_verdict.reason
 
 
-def _write_changes(row: RunRow, before: RunRow, changes: Mapping[str, int], out: StringIO) -> None:
+def _write_changes(row: Run, before: Run, changes: Mapping[str, int], out: StringIO) -> None:
     words = [f"{count:,} {name}" for name, count in changes.items() if count]
     told = ", ".join(words) if words else "no case changed its outcome"
     out.write(
@@ -160,7 +159,7 @@ def _write_suites(totals: Mapping[str, SuiteTotals], query: CaseQuery, out: Stri
 
 def _write_filter(
     index: RunIndex,
-    row: RunRow,
+    row: Run,
     query: CaseQuery,
     totals: Mapping[str, SuiteTotals],
     changes: Mapping[str, int],
@@ -190,7 +189,7 @@ def _write_filter(
 
 def _write_form(
     index: RunIndex,
-    row: RunRow,
+    row: Run,
     query: CaseQuery,
     totals: Mapping[str, SuiteTotals],
     evaluators: Sequence[tuple[str, str]],
@@ -242,7 +241,7 @@ def _amount(label: str, name: str, value: str) -> str:
 
 
 def _write_cases(
-    row: RunRow,
+    row: Run,
     query: CaseQuery,
     cases: Sequence[CaseRow],
     count: int,
@@ -302,7 +301,7 @@ def _scores_of(index: RunIndex, cases: Sequence[CaseRow]) -> dict[tuple[int, ...
 
 
 def _write_case(
-    row: RunRow,
+    row: Run,
     case: CaseRow,
     details: Details,
     evaluators: Sequence[str],
@@ -337,13 +336,13 @@ def _write_case(
     out.write("</tr>\n")
 
 
-def _dot(row: RunRow, case: CaseRow, number: int, outcome: Outcome) -> str:
+def _dot(row: Run, case: CaseRow, number: int, outcome: Outcome) -> str:
     words = f"trial {number} {outcome.value}"
     link = escape(case_address(row.id, case.suite, case.case_id, number))
     return f'<a class="dot {outcome.value}" href="{link}" title="{words}" aria-label="{words}">{GLYPHS[outcome]}</a>'
 
 
-def _write_plots(index: RunIndex, row: RunRow, out: StringIO) -> None:
+def _write_plots(index: RunIndex, row: Run, out: StringIO) -> None:
     """How long trials took, and how the scores are distributed: SQLite counts, so that no trial is read."""
     plots = bar_plot("Time of a trial", _time_histogram(index, row.no), duration)
     for name, found in _score_histograms(index, row.no):

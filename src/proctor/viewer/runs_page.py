@@ -11,8 +11,7 @@ from proctor.base.git import GitState
 from proctor.reporting.html.escaping import code, escape, gauge, inline
 from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.run import Outcome
-from proctor.results.run_info import RunRow
+from proctor.results.run import Outcome, Run
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.verdict import INTERRUPTED
 from proctor.viewer.layout import agents_text, moment, page, run_address, sign, suites_text
@@ -31,7 +30,7 @@ class ShownRun:
     """A run with what is known of it."""
 
     source: Source
-    row: RunRow
+    row: Run
     status: str
     totals: dict[str, SuiteTotals] | None
     """`None` where there was no time to add its trials up."""
@@ -63,14 +62,14 @@ def runs_page(library: Library, before: int | None = None, only: int | None = No
     return page("Runs", f'<div id="live">\n{out.getvalue()}</div>\n', here="/", live=live)
 
 
-def _look_at(source: Source, row: RunRow, until: float) -> ShownRun:
+def _look_at(source: Source, row: Run, until: float) -> ShownRun:
     known = source.index.is_ready(row.no) or time.monotonic() < until
-    return ShownRun(source, row, source.status(row), source.totals(row) if known else None)
+    return ShownRun(source, row, row.status, source.totals(row) if known else None)
 
 
 def _write_trends(shown: Sequence[ShownRun], out: StringIO) -> None:
     """Each suite that was run more than once: pass rate, cost and latency, a point for each run."""
-    names = list(dict.fromkeys(info.name for item in shown for info in item.row.info.suites))
+    names = list(dict.fromkeys(info.name for item in shown for info in item.row.suites))
     drawn = [(name, [item for item in reversed(shown) if item.totals and name in item.totals]) for name in names]
     drawn = [(name, items) for name, items in drawn if len(items) > 1][:SUITES_SHOWN]
     if drawn:
@@ -108,7 +107,7 @@ def _points(name: str, items: Sequence[ShownRun], what: str) -> list[PlotPoint]:
 
 
 def _outcome_word(item: ShownRun) -> str:
-    verdict = item.row.info.verdict
+    verdict = item.row.stored_verdict
     return "" if verdict is None else verdict.outcome
 
 
@@ -121,7 +120,7 @@ def _write_table(source: Source, shown: Sequence[ShownRun], out: StringIO) -> No
     if not shown:
         return
     absent = set()
-    if not any(item.row.info.git is not None for item in shown):
+    if not any(item.row.git is not None for item in shown):
         absent.add("Commit")
     if not any(total.cost_usd is not None for item in shown for total in (item.totals or {}).values()):
         absent.add("Cost")
@@ -139,25 +138,25 @@ def _write_table(source: Source, shown: Sequence[ShownRun], out: StringIO) -> No
 def _cells(item: ShownRun) -> dict[str, str]:
     row, totals = item.row, None if item.totals is None else list(item.totals.values())
     name = f"{inline(row.name, 80)} <small>{escape(row.id)}</small>" if row.name else escape(row.id)
-    origin = f" <small>rescored {escape(row.info.rescored)}</small>" if row.info.rescored else ""
+    origin = f" <small>rescored {escape(row.rescored)}</small>" if row.rescored else ""
     cases = "" if totals is None else f"{sum(sum(total.outcomes.values()) for total in totals):,}"
     return {
         "Verdict": f"<td>{state_sign(row, item.status)}{_progress(item)}</td>",
         "Run": f'<th scope="row"><a href="{run_address(row)}">{name}</a>{origin}</th>',
-        "Suites": f"<td>{inline(suites_text(row.info.suites), 120)}</td>",
+        "Suites": f"<td>{inline(suites_text(row.suites), 120)}</td>",
         "Pass rate": f'<td class="rate-cell">{rate_cell(together(totals))}</td>',
         "Cases": f'<td class="number">{cases}</td>',
-        "Agent": f"<td>{inline(agents_text(row.info.suites), 60)}</td>",
-        "Commit": f"<td>{commit(row.info.git)}</td>",
+        "Agent": f"<td>{inline(agents_text(row.suites), 60)}</td>",
+        "Commit": f"<td>{commit(row.git)}</td>",
         "Cost": f'<td class="number">{cost_text(totals)}</td>',
         "Time": f'<td class="number">{took(row)}</td>',
         "Started": f"<td>{moment(row.started_at)}</td>",
     }
 
 
-def state_sign(row: RunRow, status: str) -> str:
+def state_sign(row: Run, status: str) -> str:
     """The verdict, or that a run still goes on, was interrupted or died."""
-    verdict = row.info.verdict
+    verdict = row.stored_verdict
     if status == "running":
         return '<span class="badge running"><span aria-hidden="true">●</span> running</span>'
     if status in ("interrupted", "died") or (verdict is not None and verdict.exit_code == INTERRUPTED):
@@ -169,7 +168,7 @@ def state_sign(row: RunRow, status: str) -> str:
 def _progress(item: ShownRun) -> str:
     if item.status == "finished":
         return ""
-    made, planned = item.source.index.count(item.row.no), sum(info.planned for info in item.row.info.suites)
+    made, planned = item.source.index.count(item.row.no), sum(info.planned for info in item.row.suites)
     return progress(made, planned)
 
 
@@ -201,7 +200,7 @@ def cost_text(totals: Sequence[SuiteTotals] | None) -> str:
     return escape(money(sum(costs))) if costs else '<span class="quiet">–</span>'
 
 
-def took(row: RunRow) -> str:
+def took(row: Run) -> str:
     if row.finished_at is None:
         return '<span class="quiet">–</span>'
     return duration(max(0.0, row.finished_at - row.started_at) * 1000)

@@ -9,7 +9,7 @@ from proctor.cases.suite import NamedData
 from proctor.compat.deepeval import assert_test, evaluate
 from proctor.compat.deepeval.metrics import FaithfulnessMetric, KeywordsMetric
 from proctor.compat.deepeval.test_case import LLMTestCase
-from proctor.evaluators.rag import Faithfulness
+from proctor.evaluators.retrieval import Faithfulness
 from proctor.running.assertions.score_matrix import Inconclusive
 
 OPEN = LLMTestCase(

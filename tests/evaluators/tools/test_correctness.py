@@ -15,10 +15,12 @@ import proctor
 from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.compat.deepeval.evaluators import ToolCorrectness
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.call_comparison import credit
-from proctor.evaluators.tools.correctness import CannotRepeat, ToolConsistency, ToolCorrectness
+from proctor.evaluators.tools.calls import credit
+from proctor.evaluators.tools.consistency import CannotRepeat, ToolConsistency
 
 
 def wants(name: str, arguments: dict[str, Any] | None = None, **rest: Any) -> ExpectedCall:

@@ -15,9 +15,9 @@ import proctor
 from proctor.agents.reply import ToolCall
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.evaluators.evaluation import Evaluable
-from proctor.evaluators.tools.correctness import ToolCorrectness
-from proctor.evaluators.tools.tool_checks import ExpectedTools, ToolTrajectory
+from proctor.compat.deepeval.evaluators import ToolCorrectness
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.tools.checks import ExpectedTools, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 
 CASES = 200

@@ -8,9 +8,9 @@ import pytest
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import Double, ExpectedCall
-from proctor.evaluators.evaluation import Evaluable
-from proctor.evaluators.tools.correctness import ToolCorrectness
-from proctor.evaluators.tools.tool_checks import ExpectedTools, FinalState, ToolCount, ToolTrajectory
+from proctor.compat.deepeval.evaluators import ToolCorrectness
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ToolCount, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 
 MODES = [ToolTrajectory("EXACT"), ToolTrajectory("IN_ORDER"), ToolTrajectory("ANY_ORDER"), ExpectedTools()]

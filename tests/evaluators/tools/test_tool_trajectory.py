@@ -10,9 +10,10 @@ from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.matchers import Equals, Ignore, Predicate, Regex, parse
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.tool_checks import ToolTrajectory
+from proctor.evaluators.tools.checks import ToolTrajectory
 
 ANYTHING = ExpectedCall("a", {"id": Ignore()})
 

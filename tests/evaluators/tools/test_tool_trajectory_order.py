@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.evaluation import Evaluable
-from proctor.evaluators.tools.tool_checks import ToolTrajectory
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.tools.checks import ToolTrajectory
 
 ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1) | st.booleans(), max_size=2)
 CALLS = st.lists(st.tuples(st.sampled_from("abc"), ARGUMENTS), max_size=6)

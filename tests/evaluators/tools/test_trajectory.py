@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.agents.reply import ToolCall
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
+from proctor.evaluators.tools.steps import SAME_TOOL, StepWeights, align, optional_worth
 from proctor.evaluators.tools.trajectory import Trajectory
-from proctor.evaluators.tools.trajectory_steps import SAME_TOOL, StepWeights, align, optional_worth
 
 
 def calls(*names: str) -> tuple[ToolCall, ...]:
@@ -98,6 +99,14 @@ def test_a_forbidden_call_fails_whatever_else_was_done() -> None:
     assert judged(careful, *calls("a", "delete_user")).score == 0.0
     assert judged(careful, ToolCall("a"), ToolCall("pay", {"amount": 50})).score == 1.0
     assert "forbidden pay(amount=500)" in judged(careful, ToolCall("a"), ToolCall("pay", {"amount": 500})).reasoning
+
+
+def test_every_further_call_inside_a_sub_agent_is_a_fault() -> None:
+    spec = Trajectory([{"name": "agent", "steps": [{"name": "lookup"}]}], extra=False)
+    inner = [ToolCall(name, id=name, parent="1") for name in ("lookup", "a", "b")]
+    found = judged(spec, ToolCall("agent", id="1"), *inner, ToolCall("a", id="again", parent="1"))
+    assert [fault["tool"] for fault in found.details["faults"]] == ["a", "a", "b"]
+    assert "inside agent: extra a() ×2; inside agent: extra b()" in found.reasoning
 
 
 def test_calls_inside_a_sub_agent_are_held_to_the_steps_inside() -> None:

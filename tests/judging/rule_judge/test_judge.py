@@ -12,10 +12,11 @@ from scripted_judge import session_of
 from proctor.agents.reply import Usage
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
-from proctor.evaluators.choice import Battle, ClosedQA, Factuality
+from proctor.compat.deepeval.evaluators import Hallucination
+from proctor.compat.pixie.choices import Battle, ClosedQA
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.rag import (
-    AnswerCorrectness,
+from proctor.evaluators.reference import AnswerCorrectness, Factuality
+from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
     ContextRelevancy,
@@ -23,7 +24,6 @@ from proctor.evaluators.rag import (
     ContextualRecall,
     ContextualRelevancy,
     Faithfulness,
-    Hallucination,
 )
 from proctor.evaluators.safety import Moderation
 from proctor.judging.call_log import call_log

@@ -33,10 +33,11 @@ from proctor.cases.suite import (
     NamedData,
     Turn,
 )
-from proctor.results.judge_calls import JudgeCalls
 from proctor.results.people_labels import Labels
+from proctor.results.run import Run
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.schema import VERSION
-from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.store.store import FILE, Store
 from proctor.results.store.version_2_cases import encode_version_2_case
 
 FOLDER = Path(__file__).parent
@@ -212,7 +213,7 @@ def test_one_damaged_case_of_an_earlier_version_does_not_hide_the_others(project
 def open_together(folder: str, barrier: Any) -> None:
     barrier.wait()
     store = Store(Path(folder))
-    assert [trial.case.id for trial in read_run(store, "last").trials][:2] == ["shipped", "refund"]
+    assert [trial.case.id for trial in store.find_run("last").trials][:2] == ["shipped", "refund"]
     store.close()
 
 
@@ -274,9 +275,9 @@ def read_only_look(folder: str, results: Any) -> None:
         os.setgid(65534)
         os.setuid(65534)
     store = Store(Path(folder), create=False)
-    found = [trial.case.id for trial in read_run(store, "last").trials]
+    found = [trial.case.id for trial in store.find_run("last").trials]
     try:
-        store.add_run("new", "plan")
+        store.add_run(Run("new", 0.0))
     except StoreError as error:
         results.put((found, str(error)))
     store.close()

@@ -14,24 +14,26 @@ from reporting_samples import HOSTILE, small_run, trial
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
 from proctor.base.git import GitState
-from proctor.results.run import TrialResult
-from proctor.results.run_info import RunInfo, check_name
+from proctor.results.run import Run, RunStatus, TrialResult
 from proctor.results.store.run_files import export_run, import_run, open_run
+from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
 from proctor.tracing.spans import ObserveSpan
 
 
 def kept(folder: Path, trials: list[TrialResult]) -> Store:
     store = Store(folder)
-    no = store.add_run("20260101-000000-cafe", "plan", RunInfo(git=GitState("a" * 40, "main", True)), name="base")
+    run = Run("20260101-000000-cafe", 1.0, git=GitState("a" * 40, "main", True), name="base", plan="plan")
+    no = store.add_run(run)
     store.add_trials(no, trials)
-    store.finish_run(no, "finished", RunInfo(git=GitState("a" * 40, "main", True), planned=len(trials)))
+    run.status, run.planned = RunStatus.FINISHED, len(trials)
+    store.finish_run(run)
     return store
 
 
 def exported(store: Store) -> str:
     out = io.StringIO()
-    export_run(store, store.find_run("last"), out)
+    export_run(store.find_run("last"), out)
     return out.getvalue()
 
 
@@ -50,7 +52,9 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     assert list(other.trials(other.find_run("last").no)) == list(store.trials(1))
     assert [s.name for s in next(iter(other.trials(1))).spans] == ["step"]
     before, after = store.find_run("last"), other.find_run("base")
-    assert replace(before, no=0) == replace(after, no=0)
+    assert list(before.summaries) == list(after.summaries)
+    same = {"no": 0, "store": None, "summaries": (), "trials": ()}
+    assert replace(before, **same) == replace(after, **same)
     assert exported(other) == exported(store)
 
 
@@ -102,6 +106,44 @@ def test_a_damaged_file_is_refused_with_its_line_and_leaves_nothing_behind(tmp_p
         store.close()
 
 
+@pytest.mark.parametrize("what", ["gate", "gate verdict", "criteria", "verdict"])
+def test_values_that_this_version_does_not_know_are_refused_with_their_line(what: str, tmp_path: Path) -> None:
+    """A newer Proctor may write such; they must not end in a traceback when the run is shown."""
+    first, *rest = exported(kept(tmp_path / "a", [trial("x")])).splitlines()
+    head = json.loads(first)
+    suite = {"name": "s", "path": None, "format": "native", "agent": "a", "agent_fingerprint": "f"}
+    info = {
+        "gate": {"gate": {}},
+        "gate verdict": {"gate": {**GATE, "verdict": "maybe"}},
+        "criteria": {"suites": [{**suite, "criteria": {"trials": "most"}, "cases": 1, "planned": 1}]},
+        "verdict": {"verdict": {"outcome": "splendid"}},
+    }[what]
+    path = tmp_path / "newer.jsonl"
+    path.write_text("\n".join([json.dumps({**head, "info": {**head["info"], **info}}), *rest]), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"newer\.jsonl:1: what it says of the run cannot be read"):
+        open_run(tmp_path, str(path))
+
+
+GATE = {
+    "verdict": "no_regression",
+    "reason": "",
+    "baseline": "b",
+    "alpha": 0.05,
+    "max_trials": 3,
+    "extra_trials": 0,
+    "stopped": None,
+    "drift": {"rounds": 1, "p_value": 1.0, "better_p_value": 1.0, "proven": False, "in_doubt": False},
+    "cases": [],
+    "suites": [],
+}
+
+
+def test_an_unknown_outcome_of_a_trial_or_score_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = exported(kept(tmp_path / "a", [trial("x")]))
+    with pytest.raises(UsageError, match=r"run\.jsonl:3: it cannot be read: .*'splendid' is not a valid Outcome"):
+        imported(tmp_path / "b", text.replace('"outcome":"passed"', '"outcome":"splendid"'))
+
+
 KEYS = st.sampled_from(["case", "content", "suite", "replies", "turns", "id", "end", "v"])
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 ANYTHING = st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
@@ -134,7 +176,7 @@ def test_whatever_a_line_holds_one_sentence_comes_out(tmp_path_factory: pytest.T
 def test_runs_are_found_by_name_and_counted_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for run_id, name in (("2025-a", "nightly"), ("2025-b", ""), ("2025-c", "nightly"), ("2025-d", "2025-b")):
-        store.add_run(run_id, "plan", name=name)
+        store.add_run(Run(run_id, 0.0, name=name))
     found = {
         wanted: store.find_run(wanted).id for wanted in ("last", "last~0", "last~1", "last~3", "nightly", "nightly~1")
     }
@@ -154,7 +196,7 @@ def test_runs_are_found_by_name_and_counted_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "last", "a~1", "a@b", "-x", "a/b", "a\\b", "x" * 101, "a\nb", " a"])
 def test_a_name_that_could_be_taken_for_another_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="of a run"):
-        check_name(name)
+        validate_run_name(name)
 
 
 def test_a_file_is_a_run_too(tmp_path: Path) -> None:

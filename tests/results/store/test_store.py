@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
-from proctor.results.run import Outcome, Score, TrialResult, TrialSummary
-from proctor.results.run_info import RunInfo
-from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
+from proctor.results.store.store import FILE, Store
 
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 
@@ -32,7 +31,7 @@ def a_trial(**parts: Any) -> TrialResult:
 def kept(folder: Path, *trials: TrialResult) -> list[TrialResult]:
     """What comes back from a store after it was closed."""
     store = Store(folder)
-    no = store.add_run(f"run-{len(store.runs())}", "plan")
+    no = store.add_run(Run(f"run-{len(store.runs())}", 0.0))
     store.add_trials(no, trials)
     store.close()
     again = Store(folder, create=False)
@@ -131,13 +130,13 @@ def test_any_answer_comes_back_as_it_was(text: str, tmp_path: Path) -> None:
 def test_any_id_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     trial = a_trial(suite=name, case=replace(CASE, id=name), scores=(Score(name, Outcome.PASSED, 1.0, 0.5),))
     store = Store(tmp_path)
-    no = store.add_run("r", "plan", RunInfo(more={"about": name}), name=name)
+    no = store.add_run(Run("r", 0.0, extra={"about": name}, name=name))
     store.add_trials(no, [trial])
 
     assert list(store.trials(no)) == [trial]
     assert list(store.trial_keys(no)) == [(name, name, 1)]
     assert store.summaries(no) == [TrialSummary.of(trial)]
-    assert store.runs()[0].info.more == {"about": name}
+    assert store.runs()[0].extra == {"about": name}
     assert store.runs()[0].name == name
     store.close()
 
@@ -165,7 +164,7 @@ class Mute:
 )
 def test_a_reply_that_cannot_be_kept_is_a_store_error_at_worst_and_harms_no_other(reply: Reply, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan")
+    no = store.add_run(Run("r", 0.0))
     store.add_trials(no, [a_trial()])
     try:
         store.add_trials(no, [a_trial(number=2, position=1), a_trial(number=3, position=2, replies=(reply,))])
@@ -179,7 +178,7 @@ def test_a_reply_that_cannot_be_kept_is_a_store_error_at_worst_and_harms_no_othe
 
 def test_a_case_whose_batch_was_rolled_back_is_written_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan")
+    no = store.add_run(Run("r", 0.0))
     with pytest.raises(StoreError):
         store.add_trials(no, [a_trial(), a_trial(replies=(Reply("x", usage=7),))])  # type: ignore[arg-type]
     store.add_trials(no, [a_trial()])
@@ -249,7 +248,7 @@ def test_a_damaged_store_is_a_store_error_and_never_a_traceback(seed: int, tmp_p
             list(store.trials(row.no))
             store.summaries(row.no)
             store.trial_keys(row.no)
-            read_run(store, row.id)
+            store.find_run(row.id)
         store.answers()
     except StoreError:
         return
@@ -259,25 +258,25 @@ def test_a_damaged_store_is_a_store_error_and_never_a_traceback(seed: int, tmp_p
 @pytest.mark.parametrize("column", ["info", "started_at", "status"])
 def test_a_run_whose_row_is_damaged_is_a_store_error(column: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.add_run("r", "plan")
+    store.add_run(Run("r", 0.0))
     store.close()
     with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
         database.execute(f"UPDATE runs SET {column} = ?", ('{"suites": [{"name": 7',))
     database.close()
 
     store = Store(tmp_path)
-    if column == "info":
+    if column in ("info", "status"):
         with pytest.raises(StoreError):
-            read_run(store, "last")
+            store.find_run("last")
     else:
-        assert read_run(store, "last").id == "r"
+        assert store.find_run("last").id == "r"
     store.close()
 
 
 def open_together(folder: str, barrier: Any, number: int) -> None:
     barrier.wait()
     store = Store(Path(folder))
-    no = store.add_run(f"run-{number}", "plan")
+    no = store.add_run(Run(f"run-{number}", 0.0))
     for position in range(10):
         store.add_trials(no, [a_trial(number=position + 1, position=position)])
     store.close()
@@ -304,7 +303,7 @@ def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(tmp_path: Path) -
     with pytest.raises(StoreError, match="no run 'last'"):
         store.find_run("last")
     for name in ("2025-a", "2025-b", "2025-bb"):
-        store.add_run(name, "plan")
+        store.add_run(Run(name, 0.0))
 
     assert store.find_run("last").id == "2025-bb"
     assert store.find_run("2025-b").id == "2025-b"
@@ -342,7 +341,7 @@ def test_a_case_is_stored_once_however_often_it_is_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
     trials = [made_trial(), replace(made_trial(), number=2, position=1)]
     for run in ("one", "two"):
-        store.add_trials(store.add_run(run, "plan"), trials)
+        store.add_trials(store.add_run(Run(run, 0.0)), trials)
     store.close()
     with closing(sqlite3.connect(tmp_path / FILE)) as database:
         assert database.execute("SELECT count(*) FROM cases").fetchone() == (1,)
@@ -350,7 +349,7 @@ def test_a_case_is_stored_once_however_often_it_is_run(tmp_path: Path) -> None:
 
 def test_the_arm_of_a_trial_is_stored_where_sql_finds_it(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan")
+    no = store.add_run(Run("r", 0.0))
     store.add_trials(no, [replace(made_trial(), arm="old"), replace(made_trial(), number=2, position=1)])
     assert [trial.arm for trial in store.trials(no)] == ["old", ""]
     assert [summary.arm for summary in store.summaries(no)] == ["old", ""]
@@ -361,7 +360,7 @@ def test_the_arm_of_a_trial_is_stored_where_sql_finds_it(tmp_path: Path) -> None
 
 def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan")
+    no = store.add_run(Run("r", 0.0))
     store.add_trials(no, [replace(made_trial(), scores=(Score("E", Outcome.PASSED, 1.0),))])
     store.drop_trials(no, [key.no for key in store.trial_keys(no).values()])
     store.close()

@@ -12,8 +12,8 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
-from proctor.results.run import Outcome, TrialResult
-from proctor.results.store.store import FILE, Store, read_run
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.store.store import FILE, Store
 from proctor.tracing.spans import ObserveSpan, Span
 
 CASE = Case("c", (Turn("hi"),))
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def kept(store: Store, *trials: TrialResult) -> int:
-    no = store.add_run(f"run-{len(store.runs())}", "plan")
+    no = store.add_run(Run(f"run-{len(store.runs())}", 0.0))
     store.add_trials(no, trials)
     return no
 
@@ -74,7 +74,7 @@ def old_store(folder: Path) -> None:
 def test_a_store_without_traces_still_opens_and_takes_them(tmp_path: Path) -> None:
     old_store(tmp_path)
     store = Store(tmp_path, create=False)
-    [trial] = read_run(store, "old").trials
+    [trial] = store.find_run("old").trials
     assert (trial.replies[0].text, trial.trace) == ("hi", [])
     assert store.traces.rows() == []
     no = kept(store, a_trial(step("a")))

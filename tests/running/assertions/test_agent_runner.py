@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import AgentFailed, ProctorError, UsageError
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
-from proctor.evaluators.tools.tool_checks import ToolTrajectory
+from proctor.evaluators.tools.checks import ToolTrajectory
 from proctor.running.assertions.agent_runner import AgentRunner
 from proctor.tracing.tool import tool
 

@@ -13,7 +13,7 @@ import proctor
 from proctor.agents.reply import Reply
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.suite import Criteria, EvaluatorSpec
-from proctor.results.store.store import Store, read_run
+from proctor.results.store.store import Store
 from proctor.running.review.grading import (
     BadGrade,
     Grade,
@@ -81,12 +81,12 @@ def test_grades_are_judged_by_the_criteria_that_the_run_had(
 
     assert verdict.outcome == outcome
     kept = Store(tmp_path / "store")
-    assert proctor.judge(read_run(kept, "last")).outcome == outcome
-    info = kept.find_run("last").info
-    assert info.verdict is not None
-    assert info.verdict.outcome == outcome
-    assert info.counts is not None
-    assert info.counts["pending"] == 0
+    assert proctor.judge(kept.find_run("last")).outcome == outcome
+    found = kept.find_run("last")
+    assert found.stored_verdict is not None
+    assert found.stored_verdict.outcome == outcome
+    assert found.counts is not None
+    assert found.counts["pending"] == 0
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_what_somebody_else_has_graded_meanwhile_is_never_written_over(tmp_path:
     with pytest.raises(StoreError, match="graded by somebody else meanwhile"):
         late.record([Grade(late.waiting[0].address, 0.0, "", "eve")])
 
-    assert [s.value for t in read_run(Store(store), "last").trials for s in t.scores] == [1.0, 1.0]
+    assert [s.value for t in Store(store).find_run("last").trials for s in t.scores] == [1.0, 1.0]
 
 
 def test_what_the_agent_answered_is_untouched_by_grading(tmp_path: Path) -> None:
     store = waiting_run(tmp_path, Criteria())
-    before = list(read_run(Store(store), "last").trials)
+    before = list(Store(store).find_run("last").trials)
 
     grade_all(store, 1.0, 0.0)
 
-    after = list(read_run(Store(store), "last").trials)
+    after = list(Store(store).find_run("last").trials)
     assert [(t.replies, t.case, t.duration_ms, t.reason) for t in after] == [
         (t.replies, t.case, t.duration_ms, t.reason) for t in before
     ]

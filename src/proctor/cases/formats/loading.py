@@ -8,10 +8,9 @@ from pathlib import Path
 
 from proctor.base.documents import Document, nearest
 from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.json_data import Json
+from proctor.base.positions import Position
 from proctor.base.references import find_file, is_reference, resolve
-from proctor.base.source import Pointer, parse_with_lines, read_text
-from proctor.base.source import parse as parse_source
+from proctor.base.source import read_text
 from proctor.cases.formats import (
     CSV,
     JSON_AND_YAML,
@@ -22,7 +21,6 @@ from proctor.cases.formats import (
     shipped_formats,
 )
 from proctor.cases.formats.native.reader import read_list
-from proctor.cases.formats.table import parse
 from proctor.cases.quarantine_file import QUARANTINES, with_quarantines
 from proctor.cases.suite import Suite
 from proctor.plugins import Format
@@ -204,7 +202,7 @@ def _from_python(reference: str) -> Suite:
     where = reference.rpartition(":")[0]
     try:
         value = resolve(reference)
-        path = find_file(where, None) if where.endswith(".py") else Path(where)
+        path = Path(where) if Path(where).is_file() or not where.endswith(".py") else find_file(where, None)
     except UsageError as error:
         raise InvalidSuite([Problem(str(error))]) from None
     return read_list(reference.rpartition(":")[2], value, path)
@@ -243,44 +241,13 @@ def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
     return named
 
 
-LISTS = ("cases", "test_cases", "eval_cases", "evalCases", "entries", "items")
-"""The keys under which the formats keep their cases."""
-
-
-def case_lines(path: Path) -> dict[str, int]:
-    """The line of each case of a suite file, by id; empty where the file cannot be read or tells no lines."""
-
+def case_positions(path: Path) -> dict[str, Position]:
+    """Where each case of a suite file is written, by id; empty if the file cannot be read, or not any more."""
+    suites: Sequence[Suite]
     try:
         suites = load_file(path)
-        if len(suites) != 1:
-            return {}
-        lines = _rows(path, read_text(path))
-    except (InvalidSuite, OSError):
+    except InvalidSuite as error:
+        suites = error.read
+    except OSError:
         return {}
-    cases = suites[0].cases
-    return {case.id: line for case, line in zip(cases, lines, strict=True)} if len(lines) == len(cases) else {}
-
-
-def _rows(path: Path, text: str) -> Sequence[int]:
-    """The lines at which the file's list of cases has its entries."""
-    if path.suffix == ".csv":
-        document = parse(path, text)
-        return [int(document.line((index,)) or 1) for index in range(len(document.data))]
-    if path.suffix == ".jsonl":
-        return [number for number, line in enumerate(text.split("\n"), 1) if line.strip() and not _is_head(path, line)]
-    data, place = parse_with_lines(path, text)
-    pointer, count = _list_of_cases(data)
-    found = [place((*pointer, number)) for number in range(count)]
-    return [line for line in found if line is not None]
-
-
-def _is_head(path: Path, line: str) -> bool:
-    data = parse_source(path.with_suffix(".json"), line)
-    return isinstance(data, dict) and set(data) == {"suite"}
-
-
-def _list_of_cases(data: Json) -> tuple[Pointer, int]:
-    if isinstance(data, list):
-        return (), len(data)
-    found = next((key for key in LISTS if isinstance(data, dict) and isinstance(data.get(key), list)), None)
-    return ((), 0) if found is None else ((found,), len(data[found]))
+    return {case.id: case.position for suite in suites for case in suite.cases if case.position is not None}

@@ -64,6 +64,7 @@ def read(document: Document) -> list[Suite]:
         format=NAME,
         warnings=tuple(document.warnings),
         extra=extra,
+        key_positions=document.positions_below(("runnable",), "agent"),
     )
     document.finish(suite)
     return [suite]
@@ -107,7 +108,8 @@ class _Row:
     def read(self, ids: UniqueIds, defaults: tuple[EvaluatorSpec, ...]) -> Case:
         if not self._outer.valid or (self._inner is not None and not self._inner.valid):
             return Case(id="", turns=(), evaluators=())
-        description = self._holder("description").text("description", required=True, blank=False) or ""
+        described = self._holder("description")
+        description = described.text("description", required=True, blank=False) or ""
         turn_input, inputs = self._input()
         metadata = self._holder("eval_metadata").mapping("eval_metadata")
         case = Case(
@@ -118,6 +120,7 @@ class _Row:
             inputs=inputs,
             metadata=metadata or {},
             extra=self._extra() or {},
+            position=described.position("description"),
         )
         for fields in (self._outer, self._inner):
             if fields is not None:

@@ -20,13 +20,13 @@ from proctor.base.errors import UsageError
 from proctor.base.event_loops import without_loop
 from proctor.base.json_data import Json
 from proctor.base.source import read_text
-from proctor.cases.formats import adk
-from proctor.cases.formats.adk.criteria import METRICS
-from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite
 from proctor.cases.threshold import passes
+from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
+from proctor.compat.adk.keys import CONFIG_NAME, NAME
 from proctor.compat.adk.migration import SPELLINGS, eval_set_text
+from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import encodable, visible
@@ -116,7 +116,7 @@ class AgentEvaluator:
 
         A config that cannot be used raises `InvalidSuite`; it is never replaced by the defaults.
         """
-        path = Path(test_file).parent / adk.CONFIG_NAME
+        path = Path(test_file).parent / CONFIG_NAME
         if not path.exists():
             return dict(DEFAULT_CRITERIA)
         config = Document(path, read_text(path))
@@ -130,7 +130,7 @@ class AgentEvaluator:
         new_eval_data_file: str | Path = "",
         initial_session_file: str | Path | None = None,
         *,
-        to: str = adk.NAME,
+        to: str = NAME,
         **options: Any,
     ) -> None:
         """Write a file of the older array format as an EvalSet: `to="adk-python"` in snake_case, for adk-python."""

@@ -18,11 +18,10 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError, one_line
 from proctor.base.json_data import Json, plain
 from proctor.base.references import find_file, load_file
 from proctor.base.source import read_text
-from proctor.cases.formats import adk
-from proctor.cases.formats.adk.eval_set import DEPRECATED, is_legacy
-from proctor.cases.formats.adk.test_config import DEFAULTS, KEPT, Gates, keep, read_config, session_of
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
+from proctor.compat.adk.eval_set import DEPRECATED, is_legacy, read_document
+from proctor.compat.adk.test_config import DEFAULTS, KEPT, Gates, keep, read_config, session_of
 
 
 async def agent_of(agent: Any, name: str | None, cleanup: AsyncExitStack) -> Any:
@@ -152,7 +151,7 @@ def read_eval_set(eval_set: Any, criteria: Any = None, eval_config: Any = None) 
     problems: list[Problem] = []
     gates = DEFAULTS if config is None else _gates(config, problems)
     try:
-        (suite,) = adk.read(document, gates)
+        (suite,) = read_document(document, gates)
     except InvalidSuite as error:
         raise InvalidSuite([*problems, *error.problems]) from None
     if problems:

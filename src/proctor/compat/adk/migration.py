@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, json_text, plain
-from proctor.cases.formats.adk.conversations import literal_call
-from proctor.cases.formats.adk.test_config import KEPT
 from proctor.cases.suite import Case, Suite, Turn
+from proctor.compat.adk.conversations import literal_call
+from proctor.compat.adk.test_config import KEPT
 
 SPELLINGS = ("adk", "adk-python")
 """camelCase, as ADK-TS writes EvalSets, and snake_case, which is all that adk-python's loader takes."""

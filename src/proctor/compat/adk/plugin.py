@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from proctor.cases.formats.adk.declaration import recognises
-from proctor.cases.formats.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
+from proctor.compat.adk._index import EVALUATORS
+from proctor.compat.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
+from proctor.compat.adk.recognition import recognises
 from proctor.plugins import Format, JudgeSpelling, Plugin
 
 PLUGIN = Plugin(
@@ -13,7 +14,7 @@ PLUGIN = Plugin(
             name=NAME,
             summary="ADK's EvalSets, as ADK-TS and adk-python write them, and the flat arrays before EvalSets.",
             recognises=recognises,
-            read="proctor.cases.formats.adk.eval_set:read_document",
+            read="proctor.compat.adk.eval_set:read_document",
             file_names=SUITE_NAMES,
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},
@@ -28,6 +29,7 @@ PLUGIN = Plugin(
             camel=True,
         )
     ],
+    evaluators=EVALUATORS,
     evaluator_aliases={
         "tool_trajectory_avg_score": "ToolTrajectory",
         "response_match_score": "ROUGE",

@@ -8,16 +8,18 @@ from typing import Any
 
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
+from proctor.compat.deepeval import dag as dag_nodes
+from proctor.compat.deepeval.dag import JudgementDAG
+from proctor.compat.deepeval.evaluators import GoalAccuracy
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
-from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
+from proctor.evaluators.agent import StepEfficiency
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.geval import GEval
 from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
-from proctor.evaluators.judged_texts import answer_text, dialogue_of, question_text
-from proctor.evaluators.rag import Faithfulness
-from proctor.evaluators.rubric import dag as dag_nodes
-from proctor.evaluators.rubric import marks
-from proctor.evaluators.rubric.dag import JudgementDAG
+from proctor.evaluators.material import answer_text, dialogue_of, question_text
+from proctor.evaluators.retrieval import Faithfulness
+from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge
 
 SEEN_AS = {
@@ -72,7 +74,7 @@ class ConversationalGEval(ConversationMetric):
         **options: Any,
     ) -> None:
         self.name = name
-        evaluator = marks.GEval(
+        evaluator = GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),
@@ -127,7 +129,7 @@ class SummarizationMetric(SingleTurnMetric):
 def require_limit(limit: int | None) -> None:
     """DeepEval lists truths before it judges, so many at most; here passages are read whole, and none is left out."""
     if limit is not None:
-        require_whole("truths_extraction_limit", limit, least=0)
+        require_int("truths_extraction_limit", limit, least=0)
 
 
 QUESTIONS = (
@@ -150,7 +152,7 @@ class Summarization(Judged):
     """Questions that a good summary answers with yes; without any, the judge works out `n` of them."""
 
     def __post_init__(self) -> None:
-        require_whole("n", self.n, least=1)
+        require_int("n", self.n, least=1)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         original, summary = question_text(evaluable), answer_text(evaluable)

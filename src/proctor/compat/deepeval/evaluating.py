@@ -34,7 +34,7 @@ from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
 from proctor.reporting.terminal.screen import visible
-from proctor.results.judge_calls import JudgeCalls
+from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import FOLDER, Store
 from proctor.running.assertions.score_matrix import inconclusive
 from proctor.tracing.capture import capture_traces

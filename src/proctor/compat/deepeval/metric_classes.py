@@ -10,25 +10,24 @@ from pydantic import ValidationError
 
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.conversation_metrics import require_limit
+from proctor.compat.deepeval.evaluators import Hallucination, ToolCorrectness
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
 from proctor.compat.deepeval.test_case import ToolCallParams
-from proctor.evaluators.agent import conversation
-from proctor.evaluators.agent.tasks import ArgumentCorrectness, TaskCompletion, ToolSelection
+from proctor.evaluators import conversation, geval
+from proctor.evaluators.agent import ArgumentCorrectness, TaskCompletion, ToolSelection
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.rag import (
+from proctor.evaluators.retrieval import (
     MODES,
     AnswerRelevancy,
     ContextualPrecision,
     ContextualRecall,
     ContextualRelevancy,
     Faithfulness,
-    Hallucination,
 )
-from proctor.evaluators.rubric import marks
-from proctor.evaluators.rubric.rubrics import Expectations
+from proctor.evaluators.rubric import Expectations
 from proctor.evaluators.safety import Bias, PIILeakage, Toxicity
 from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
-from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
+from proctor.evaluators.tools.consistency import ToolConsistency
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):
@@ -304,7 +303,7 @@ class GEval(SingleTurnMetric):
     ) -> None:
         self.name = name
         self.needs = tuple(str(getattr(part, "value", part)) for part in evaluation_params)
-        evaluator = marks.GEval(
+        evaluator = geval.GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from proctor.compat.deepeval._index import EVALUATORS
 from proctor.plugins import ImportName, Plugin
 
 PLUGIN = Plugin(
     name="deepeval",
+    evaluators=EVALUATORS,
     import_names={
         "deepeval": ImportName(
             home="proctor.compat.deepeval",

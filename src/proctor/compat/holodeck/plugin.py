@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proctor.cases.formats.holodeck.declaration import recognises, refusal
 from proctor.cases.formats.holodeck.keys import NAME
+from proctor.compat.holodeck._index import EVALUATORS
 from proctor.plugins import Format, ImportName, JudgeSpelling, Plugin
 
 PLUGIN = Plugin(
@@ -28,6 +29,7 @@ PLUGIN = Plugin(
             read="proctor.compat.holodeck.judge_model:read_judge",
         )
     ],
+    evaluators=EVALUATORS,
     evaluator_aliases={
         "geval": "GEval",
         "bleu": "BLEU",

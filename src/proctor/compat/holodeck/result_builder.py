@@ -26,10 +26,10 @@ from proctor.compat.holodeck.test_results import (
     TurnResult,
 )
 from proctor.evaluators.foreign import invocation
-from proctor.evaluators.tools.call_comparison import mismatches
+from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
 from proctor.reporting.explain import answer
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.scoring import RETRIES

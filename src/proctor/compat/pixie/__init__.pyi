@@ -11,27 +11,27 @@ from proctor.cases.suite import (
 from proctor.evaluators.foreign import (
     AutoevalsAdapter as AutoevalsAdapter,
 )
-from proctor.evaluators.choice import (
+from proctor.evaluators import (
+    AnswerCorrectness as AnswerCorrectness,
+    AnswerRelevancy as AnswerRelevancy,
     Battle as Battle,
-    Summary as Summary,
     ClosedQA as ClosedQA,
+    ContextRelevancy as ContextRelevancy,
+    EmbeddingSimilarity as EmbeddingSimilarity,
+    ExactMatch as ExactMatch,
     Factuality as Factuality,
+    Faithfulness as Faithfulness,
     Humor as Humor,
+    JSONDiff as JSONDiff,
+    LevenshteinMatch as LevenshteinMatch,
+    ListContains as ListContains,
+    Moderation as Moderation,
+    NumericDiff as NumericDiff,
     Possible as Possible,
     Security as Security,
     Sql as Sql,
+    Summary as Summary,
     Translation as Translation,
-)
-from proctor.evaluators.rag import (
-    AnswerCorrectness as AnswerCorrectness,
-    AnswerRelevancy as AnswerRelevancy,
-    ContextRelevancy as ContextRelevancy,
-    Faithfulness as Faithfulness,
-)
-from proctor.evaluators.data import (
-    JSONDiff as JSONDiff,
-    ListContains as ListContains,
-    NumericDiff as NumericDiff,
     ValidJSON as ValidJSON,
 )
 from proctor.evaluators.datasets import (
@@ -56,16 +56,6 @@ from proctor.evaluators.evaluation import (
     Evaluation as Evaluation,
     Evaluator as Evaluator,
     evaluate as evaluate,
-)
-from proctor.evaluators.safety import (
-    Moderation as Moderation,
-)
-from proctor.evaluators.semantic import (
-    EmbeddingSimilarity as EmbeddingSimilarity,
-)
-from proctor.evaluators.text.matching import (
-    ExactMatch as ExactMatch,
-    LevenshteinMatch as LevenshteinMatch,
 )
 from proctor.reporting.html.scorecard import (
     DatasetEntryResult as DatasetEntryResult,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proctor.base.json_data import Json
 from proctor.cases.formats.pixie import NAME, recognises
+from proctor.compat.pixie._index import EVALUATORS
 from proctor.plugins import Format, ImportName, Plugin, TraceFormat
 
 TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
@@ -29,6 +30,7 @@ PLUGIN = Plugin(
             agent_hint='add "runnable": "app.py:App", or ',
         )
     ],
+    evaluators=EVALUATORS,
     trace_formats=[
         TraceFormat(
             name="pixie",

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.base.json_data import Json, show
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
-from proctor.evaluators.evaluation import (
-    Evaluable,
-    Evaluation,
-    NothingToCompare,
-    answers_of,
-    compared,
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.text.comparison import agree, difference, edit_similarity, loosen
+from proctor.evaluators.text.keywords import find
+from proctor.evaluators.values import (
+    as_text,
+    conversation_text,
     expectation_of,
+    expected_and_output,
+    expected_but_got,
     plain_of,
     quote,
-    require_flags,
-    text_of,
-    texts_of,
+    require_bool,
 )
-from proctor.evaluators.text.keywords import find
-from proctor.evaluators.text.text_comparison import agree, difference, edit_similarity, loosen
 
 
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """The answer is the expected one: the same text, or the same data whatever the order of its keys."""
+    """The answer is the expected one: the same text, or the same data whatever the order of its keys.
 
-    version: ClassVar[str] = "1"
+    1 if answer and expected output are the same text, the same data whatever the order of keys, data and its JSON
+    text, or a number and its text (`123`, `"123"`). 1 is 1.0, `true` is not 1; nothing is the same as empty text. The
+    flags apply to texts inside data too.
+    """
+
     strip: bool = False
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
-        require_flags(strip=self.strip, ignore_case=self.ignore_case)
+        require_bool(strip=self.strip, ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
@@ -43,7 +47,7 @@ class ExactMatch:
         if (type(got) is str and got == wanted) or agree(wanted, got):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
         hint = difference(wanted, got)
-        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
+        return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
     def _prepared(self, value: Any) -> Json:
         value = value if type(value) is str else plain_of(value)
@@ -52,88 +56,41 @@ class ExactMatch:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """The answer is the expected text, but for case, white space or punctuation where asked."""
-
-    version: ClassVar[str] = "1"
-    case_insensitive: bool = False
-    strip_whitespace: bool = False
-    strip_punctuation: bool = False
-
-    def __post_init__(self) -> None:
-        require_flags(
-            case_insensitive=self.case_insensitive,
-            strip_whitespace=self.strip_whitespace,
-            strip_punctuation=self.strip_punctuation,
-        )
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "Equality")
-        wanted, got = self._normal(expected), self._normal(output)
-        if wanted == got and (wanted or (not expected.strip() and not output.strip())):
-            return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
-        if wanted == got:
-            return self._nothing_left(expected, output)
-        hint = difference(wanted, got)
-        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
-
-    def _normal(self, text: str) -> str:
-        if self.case_insensitive:
-            text = text.casefold()
-        if self.strip_punctuation:
-            text = text.translate(_PUNCTUATION)
-        return " ".join(text.split()) if self.strip_whitespace else text
-
-    def _nothing_left(self, expected: str, output: str) -> Evaluation:
-        """Texts of punctuation alone are not equal because nothing is left of them."""
-        same = expected.split() == output.split() if self.strip_whitespace else expected == output
-        return Evaluation(float(same), f"{compared(expected, output)}; both are punctuation alone, compared as it is")
-
-
-class _Punctuation(dict[int, str | None]):
-    """For `str.translate`: drops punctuation and symbols of every script. Fills itself on demand."""
-
-    def __missing__(self, code: int) -> str | None:
-        character = chr(code)
-        dropped = unicodedata.category(character).startswith("P") or character in "$+<=>^`|~"
-        self[code] = kept = None if dropped else character
-        return kept
-
-
-_PUNCTUATION = _Punctuation()
-
-
+@evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class LevenshteinMatch:
-    """How close the answer is to the expected text, in edits: one minus the distance over the longer length."""
+    """How close the answer is to the expected text, in edits: one minus the distance over the longer length.
 
-    version: ClassVar[str] = "1"
+    1 minus the edits from one text to the other divided by the longer length. Very long texts that differ much get a
+    lower bound, and the reason says so.
+    """
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = texts_of(evaluable, "LevenshteinMatch")
+        expected, output = expected_and_output(evaluable, "LevenshteinMatch")
         similarity = edit_similarity(expected, output)
         if similarity.exact:
-            reasoning = f"{similarity.score:.1%} alike: {compared(expected, output)}"
+            reasoning = f"{similarity.score:.1%} alike: {expected_but_got(expected, output)}"
             return Evaluation(similarity.score, reasoning, {"method": "exact"})
         reasoning = (
             f"at least {similarity.score:.1%} and at most {similarity.at_most:.1%} alike; the texts are too long "
-            f"({len(expected)} and {len(output)} characters) to compare but in blocks: {compared(expected, output)}"
+            f"({len(expected)} and {len(output)} characters) to compare but in blocks: "
+            f"{expected_but_got(expected, output)}"
         )
         details = {"method": "blocks", "score_at_least": similarity.score, "score_at_most": similarity.at_most}
         return Evaluation(similarity.score, reasoning, details)
 
 
+@evaluator(family="text", needs="keywords", threshold=1.0, example={"all_of": ["sorry", "refund"]})
 @dataclass(frozen=True, slots=True)
 class Contains:
     """The answer mentions any, or all, of the keywords: those given here and those the case brings.
 
-    Case, white space and compatible characters do not matter. A number is found however it is written: `1,498` in
-    `$1498.54`, but not in `11,498`. The score is the lowest of: any of one group found, the share of all found.
+    The lowest of: 1 or 0 for any of the evaluator's words, the same for any of the case's, and the share found of all
+    that are required. White space and compatible characters do not matter. A number is found however it is written:
+    `1,498` in `$1498.54`, not in `11,498`. With `conversation`, all answers of a conversation are looked at together,
+    once.
     """
 
-    default_threshold: ClassVar[float] = 1.0
-    version: ClassVar[str] = "1"
     any_of: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
     ignore_case: bool = True
@@ -141,7 +98,7 @@ class Contains:
     """Whether all answers of a conversation are looked at together, with the keywords of all its turns."""
 
     def __post_init__(self) -> None:
-        require_flags(ignore_case=self.ignore_case, conversation=self.conversation)
+        require_bool(ignore_case=self.ignore_case, conversation=self.conversation)
         for name in ("any_of", "all_of"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
 
@@ -155,7 +112,7 @@ class Contains:
         required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _said(words.all_of))]))
         if not alternatives and not required:
             raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
-        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
+        text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         scores: list[float] = []
         found: list[str] = []
         missing: list[str] = []
@@ -199,14 +156,18 @@ def _keywords(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
+    return tuple(keyword for keyword in map(as_text, keywords) if keyword.strip())
 
 
+@evaluator(family="text", example={"pattern": "rain(s|ing)"})
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """The answer matches a pattern: somewhere in it, or from end to end if `full`."""
+    """The answer matches a pattern: somewhere in it, or from end to end if `full`.
 
-    version: ClassVar[str] = "1"
+    1 if the pattern is found in the answer, or with `full` matches all of it; with `conversation`, in all answers of
+    a conversation, one after the other.
+    """
+
     pattern: str
     full: bool = False
     ignore_case: bool = False
@@ -214,7 +175,7 @@ class Regex:
     """Whether all answers of a conversation are looked at together, one after the other."""
 
     def __post_init__(self) -> None:
-        require_flags(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
+        require_bool(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
         if not isinstance(self.pattern, str) or not self.pattern:
             raise ValueError("pattern must be a regular expression that is not empty")
         try:
@@ -227,7 +188,7 @@ class Regex:
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
+        text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         match = (fullmatch if self.full else search)(self.pattern, text, ignore_case=self.ignore_case)
         if match is None:
             manner = "as a whole does not match" if self.full else "has no match for"
@@ -235,40 +196,46 @@ class Regex:
         return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
 
 
+@evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """The answer begins with the given text, or else with the expected one."""
+    """The answer begins with the given text, or else with the expected one.
 
-    version: ClassVar[str] = "1"
+    1 if the answer begins with `prefix`, or else with the expected output. Skipped without either, or if it is empty.
+    """
+
     prefix: str | None = None
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
         _check_affix("prefix", self.prefix)
-        require_flags(ignore_case=self.ignore_case)
+        require_bool(ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        prefix, text = _affix(self.prefix, evaluable, "StartsWith"), text_of(evaluable.output)
+        prefix, text = _affix(self.prefix, evaluable, "StartsWith"), as_text(evaluable.output)
         fits = _fold(text, self.ignore_case).startswith(_fold(prefix, self.ignore_case))
         return Evaluation(
             float(fits), f"the output {'starts' if fits else 'does not start'} with {quote(prefix)}: {quote(text)}"
         )
 
 
+@evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class EndsWith:
-    """The answer ends with the given text, or else with the expected one."""
+    """The answer ends with the given text, or else with the expected one.
 
-    version: ClassVar[str] = "1"
+    1 if the answer ends with `suffix`, or else with the expected output. Skipped without either, or if it is empty.
+    """
+
     suffix: str | None = None
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
         _check_affix("suffix", self.suffix)
-        require_flags(ignore_case=self.ignore_case)
+        require_bool(ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        suffix, text = _affix(self.suffix, evaluable, "EndsWith"), text_of(evaluable.output)
+        suffix, text = _affix(self.suffix, evaluable, "EndsWith"), as_text(evaluable.output)
         fits = _fold(text, self.ignore_case).endswith(_fold(suffix, self.ignore_case))
         end = text if len(text) <= 80 else f"…{text[-79:]}"
         return Evaluation(
@@ -282,7 +249,7 @@ def _check_affix(name: str, affix: Any) -> None:
 
 
 def _affix(given: str | None, evaluable: Evaluable, evaluator: str) -> str:
-    affix = text_of(expectation_of(evaluable, evaluator)) if given is None else given
+    affix = as_text(expectation_of(evaluable, evaluator)) if given is None else given
     if not affix:
         raise NothingToCompare(f"{evaluator} has nothing to look for: the expected text is empty")
     return affix

@@ -9,8 +9,8 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches, wrong_arguments
-from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs
+from proctor.evaluators.tools.calls import actual_text, expected_text, mismatches, wrong_arguments
+from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs
 
 _COMPARED = 20
 """Missing and extra calls that are compared with each other to find the likely mistake; more would not be read."""

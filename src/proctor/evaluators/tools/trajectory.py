@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
-from proctor.evaluators.tools.call_comparison import (
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
+from proctor.evaluators.tools.calls import (
     actual_text,
     compared_calls,
     credit,
@@ -22,12 +24,18 @@ from proctor.evaluators.tools.call_comparison import (
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Fault, at_place, fault, one_line, times
-from proctor.evaluators.tools.trajectory_steps import Step, StepWeights, align, read_calls, read_steps
+from proctor.evaluators.tools.steps import Step, StepWeights, align, read_calls, read_steps
+from proctor.evaluators.values import require_bool
 
 
+@evaluator(family="tools", threshold=1.0, example={"steps": [{"name": "search"}, {"name": "refund", "optional": True}]})
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden."""
+    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden.
+
+    1 if all steps were taken in an order that keeps `after`, and nothing forbidden was called; see below. With
+    `partial`, the share of what was to be done.
+    """
 
     steps: Sequence[Any] = ()
     forbid: Sequence[Any] = ()
@@ -40,10 +48,9 @@ class Trajectory:
     """`ignore` leaves calls that ended in an error out of the steps; what is forbidden stays so."""
     base: Path | None = None
     """The folder from which predicates in arguments are looked up."""
-    default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        require_flags(extra=self.extra, partial=self.partial)
+        require_bool(extra=self.extra, partial=self.partial)
         require_failed_calls(self.failed_calls)
         object.__setattr__(self, "steps", read_steps(self.steps, self.base))
         object.__setattr__(self, "forbid", read_calls(self.forbid, self.base, "forbid"))
@@ -72,13 +79,17 @@ class Trajectory:
         )
 
 
+Finding: TypeAlias = tuple[str, list[Fault]]
+"""What is wrong, as an edit in words, and the calls at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class _LevelResult:
     """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
 
     share: float
-    phrases: list[str]
-    """The edits that would make the calls as expected, the most serious first."""
+    findings: list[Finding]
+    """What is wrong, the most serious first."""
     matched: int
     """Calls that are a step with the right arguments."""
     made: int
@@ -88,7 +99,15 @@ class _LevelResult:
     """Required calls that were made."""
     pairs: list[tuple[str, int]]
     exact: bool
-    faults: list[Fault]
+
+    @property
+    def phrases(self) -> list[str]:
+        """The edits that would make the calls as expected."""
+        return [phrase for phrase, _ in self.findings]
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [found for _, faults in self.findings for found in faults]
 
     @property
     def summary(self) -> str:
@@ -178,27 +197,32 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
     weights = [level.weighted[i].weights[j] or 0.0 for i, j in level.pairs]
     earned = level.counted_credits()
     whole = sum(missing.values()) + len(earned) + (0 if extra_allowed else len(extra))
-    told = [*_missing(level, missing, extra), *_wrong_arguments(level)]
-    phrases, faults = [phrase for phrase, _ in told], [found for _, found in told]
+    findings = [*_missing(level, missing, extra), *_wrong_arguments(level)]
     if not extra_allowed:
-        counted = Counter(actual_text(level.calls[j]) for j in extra)
-        phrases += [f"extra {times(text, count)}" for text, count in counted.items()]
-        faults += [fault("extra", level.calls[j].name, j) for j in extra]
+        findings += _extra(level, extra)
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
     return _LevelResult(
         share=min(1.0, sum(earned) / whole) if whole else 1.0,
-        phrases=phrases,
+        findings=[(phrase, [at_place(found, top) for found in faults]) for phrase, faults in findings],
         matched=sum(right.values()),
         made=len(level.calls),
         wanted=sum(step.at_least for step in steps),
         required=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
         pairs=[(steps[i].id, top[j]) for i, j in level.pairs],
         exact=exact,
-        faults=[at_place(found, top) for found in faults],
     )
 
 
-def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[tuple[str, Fault]]:
+def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Finding]:
+    """Calls that are no step; equal ones are one finding with a fault for each."""
+    places: dict[str, list[int]] = {}
+    for j in extra:
+        places.setdefault(actual_text(level.calls[j]), []).append(j)
+    for text, found in places.items():
+        yield f"extra {times(text, len(found))}", [fault("extra", level.calls[j].name, j) for j in found]
+
+
+def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[Finding]:
     """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
     for i, count in missing.items():
         step = level.steps[i]
@@ -206,11 +230,11 @@ def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterat
         for j in moved:
             extra.remove(j)
             phrase = f"{actual_text(level.calls[j])} out of order{_required_position(level, step)}"
-            yield phrase, fault("order", level.calls[j].name, j)
+            yield phrase, [fault("order", level.calls[j].name, j)]
         if count > len(moved):
             text = times(step.text, count - len(moved))
             phrase = f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}"
-            yield phrase, fault("missing", step.any_of[0].name, call=step.text)
+            yield phrase, [fault("missing", step.any_of[0].name, call=step.text)]
 
 
 def _required_position(level: _Level, step: Step) -> str:
@@ -221,16 +245,16 @@ def _required_position(level: _Level, step: Step) -> str:
     return f" (belongs {' and '.join(part for part in parts if part)})" if after or before else ""
 
 
-def _wrong_arguments(level: _Level) -> Iterator[tuple[str, Fault]]:
+def _wrong_arguments(level: _Level) -> Iterator[Finding]:
     for i, j in level.pairs:
         step, call = level.steps[i], level.calls[j]
         if (wanted := step.best(call)) is not None and (reasons := list(mismatches(wanted, call))):
             wrong = wrong_arguments(wanted, call)
             found = fault("arguments", call.name, j, call=expected_text(wanted), arguments=wrong, reasons=reasons)
-            yield f"{call.name}: {', '.join(reasons)}", found
+            yield f"{call.name}: {', '.join(reasons)}", [found]
         if (inside := level.inner.get((i, j))) is not None:
-            for phrase, found in zip(inside.phrases, inside.faults, strict=False):
-                yield f"inside {call.name}: {phrase}", {**found, "actual": j}
+            for phrase, faults in inside.findings:
+                yield f"inside {call.name}: {phrase}", [{**found, "actual": j} for found in faults]
 
 
 def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:

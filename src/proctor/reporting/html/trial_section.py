@@ -17,7 +17,7 @@ from proctor.reporting.explain import broke_at, one_line_reason, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, marked_pair, percent, pretty
 from proctor.reporting.html.overview import anchor
 from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
 CALLS_SHOWN = 100

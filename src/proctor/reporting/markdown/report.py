@@ -32,7 +32,7 @@ from proctor.reporting.wording import (
     trial_name,
     when,
 )
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
@@ -239,8 +239,8 @@ def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             out.write(f"- **{title}:** {', '.join(values)}\n")
     if run.interrupted:
         out.write("- **Interrupted:** not all planned trials were made\n")
-    if run.note:
-        out.write(f"- **Note:** {inline(run.note)}\n")
+    if run.ended_because:
+        out.write(f"- **Note:** {inline(run.ended_because)}\n")
     out.write("\n")
 
 

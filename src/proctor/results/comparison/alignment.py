@@ -12,8 +12,8 @@ from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import plain, show
 from proctor.cases.matchers import Equals, literal, same
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
-from proctor.evaluators.tools.matching import best_pairs_in_order
+from proctor.evaluators.tools.calls import actual_text, credit, mismatches
+from proctor.evaluators.tools.pairing import best_pairs_in_order
 from proctor.results.run import Outcome, TrialResult
 
 SAME_TOOL = 0.01

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from proctor.cases.identity import CaseAddress, content_key, question_key
 from proctor.cases.suite import Case
-from proctor.results.judge_calls import judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 
 Choose = Callable[[str, Case], bool]

@@ -1,4 +1,4 @@
-"""Trials and their scores as rows of the database, and back.
+"""Runs, trials and scores as rows of the database, and back.
 
 A field that has a column of its name (`schema.py`) is stored there, so that SQL can use it; all other fields of a trial
 are JSON in the column `content`. Nothing is listed twice: a new field is stored, a new column is filled.
@@ -18,16 +18,29 @@ from proctor.base.dataclass_json import DataclassCodec, Hook
 from proctor.base.json_data import Json, plain
 from proctor.cases.encoding import dumps
 from proctor.cases.suite import NamedData
-from proctor.results.run import Score, ScoreRow, TrialResult, TrialSummary
+from proctor.results.gate_result import GateResult, gate_from_json, gate_to_json
+from proctor.results.judge_usage import JudgeSummary, Tally
+from proctor.results.run import LazySequence, Run, RunStatus, Score, ScoreRow, TrialResult, TrialSummary
 from proctor.results.store.schema import SCORES, TRIALS
 from proctor.results.store.text_columns import decode_text, encode_text
+from proctor.results.verdict import INTERRUPTED
+
+NOT_IN_HEADER = frozenset(
+    "no id started_at finished_at status plan name summaries trials stopped_by store judged_by repeats extra".split()
+)
+"""Fields of a run that have a column of their own, or that only the process knows that runs it."""
 
 
 def _codec(*, strict: bool) -> DataclassCodec:
     return DataclassCodec(
-        hooks={NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair))},
-        skip={Reply: ["raw"]},
-        always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"]},
+        hooks={
+            NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair)),
+            GateResult: Hook(gate_to_json, gate_from_json),
+        },
+        skip={Reply: ["raw"], Run: NOT_IN_HEADER},
+        always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
+        stored_names={Run: {"stored_verdict": "verdict"}},
+        names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
         json_value=plain,
         strict=strict,
     )
@@ -36,6 +49,28 @@ def _codec(*, strict: bool) -> DataclassCodec:
 CODEC = _codec(strict=False)
 STRICT_CODEC = _codec(strict=True)
 """For exported runs, which may come from anywhere."""
+
+
+def header_to_json(run: Run) -> dict[str, Json]:
+    """What is known of a run as a whole; who judged is added up when it ends."""
+    unknown = ("judges",) if run.status is RunStatus.RUNNING else ()
+    return {**plain(run.extra), **CODEC.encode(run, without=unknown)}
+
+
+def run_from_json(
+    header: Mapping[str, Json], trials: Iterable[TrialResult], codec: DataclassCodec = CODEC, **columns: Any
+) -> Run:
+    """The run that `header_to_json` wrote, in this version or an earlier one, with its columns."""
+    status = columns["status"]
+    run = codec.decode(Run, header, **columns, trials=trials)
+    known = codec.names(Run)
+    run.extra = {name: value for name, value in header.items() if name not in known}
+    if "interrupted" not in header and status in (RunStatus.INTERRUPTED, RunStatus.DIED):
+        # A process that died could not write it. Older programs wrote only the exit code, and only of a run that ended.
+        run.interrupted = run.stored_verdict is None or run.stored_verdict.exit_code == INTERRUPTED
+    if "judges" not in header:
+        run.judges = LazySequence(lambda: Tally(trials))
+    return run
 
 
 class Columns:

@@ -14,19 +14,25 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from proctor.base.errors import StoreError, UsageError, one_line
+from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
 from proctor.results.masking import TrialMasker
-from proctor.results.run import Run, Score, TrialResult
-from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
-from proctor.results.store.encoding import STRICT_CODEC, TRIAL_COLUMNS, ended_early, trial_to_json
-from proctor.results.store.store import Store, read_run
+from proctor.results.run import Run, RunStatus, Score, TrialResult
+from proctor.results.store.encoding import (
+    STRICT_CODEC,
+    TRIAL_COLUMNS,
+    ended_early,
+    header_to_json,
+    run_from_json,
+    trial_to_json,
+)
+from proctor.results.store.run_names import LAST, STANDARD_INPUT, validate_run_name
+from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
@@ -38,14 +44,14 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 FORMAT_HINT = "it is no file that `proctor export` wrote"
 
 
-def export_run(store: Store, row: RunRow, out: TextIO) -> int:
+def export_run(run: Run, out: TextIO) -> int:
     """Write a run; returns the number of its trials. What is masked in the store stays masked."""
-    head = {HEAD: VERSION, "id": row.id, "name": row.name, "started_at": row.started_at}
-    rest = {"finished_at": row.finished_at, "status": row.status, "plan": row.plan, "info": run_info_to_json(row.info)}
+    head = {HEAD: VERSION, "id": run.id, "name": run.name, "started_at": run.started_at}
+    rest = {"finished_at": run.finished_at, "status": run.status, "plan": run.plan, "info": header_to_json(run)}
     out.write(dumps(head | rest) + "\n")
     numbers: dict[str, int] = {}
     count = 0
-    for trial in store.trials(row.no):
+    for trial in run.trials:
         content = encode_case(trial.case)
         if content not in numbers:
             numbers[content] = len(numbers) + 1
@@ -56,22 +62,23 @@ def export_run(store: Store, row: RunRow, out: TextIO) -> int:
     return count
 
 
-def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[RunRow, bool]:
+def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[Run, bool]:
     """Keep the run of a file, all of it or nothing; whether it is new. A run that is there is never overwritten.
 
     Files come from anywhere: secrets in them are masked as in a run that was made here.
     """
     reader = RunReader(lines, place)
-    row = reader.row
-    known = next((run for run in store.runs() if run.id == row.id), None)
+    run = reader.run
+    known = next((known for known in store.runs() if known.id == run.id), None)
     if known is not None:
         count = sum(1 for _ in reader.trials())
-        if count != len(store.trial_keys(known.no)) or known.started_at != row.started_at:
-            raise UsageError(f"{place}: run {row.id} is in {store.folder} already and differs; nothing was imported")
+        if count != len(known.summaries) or known.started_at != run.started_at:
+            raise UsageError(f"{place}: run {run.id} is in {store.folder} already and differs; nothing was imported")
         return known, False
     masker = TrialMasker()
-    no = store.add_whole_run(row, reader.trials() if keep_secrets else map(masker.trial, reader.trials()))
-    return next(run for run in store.runs() if run.no == no), True
+    run.trials = reader.trials() if keep_secrets else map(masker.trial, reader.trials())
+    store.add_whole_run(run)
+    return store.find_run(run.id), True
 
 
 class RunReader:
@@ -88,8 +95,8 @@ class RunReader:
         if version > VERSION:
             raise self._wrong(number, "a newer version of Proctor wrote it; update Proctor to read it")
         try:
-            self.row = _row(data)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
+            self.run = _run(data)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProctorError) as error:
             raise self._wrong(number, f"what it says of the run cannot be read: {one_line(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
@@ -141,6 +148,7 @@ class _TemporaryStore(Store):
         folder = tempfile.mkdtemp(prefix="proctor-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         super().__init__(Path(folder))
+        self.location = None
 
     def close(self) -> None:
         super().close()
@@ -152,8 +160,11 @@ def is_file_name(wanted: str) -> bool:
     return wanted == STANDARD_INPUT or wanted.endswith(".jsonl") or "/" in wanted or "\\" in wanted
 
 
-def open_run(folder: Path, wanted: str) -> tuple[Store, RunRow]:
-    """The run called `wanted` and the store that it is in: the one in `folder`, or one made of an exported file."""
+def open_run(folder: Path, wanted: str) -> tuple[Store, Run]:
+    """The run called `wanted` and the store that it is in: the one in `folder`, or one made of an exported file.
+
+    A run of a file says that it has no store.
+    """
     if is_file_name(wanted):
         return _opened_file(wanted)
     try:
@@ -165,15 +176,6 @@ def open_run(folder: Path, wanted: str) -> tuple[Store, RunRow]:
         raise
 
 
-def read_named_run(folder: Path, wanted: str) -> tuple[Store, Run]:
-    """The same with the whole run; that of a file has no store."""
-    store, row = open_run(folder, wanted)
-    run = read_run(store, row.id)
-    if isinstance(store, _TemporaryStore):
-        run.store = None
-    return store, run
-
-
 def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
     """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
 
@@ -181,19 +183,19 @@ def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
     """
     name, sign, agent = wanted.rpartition("@")
     if not sign or not name or Path(wanted).is_file():
-        return read_named_run(folder, wanted)[1], None
-    return read_named_run(folder, name)[1], agent
+        return open_run(folder, wanted)[1], None
+    return open_run(folder, name)[1], agent
 
 
-def _opened_file(wanted: str) -> tuple[Store, RunRow]:
+def _opened_file(wanted: str) -> tuple[Store, Run]:
     store = _TemporaryStore()
     try:
         with open_lines(wanted) as lines:
-            row, _ = import_run(store, lines, place_of(wanted))
+            run, _ = import_run(store, lines, place_of(wanted))
     except BaseException:
         store.close()
         raise
-    return store, row
+    return store, run
 
 
 def place_of(wanted: str) -> str:
@@ -228,24 +230,34 @@ class open_lines:  # noqa: N801  used as a function
             raise UsageError(f"{place_of(self._wanted)} cannot be read: {error}; {FORMAT_HINT}") from None
 
 
-def _row(data: Mapping[str, Any]) -> RunRow:
+def _run(data: Mapping[str, Any]) -> Run:
+    """The run that the first line is about, without its trials."""
     started_at, finished_at = float(data["started_at"]), data.get("finished_at")
-    status = data["status"] if data["status"] in ("finished", "interrupted") else "interrupted"
-    texts = [data["id"], data.get("plan", ""), data.get("name", "")]
-    if not all(isinstance(text, str) for text in texts) or not texts[0]:
+    ended = (RunStatus.FINISHED, RunStatus.INTERRUPTED)
+    status = RunStatus(data["status"]) if data["status"] in ended else RunStatus.INTERRUPTED
+    run_id, plan, name = data["id"], data.get("plan", ""), data.get("name", "")
+    if not all(isinstance(text, str) for text in (run_id, plan, name)):
         raise ValueError("its id, plan and name must be text")
-    if not _ID.fullmatch(texts[0]) or texts[0] == LAST:
+    if not _ID.fullmatch(run_id) or run_id == LAST:
         raise ValueError("its id is none that Proctor gives")
-    if texts[2]:
-        check_name(texts[2])
+    if name:
+        validate_run_name(name)
     if not math.isfinite(started_at):
         raise ValueError("its time is no time")
-    info = run_info_from_json(data["info"])
-    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
-    info = replace(info, options={name: info.options[name] for name in info.options if name not in ("agent", "agents")})
-    return RunRow(
-        0, texts[0], started_at, None if finished_at is None else float(finished_at), status, texts[1], info, texts[2]
+    run = run_from_json(
+        data["info"],
+        (),
+        STRICT_CODEC,
+        id=run_id,
+        started_at=started_at,
+        finished_at=None if finished_at is None else float(finished_at),
+        status=status,
+        plan=plan,
+        name=name,
     )
+    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
+    run.options = {key: value for key, value in run.options.items() if key not in ("agent", "agents")}
+    return run
 
 
 def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
+from proctor.base.locks import FileLock
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.identity import case_key, case_key_as_planned, question_key
 from proctor.cases.suite import Case
-from proctor.results.gate_result import gate_from_json
-from proctor.results.judge_calls import JudgeSummary, Tally
-from proctor.results.run import Run, Score, ScoreRow, TrialResult, Trials, TrialSummary
-from proctor.results.run_info import RunInfo, RunRow, find_run, run_info_from_json, run_info_to_json
+from proctor.results.run import LazySequence, Run, RunStatus, Score, ScoreRow, TrialResult, Trials, TrialSummary
 from proctor.results.store.database import Database, guarded
 from proctor.results.store.encoding import (
     SCORE_COLUMNS,
     SCORE_ROW_COLUMNS,
     SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
+    header_to_json,
+    run_from_json,
     score_from_row,
     score_row_from_row,
     score_to_row,
@@ -33,6 +33,7 @@ from proctor.results.store.encoding import (
     trial_to_json,
     trial_to_row,
 )
+from proctor.results.store.run_names import find_run
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.results.store.traces import StoredSpans, TraceRow, Traces
 from proctor.tracing.spans import Span
@@ -43,7 +44,7 @@ V = TypeVar("V")
 FOLDER = ".proctor"
 FILE = "results.db"
 
-NO_INFO = RunInfo()
+RUN_COLUMNS = "no, id, started_at, finished_at, status, plan, info, name"
 
 # ruff: noqa: S608  the queries below are made of the names of columns
 SELECT_TRIAL = (
@@ -74,6 +75,8 @@ class Store:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / FILE
+        self.location: str | None = str(folder)
+        """What its runs say of where they are stored."""
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
@@ -100,35 +103,36 @@ class Store:
         """Raises `StoreError` if what was written is gone."""
         self._database.check_present()
 
-    def add_run(self, run_id: str, plan: str, info: RunInfo = NO_INFO, *, name: str = "") -> int:
-        """Open a new run and return its number."""
+    def add_run(self, run: Run) -> int:
+        """Store a run that begins, and return its number, which the run has from now on."""
+        run.status = RunStatus.RUNNING
         with self._database.writing():
-            return self._database.insert(
-                "INSERT INTO runs (id, started_at, status, plan, info, name) VALUES (?, ?, 'running', ?, ?, ?)",
-                (run_id, time.time(), plan, dumps(run_info_to_json(info)), encode_text(name)),
-            )
+            run.no = self._insert_run(run)
+        return run.no
 
-    def add_whole_run(self, row: RunRow, trials: Iterable[TrialResult]) -> int:
-        """Keep a run that was made elsewhere, with all of its trials or not at all; its number here."""
+    def add_whole_run(self, run: Run) -> int:
+        """Store a run that was made elsewhere, with all of its trials or not at all; its number here."""
         with self._database.writing():
-            info = dumps(run_info_to_json(row.info))
-            no = self._database.insert(
-                "INSERT INTO runs (id, started_at, finished_at, status, plan, info, name) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (row.id, row.started_at, row.finished_at, row.status, row.plan, info, encode_text(row.name)),
-            )
-            for trial in trials:
+            no = self._insert_run(run)
+            for trial in run.trials:
                 self._add_trial(no, trial)
         return no
+
+    def _insert_run(self, run: Run) -> int:
+        row = {name: getattr(run, name) for name in ("id", "started_at", "finished_at", "plan")}
+        header = dumps(header_to_json(run))
+        return self._insert("runs", {**row, "status": run.status.value, "name": encode_text(run.name), "info": header})
 
     def reopen_run(self, no: int) -> None:
         with self._database.writing():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
 
-    def finish_run(self, no: int, status: str, info: RunInfo) -> None:
+    def finish_run(self, run: Run) -> None:
+        """Store what is known of a run that has ended."""
         with self._database.writing():
             self._database.execute(
                 "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
-                (status, time.time(), dumps(run_info_to_json(info)), no),
+                (run.status.value, run.finished_at or time.time(), dumps(header_to_json(run)), run.no),
             )
 
     def add_trials(self, run: int, trials: Sequence[TrialResult], *, masked: bool = False) -> None:
@@ -148,31 +152,59 @@ class Store:
         with self._database.writing():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
-    def update_scores(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: RunInfo) -> None:
-        """Replace the scores of trials, by their numbers, and what the run makes of them, all or none."""
+    def update_scores(self, run: Run, graded: Sequence[tuple[int, TrialResult]]) -> None:
+        """Replace the scores of trials, by their numbers, and what is known of their run, all or none."""
         with self._database.writing():
             for no, trial in graded:
-                outcome = (trial.outcome.value, no, run)
+                outcome = (trial.outcome.value, no, run.no)
                 self._database.execute("UPDATE trials SET outcome = ? WHERE no = ? AND run = ?", outcome)
                 self._database.execute("DELETE FROM scores WHERE trial = ?", (no,))
                 self._add_scores(no, trial.scores)
-            self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (dumps(run_info_to_json(info)), run))
+            header = dumps(header_to_json(run))
+            self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (header, run.no))
 
-    def runs(self, limit: int | None = None) -> list[RunRow]:
-        """The latest runs first."""
-        rows = self._database.read(
-            "SELECT no, id, started_at, finished_at, status, plan, info, name FROM runs ORDER BY no DESC LIMIT ?",
-            (-1 if limit is None else limit,),
-        )
-        with self._database.guard("read"):
-            return [
-                RunRow(no, run_id, began, ended, status, plan, run_info_from_json(json.loads(info)), decode_text(name))
-                for no, run_id, began, ended, status, plan, info, name in rows
-            ]
+    def runs(self, limit: int | None = None) -> list[Run]:
+        """The latest runs first; their trials are read when they are used."""
+        query = f"SELECT {RUN_COLUMNS} FROM runs ORDER BY no DESC LIMIT ?"
+        rows = self._database.read(query, (-1 if limit is None else limit,))
+        return [self.run_from_row(row) for row in rows]
 
-    def find_run(self, wanted: str) -> RunRow:
+    def find_run(self, wanted: str) -> Run:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
         return find_run(self.runs, wanted, str(self.folder))
+
+    def run_from_row(self, row: Sequence[Any]) -> Run:
+        """The run of a row of `RUN_COLUMNS`."""
+        no, run_id, started_at, finished_at, status, plan, header, name = row
+        with self._database.guard("read"):
+            return run_from_json(
+                json.loads(header),
+                Trials(partial(self.trials, no)),
+                no=no,
+                id=run_id,
+                started_at=started_at,
+                finished_at=finished_at,
+                status=self._status(run_id, status),
+                plan=plan,
+                name=decode_text(name),
+                summaries=LazySequence(lambda: self.summaries(no)),
+                store=self.location,
+            )
+
+    def _status(self, run_id: str, stored: str) -> RunStatus:
+        """A run whose process ended without closing it holds its lock no longer."""
+        if stored != RunStatus.RUNNING:
+            return RunStatus(stored)
+        path = self.lock_path(run_id)
+        lock = FileLock(path)
+        if not path.exists() or lock.acquire(wait=False):
+            lock.release()
+            return RunStatus.DIED
+        return RunStatus.RUNNING
+
+    def lock_path(self, run_id: str) -> Path:
+        """The file whose lock a process holds while it works on a run."""
+        return self.folder / f"{run_id}.running"
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what the trials are known by."""
@@ -293,33 +325,3 @@ def _keep_out_of_git(folder: Path) -> None:
     ignore = folder / ".gitignore"
     if folder.name == FOLDER and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
-
-
-def read_run(store: Store, wanted: str) -> Run:
-    """The run called `wanted`, as `Store.find_run` understands it; its trials stream from the store."""
-    row = store.find_run(wanted)
-    info = row.info
-    trials = Trials(partial(store.trials, row.no))
-    return Run(
-        id=row.id,
-        started_at=row.started_at,
-        suites=info.suites,
-        summaries=store.summaries(row.no),
-        trials=trials,
-        finished_at=row.finished_at,
-        interrupted=row.status == "interrupted",
-        note=info.note or ("the run was cut off" if row.status == "running" else ""),
-        environment=info.environment,
-        options=info.options,
-        store=str(store.folder),
-        judges=_judges(trials) if info.judges is None else info.judges,
-        uncounted=info.uncounted,
-        name=row.name,
-        git=info.git,
-        evaluator_keys=info.evaluator_keys,
-        gate=None if info.gate is None else gate_from_json(info.gate),
-    )
-
-
-def _judges(trials: Iterable[TrialResult]) -> tuple[JudgeSummary, ...]:
-    return tuple(Tally(trials))

@@ -21,7 +21,7 @@ from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store.run_files import read_named_run
+from proctor.results.store.run_files import open_run
 from proctor.running.plan import Selection
 from proctor.running.review.grading import Row
 from proctor.running.run import Request, run_suites
@@ -130,7 +130,7 @@ def ask_anew(
 
 def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[TrialResult]]:
     """The same, of a run that is kept."""
-    _, run = read_named_run(store, run_id)
+    _, run = open_run(store, run_id)
     info = next((item for item in run.suites if item.name == suite), None)
     if info is None:
         names = ", ".join(repr(item.name) for item in run.suites)

@@ -18,8 +18,8 @@ from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
 from proctor.results.store.run_files import is_file_name
-from proctor.results.store.store import Store, read_run
-from proctor.results.verdict import RunVerdict, judge, trial_outcome
+from proctor.results.store.store import Store
+from proctor.results.verdict import RunVerdict, record_verdict, trial_outcome, verdict
 from proctor.running.resume import exclusive_run
 
 GRADED_BY, GRADED_AT = "graded_by", "graded_at"
@@ -69,8 +69,7 @@ class Gradebook:
         row = store.find_run(wanted)
         self._store = store
         self._no = row.no
-        self._info = row.info
-        self.run: Run = read_run(store, row.id)
+        self.run: Run = store.find_run(row.id)
         self._criteria = {info.name: info.criteria for info in self.run.suites}
         self._trials = {address: key.no for address, key in store.trial_keys(row.no).items()}
         self.waiting: list[Waiting] = []
@@ -80,7 +79,7 @@ class Gradebook:
             self._look_at(trial)
 
     def verdict(self) -> RunVerdict:
-        return judge(self.run)
+        return verdict(self.run)
 
     def record(self, grades: Sequence[Grade]) -> None:
         """Keep grades, all or none, and judge the trials and the run anew."""
@@ -94,10 +93,9 @@ class Gradebook:
             changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
         anew = {trial.position: TrialSummary.of(trial) for _, trial in changed}
         run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
-        verdict = judge(run)
-        info = self._info.judged(verdict)
-        self._store.update_scores(self._no, changed, info)
-        self.run, self._info = run, info
+        record_verdict(run, verdict(run))
+        self._store.update_scores(run, changed)
+        self.run = run
         self.waiting = [item for item in self.waiting if item.address not in given]
         self.known |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
 

@@ -74,9 +74,11 @@ def _has_doubtful_blanks(data: dict[str, Any]) -> bool:
     return any(escape in json.dumps(data) for escape in escapes)
 
 
-def test_the_shipped_schema_is_the_generated_one() -> None:
+def test_the_shipped_schema_is_the_generated_one_and_offers_the_evaluators() -> None:
     shipped_text = resources.files("proctor").joinpath("schemas/suite.schema.json").read_text(encoding="utf-8")
-    assert shipped_text == schema_text()
+    offered = json.loads(shipped_text)["$defs"]["EvaluatorWithOptions"]["properties"]
+    assert shipped_text == schema_text({name: item["description"] for name, item in offered.items()})
+    assert offered["Contains"]["description"].startswith("The answer mentions any")
 
 
 @THOROUGH

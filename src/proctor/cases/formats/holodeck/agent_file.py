@@ -112,6 +112,10 @@ def _read_document(document: Document, to_be_completed: bool) -> list[Suite]:
             format=NAME,
             warnings=tuple(document.warnings),
             extra=extra,
+            key_positions={
+                **document.positions_below(("agent",), "agent"),
+                **document.positions_below(("evaluations", "model"), "judge"),
+            },
         )
     ]
 

@@ -75,7 +75,7 @@ def _read_metric(fields: Fields) -> EvaluatorSpec | None:
     fields.done()
     if not enabled:
         return None
-    return replace(spec, optional=True) if lenient else spec
+    return replace(spec, optional=lenient, position=fields.position(NAMED_BY[kind]))
 
 
 def _standard(fields: Fields) -> EvaluatorSpec:
@@ -178,6 +178,9 @@ def _code(fields: Fields) -> EvaluatorSpec:
     label = fields.text("name", grader.rpartition(":")[2] or None, blank=False)
     return EvaluatorSpec("CodeGrader", {"grader": grader}, _threshold(fields), label=label, scope="turn")
 
+
+NAMED_BY = {"standard": "metric", "rag": "metric_type", "code": "grader", "geval": "name"}
+"""The key of each kind of metric under which its name stands."""
 
 _READERS: dict[str, Callable[[Fields], EvaluatorSpec]] = {
     "standard": _standard,

@@ -74,7 +74,14 @@ class AgentTests:
             turns, evaluators = self._conversation(fields, metrics), metrics
         extra = fields.extensions()
         fields.done()
-        return Case(case_id, turns, description=name, evaluators=evaluators, extra=extra)
+        return Case(
+            case_id,
+            turns,
+            description=name,
+            evaluators=evaluators,
+            extra=extra,
+            position=fields.position("name"),
+        )
 
     def _conversation(self, fields: Fields, metrics: tuple[EvaluatorSpec, ...] | None) -> tuple[Turn, ...]:
         for name in _OF_ONE_TURN:

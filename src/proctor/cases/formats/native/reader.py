@@ -25,6 +25,7 @@ from proctor.cases.formats.native.parts import (
     read_waivers,
     refuse_turns,
 )
+from proctor.cases.formats.native.python_lists import lines_in_module
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
@@ -60,7 +61,7 @@ def read_list(name: str, value: object, path: Path) -> Suite:
     rows = plain(value)
     if not isinstance(rows, list):
         raise InvalidSuite([Problem(f"must be a list of cases, not {kind(rows)}", path, where=name)])
-    document = Document(path, "", {name: rows}, lambda pointer: None)
+    document = Document(path, "", {name: rows}, lines_in_module(path, name, len(rows)))
     suite = _read_suite(document, name)
     document.finish(suite)
     return suite
@@ -106,6 +107,11 @@ def _read_suite(document: Document, key: str) -> Suite:
         format=NAME,
         extra=fields.extensions(),
         warnings=tuple(document.warnings),
+        key_positions={
+            place: position
+            for key in ("agent", "agents", "judge", "reexecute", "settings")
+            for place, position in document.positions_below((key,), key).items()
+        },
     )
     fields.done()
     return suite
@@ -154,6 +160,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         scenario=scenario,
         quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
         extra=fields.extensions(),
+        position=fields.position("id"),
     )
     misspelt = any(nearest(key, SCORING_KEYS) for key in fields.done())
     unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)

@@ -7,9 +7,11 @@ Reading does not go through these: the reader gives better messages and costs no
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 
@@ -49,10 +51,12 @@ class EvaluatorOptions(BaseModel):
 
 _ONE_EVALUATOR: dict[str, Any] = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}
 _NOT_INHERITED: dict[str, Any] = {"items": {"not": {"const": "..."}}}
-EvaluatorEntry = (
-    Filled
-    | Annotated[dict[str, EvaluatorOptions | None], Field(min_length=1, max_length=1, json_schema_extra=_ONE_EVALUATOR)]
+EvaluatorName = TypeAliasType("EvaluatorName", Filled)
+EvaluatorWithOptions = TypeAliasType(
+    "EvaluatorWithOptions",
+    Annotated[dict[str, EvaluatorOptions | None], Field(min_length=1, max_length=1, json_schema_extra=_ONE_EVALUATOR)],
 )
+EvaluatorEntry = EvaluatorName | EvaluatorWithOptions
 
 
 class ExpectedTool(_Model):
@@ -282,7 +286,16 @@ class SuiteModel(_OpenModel):
     cases: list[CaseModel] = Field(min_length=1)
 
 
-def schema_text() -> str:
-    """The JSON Schema of a native suite, as it is shipped."""
+def schema_text(evaluators: Mapping[str, str]) -> str:
+    """The JSON Schema of a native suite, as it is shipped.
+
+    `evaluators` are the names that editors offer, each with what it is for; any other name is as valid.
+    """
     schema = SuiteModel.model_json_schema()
+    defined = schema["$defs"]
+    named = [{"const": name, "description": summary} for name, summary in evaluators.items()]
+    defined["EvaluatorName"] = {"anyOf": [*named, defined["EvaluatorName"]]}
+    with_options = defined["EvaluatorWithOptions"]
+    options = with_options["additionalProperties"]
+    with_options["properties"] = {name: {**options, "description": text} for name, text in evaluators.items()}
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"

@@ -1,0 +1,51 @@
+"""The lines of a list of cases in a Python file, such as `TEST_CASES`.
+
+The list itself comes from the module, which may build it in any way. Lines are known if it is written down as one list:
+then the n-th case is the n-th element of that list in the text.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from proctor.base.positions import Lines, Place, line_at
+
+
+def lines_in_module(path: Path, name: str, length: int) -> Lines:
+    """The lines of the values in the list `name` of a module, below a pointer that begins with its name."""
+    try:
+        module = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return lambda pointer: None
+    values = [value for statement in module.body if (value := _value_of(statement, name)) is not None]
+    if not values:
+        return lambda pointer: None
+    line, inside = _place(values[-1])
+    written_down = isinstance(inside, list) and len(inside) == length
+    root: Place = (line, {name: (line, inside if written_down else None)})
+    return lambda pointer: line_at(root, pointer)
+
+
+def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
+    """What a statement of a module assigns to a name."""
+    if isinstance(statement, ast.Assign):
+        targets: list[ast.expr] = statement.targets
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    else:
+        return None
+    return statement.value if any(isinstance(item, ast.Name) and item.id == name for item in targets) else None
+
+
+def _place(node: ast.expr) -> Place:
+    """The line of an expression and of what is in it. What another list is unpacked into (`*more`) has no lines."""
+    if isinstance(node, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in node.elts):
+        return node.lineno, [_place(item) for item in node.elts]
+    if isinstance(node, ast.Dict):
+        members: dict[str, Place] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                members[key.value] = (key.lineno, _place(value)[1])
+        return node.lineno, members
+    return node.lineno, None

@@ -1,0 +1,337 @@
+"""ADK's conversations: contents (what is said, which tools are used), and scenarios for a simulated user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.base.documents import Document, Fields, kind, nearest
+from proctor.base.json_data import Json
+from proctor.base.source import Pointer
+from proctor.cases.formats.native.parts import read_instructions
+from proctor.cases.matchers import Equals
+from proctor.cases.scenario import LONGEST, PERSONAS, STOP, Scenario
+from proctor.cases.suite import Case, ExpectedCall
+from proctor.compat.adk.criteria import read_model_settings
+
+PART_KINDS = (
+    "inline_data",
+    "file_data",
+    "function_call",
+    "function_response",
+    "executable_code",
+    "code_execution_result",
+    "tool_call",
+    "tool_response",
+)
+"""What a part can be instead of text."""
+
+NEWER = "an older google-genai"
+"""Contents and parts are google-genai's, and each of its versions adds to them."""
+PART_NOTES = ("thought_signature", "video_metadata", "media_resolution", "part_metadata")
+CALL_NOTES = ("id", "partial_args", "will_continue")
+EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentText:
+    """A content as Proctor uses it: its words, and the whole of it where it holds more than words."""
+
+    text: str | None = None
+    kept: Json = None
+    others: tuple[str, ...] = ()
+    """The kinds of part that are not text."""
+    calls: tuple[ExpectedCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The expected tool calls, and the whole intermediate data where it holds more than those."""
+
+    calls: tuple[ExpectedCall, ...] | None = None
+    kept: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    text: str | None = None
+    others: tuple[str, ...] = ()
+    call: ExpectedCall | None = None
+    bare: bool = False
+    """Whether the part is a text and nothing else."""
+
+
+def read_content(document: Document, data: Json, pointer: Pointer, role: str) -> ContentText:
+    """The words of a content, joined by line breaks as ADK joins them; a thought is not said to anyone."""
+    if (text := _only_text(data)) and data == {"role": role, "parts": [{"text": text}]}:
+        return ContentText(text)
+    fields = Fields(document, data, pointer, camel=True)
+    said_by = fields.text("role")
+    parts = fields.each("parts", lambda part, place: _read_part(document, part, place))
+    fields.done(ignored_by=NEWER)
+    text = "\n".join(part.text for part in parts if part.text) or None
+    usual = said_by in (None, role) and len(parts) == 1 and parts[0].bare
+    return ContentText(
+        text=text,
+        kept=None if usual else data,
+        others=tuple(kind for part in parts for kind in part.others),
+        calls=tuple(part.call for part in parts if part.call is not None),
+    )
+
+
+def read_tool_use(document: Document, data: Json, pointer: Pointer) -> ToolUse:
+    """The calls that intermediate data lists, as `toolUses` or as the events of a recorded invocation."""
+    fields = Fields(document, data, pointer, camel=True)
+    uses = fields.items("tool_uses")
+    events = fields.items("invocation_events")
+    notes = [fields.items("tool_responses"), fields.items("intermediate_responses")]
+    fields.done(nulls=True)
+    if uses and events is not None:
+        fields.problem("tool_uses", "and invocation events are both given; keep one of them")
+    if events is not None:
+        return ToolUse(_calls_of_events(document, events, fields.at("invocation_events")), data)
+    if uses is None:
+        return ToolUse(None, data if any(notes) else None)
+    place = fields.at("tool_uses")
+    calls = [read_call(document, use, (*place, index)) for index, use in enumerate(uses)]
+    bare = not any(notes) and all(_given(use) <= {"name", "args"} for use in uses)
+    return ToolUse(tuple(call for call in calls if call is not None), None if bare else data)
+
+
+def read_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall | None:
+    """One expected call; without `args` it takes none, as ADK compares it."""
+    fields = Fields(document, data, pointer, camel=True)
+    name = fields.text("name", required=fields.valid, blank=False)
+    arguments = fields.mapping("args", {})
+    for note in CALL_NOTES:
+        fields.take(note)
+    fields.done(ignored_by=NEWER)
+    return None if name is None else expected_call(name, arguments)
+
+
+def expected_call(name: str, arguments: dict[str, Json]) -> ExpectedCall:
+    """A call with literal arguments: ADK has no other kind."""
+    return ExpectedCall(name, {key: Equals(value) for key, value in arguments.items()})
+
+
+def literal_call(call: ExpectedCall) -> dict[str, Json]:
+    """A call as ADK writes it: with the arguments that are literals."""
+    arguments = call.arguments or {}
+    return {"name": call.name, "args": {k: m.value for k, m in arguments.items() if isinstance(m, Equals)}}
+
+
+def is_literal(call: ExpectedCall) -> bool:
+    """Whether an EvalSet can say all that is expected of a call's arguments: each literally, and no others."""
+    if call.arguments is None or call.extra_arguments:
+        return False
+    return all(isinstance(matcher, Equals) for matcher in call.arguments.values())
+
+
+def literal_state(value: Json) -> Json:
+    """State as ADK means it: what looks like a matcher is none."""
+    if isinstance(value, dict):
+        is_form = any(name.startswith("$") for name in value)
+        return {"$equals": value} if is_form else {name: literal_state(item) for name, item in value.items()}
+    return [literal_state(item) for item in value] if isinstance(value, list) else value
+
+
+def written_state(value: Json) -> Json:
+    """State as ADK writes it; raises `ValueError` where that takes a matcher, which ADK does not know."""
+    if isinstance(value, dict):
+        if forms := [name for name in value if name.startswith("$")]:
+            if forms != ["$equals"]:
+                raise ValueError(forms[0])
+            return value["$equals"]
+        return {name: written_state(item) for name, item in value.items()}
+    return [written_state(item) for item in value] if isinstance(value, list) else value
+
+
+def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
+    calls: list[ExpectedCall] = []
+    for index, event in enumerate(events):
+        fields = Fields(document, event, (*pointer, index), camel=True)
+        for note in EVENT_NOTES:
+            fields.take(note)
+        content = fields.take("content")
+        fields.done(ignored_by=NEWER)
+        if content is not None:
+            calls.extend(read_content(document, content, fields.at("content"), "model").calls)
+    return tuple(calls)
+
+
+def _only_text(data: Json) -> str | None:
+    """The text of a content written in the usual way, which is nearly all of them and needs no closer look."""
+    match data:
+        case {"parts": [{"text": str(text)}]}:
+            return text
+        case _:
+            return None
+
+
+def _read_part(document: Document, data: Json, pointer: Pointer) -> _Part:
+    fields = Fields(document, data, pointer, camel=True)
+    text = fields.text("text")
+    thought = fields.flag("thought", False)
+    others = tuple(kind for kind in PART_KINDS if fields.take(kind) is not None)
+    for note in PART_NOTES:
+        fields.take(note)
+    call = fields.take("function_call")
+    fields.done(ignored_by=NEWER)
+    return _Part(
+        text=None if thought else text,
+        others=others,
+        call=None if call is None else read_call(document, call, fields.at("function_call")),
+        bare=bool(text) and _given(data) == {"text"},
+    )
+
+
+def _given(data: Json) -> set[str]:
+    """The keys that say something; dumps of ADK's models spell out every absent one as null."""
+    return {key for key, value in data.items() if value is not None} if isinstance(data, dict) else set()
+
+
+REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
+"""What ADK demands of custom instructions."""
+
+
+def read_scenario(fields: Fields) -> Scenario | None:
+    """The `conversation_scenario` of a case; how its user is played is the config's to say."""
+    inner = fields.inside("conversation_scenario")
+    if inner is None or not inner.valid:
+        return None
+    scenario = Scenario(
+        start=inner.text("starting_prompt", "", required=True, blank=False),
+        plan=inner.text("conversation_plan", "", required=True, blank=False),
+        persona=_persona(inner),
+    )
+    inner.done(nulls=True)
+    return scenario
+
+
+def _persona(fields: Fields) -> Json:
+    value = fields.take("user_persona")
+    if isinstance(value, str) and value not in PERSONAS:
+        known = f"must be one of {', '.join(PERSONAS)}, or an object, not {value!r}"
+        fields.problem("user_persona", known + nearest(value.upper(), PERSONAS))
+        return None
+    if isinstance(value, Mapping):
+        inner = Fields(fields.document, value, fields.at("user_persona"), camel=True)
+        inner.text("id")
+        inner.text("description", required=True, blank=False)
+        inner.each("behaviors", lambda data, pointer: Fields(fields.document, data, pointer, camel=True))
+        inner.done(nulls=True)
+    elif value is not None and not isinstance(value, str):
+        fields.problem("user_persona", f"must be one of {', '.join(PERSONAS)}, or an object, not {kind(value)}")
+        return None
+    return value
+
+
+def read_simulator(fields: Fields | None) -> dict[str, Any]:
+    """What a `user_simulator_config` says of every scenario beside it, as the fields of a `Scenario`."""
+    if fields is None or not fields.valid:
+        return {}
+    if (played := fields.text("type", "llm_backed")) != "llm_backed":
+        fields.problem("type", f"must be llm_backed, not {played!r}; users do not speak here, they write")
+    given: dict[str, Any] = {"model": _player(fields)}
+    if fields.has("max_allowed_invocations"):
+        given["max_turns"] = _most_turns(fields)
+    if fields.take("custom_instructions") is not None:
+        given["instructions"] = _instructions(fields)
+    given["show_tools"] = fields.flag("include_function_calls", False)
+    fields.done(nulls=True)
+    return {name: value for name, value in given.items() if value not in (None, False)}
+
+
+def _player(fields: Fields) -> Json:
+    model = fields.text("model", blank=False)
+    settings = read_model_settings(fields, "model_configuration", "model")
+    if model is None:
+        return None
+    if not settings and ":" in model:
+        return model
+    return {"judge_model": model, **({"judge_model_config": settings} if settings else {})}
+
+
+def _most_turns(fields: Fields) -> int | None:
+    count: int | None = fields.integer("max_allowed_invocations")
+    if count == -1:
+        return LONGEST
+    if count is not None and not 1 <= count <= LONGEST:
+        fields.problem("max_allowed_invocations", f"must be from 1 to {LONGEST}, or -1")
+        return None
+    return count
+
+
+def _instructions(fields: Fields) -> str:
+    text = read_instructions(fields, "custom_instructions")
+    missing = [name for name in REQUIRED if not re.search(rf"\{{\{{\s*{name}\s*\}}\}}", text)]
+    if text and missing:
+        fields.problem("custom_instructions", f"needs {{{{ {missing[0]} }}}}, as ADK does")
+    return text
+
+
+def write_scenario(case: Case, scenario: Scenario, owner: str, losses: list[str]) -> dict[str, Json]:
+    """The scenario as an EvalCase has it."""
+    if scenario.stop != STOP:
+        losses.append(f"{owner}: the stop mark {scenario.stop!r} cannot be expressed; ADK's is {STOP}")
+    data: dict[str, Json] = {"startingPrompt": scenario.start, "conversationPlan": scenario.plan}
+    persona = scenario.persona
+    if isinstance(persona, str) and persona not in PERSONAS:
+        persona = {"id": case.id, "description": persona, "behaviors": []}
+    return data if persona is None else {**data, "userPersona": persona}
+
+
+def write_simulator(cases: Sequence[Case], kept: Json, losses: list[str]) -> dict[str, Json]:
+    """The one config for all scenarios: as it was read where it still says the same, else made anew."""
+    wanted = [(case.id, _played(case.scenario)) for case in cases if case.scenario is not None]
+    if not wanted:
+        return {}
+    _, first = wanted[0]
+    losses += [
+        f"case {name!r}: its user is played otherwise than that of {wanted[0][0]!r}; ADK has one config for all"
+        for name, played in wanted
+        if played != first
+    ]
+    if isinstance(kept, Mapping) and _again(kept) == first:
+        return dict(kept)
+    return _written(first, losses)
+
+
+def _played(scenario: Scenario) -> dict[str, Any]:
+    """How the user is simulated, without the defaults."""
+    usual = Scenario("", "")
+    names = ("model", "max_turns", "instructions", "show_tools")
+    return {name: getattr(scenario, name) for name in names if getattr(scenario, name) != getattr(usual, name)}
+
+
+def _again(kept: Json) -> dict[str, Any] | None:
+    """What the reader makes of a config; `None` where it would refuse it."""
+    document = Document(Path("kept.json"), "", kept, lambda pointer: None)
+    found = read_simulator(Fields(document, kept, camel=True))
+    usual = Scenario("", "")
+    return None if document.problems else {n: v for n, v in found.items() if v != getattr(usual, n)}
+
+
+def _written(played: Mapping[str, Any], losses: list[str]) -> dict[str, Json]:
+    names = {"max_turns": "max_allowed_invocations", "show_tools": "include_function_calls"}
+    data: dict[str, Json] = {names[name]: played[name] for name in names if name in played}
+    match played.get("model"):
+        case None:
+            pass
+        case str(model):
+            data["model"] = model
+        case {"judge_model": str(model), **rest} if rest.keys() <= {"judge_model_config"}:
+            data["model"] = model
+            if rest:
+                data["model_configuration"] = rest["judge_model_config"]
+        case other:
+            losses.append(f"the model that plays users cannot be expressed: {other!r:.100}")
+    if "instructions" in played:
+        text = str(played["instructions"])
+        missing = [f"{{{{ {name} }}}}" for name in REQUIRED if name not in text]
+        data["custom_instructions"] = "\n".join([text, *missing])
+        losses += [f"the instructions of users get {place}, which ADK demands" for place in missing]
+    return data

@@ -1,0 +1,23 @@
+"""How ADK's files are recognised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proctor.base.json_data import Json
+from proctor.cases.formats import JSON_AND_YAML
+from proctor.compat.adk.keys import CONFIG_NAME, CONVERSATION_KEYS, ID_KEYS, SET_KEYS, SUITE_NAMES, is_row
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """An EvalSet, a single EvalCase, or legacy rows."""
+    if path.name == CONFIG_NAME or path.suffix not in JSON_AND_YAML:
+        return False
+    if isinstance(data, dict):
+        is_case = bool(ID_KEYS & data.keys() and CONVERSATION_KEYS & data.keys())
+        return bool(SET_KEYS & data.keys()) or is_case or is_row(data)
+    if data == []:
+        return any(path.match(pattern) for pattern in SUITE_NAMES)
+    return isinstance(data, list) and any(
+        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
+    )

@@ -1,1 +1,0 @@
-"""ADK's metrics, with the parsing, voting and averaging ADK documents."""

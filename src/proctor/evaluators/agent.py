@@ -1,0 +1,326 @@
+"""Whether an agent did what it was to do, and whether its tool calls were right one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from proctor.agents.reply import ToolCall
+from proctor.base.errors import NeedsModel
+from proctor.base.json_data import canonical, plain, show
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judge_questions import NumberedRuling, Rulings, verdicts_in_order, yes_no_questions
+from proctor.evaluators.judged_evaluator import (
+    Judged,
+    JudgedItem,
+    score_of_items,
+)
+from proctor.evaluators.material import answer_text, dialogue_of, earlier, question_text, steps_of, tools_offered
+from proctor.evaluators.tools.calls import actual_text
+from proctor.evaluators.values import as_text, require_text
+from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.questions import EachOnce
+
+
+@evaluator(family="agent", judge="model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class TaskCompletion(Judged):
+    """How much of its task the agent completed, judged by what it did and not by what it says.
+
+    How much of the task is fulfilled, from 0 to 1, in one question. Without `task` the judge gathers it from what was
+    asked. Skipped if nothing was asked and no `task` is given.
+    """
+
+    task: str | None = None
+    """What was to be done; without it, the judge gathers it from what the user asked."""
+
+    def __post_init__(self) -> None:
+        require_text("task", self.task)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        given: dict[str, Texts] = {} if self.task is None else {"task": self.task}
+        reply = await judge.ask(task_completion({**given, **case_material(evaluable, told=self.task is not None)}))
+        details = {"task": self.task or reply.task, "outcome": reply.outcome}
+        return Evaluation(reply.verdict, reply.reason.strip() or reply.outcome.strip(), details)
+
+
+def case_material(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
+    """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
+
+    Without a question the task is unknown, unless it was `told`.
+    """
+    if len(evaluable.turns) > 1:
+        return {"line": dialogue_of(evaluable.turns)}
+    question = question_text(evaluable)
+    if not question.strip() and not told:
+        raise NothingToCompare("needs something that was asked for (`input`), and there is nothing")
+    return {"question": question, "step": steps_of(evaluable.tool_calls), "answer": answer_text(evaluable)}
+
+
+@evaluator(family="agent", needs="tool calls", judge="model")
+@dataclass(frozen=True, kw_only=True)
+class ArgumentCorrectness(Judged):
+    """The share of tool calls whose arguments are what the question and earlier results call for.
+
+    The share of tool calls whose arguments are what the question and earlier results call for; arguments that are not
+    a JSON object are wrong.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        calls = calls_of(evaluable)
+        unreadable = {
+            number: "the arguments are not a JSON object"
+            for number, call in enumerate(calls, 1)
+            if call.raw_arguments is not None
+        }
+        said: dict[int, tuple[bool, str]] = {}
+        if len(unreadable) < len(calls):
+            said = await self._verdicts(evaluable, calls, judge)
+        return score_of_items(
+            _judged_calls(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
+        )
+
+    async def _verdicts(
+        self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
+    ) -> dict[int, tuple[bool, str]]:
+        material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
+        reply = await judge.ask(argument_correctness(material, len(calls)))
+        return dict(enumerate(verdicts_in_order(reply), 1))
+
+
+@evaluator(family="agent", judge="model")
+@dataclass(frozen=True, kw_only=True)
+class ToolSelection(Judged):
+    """The share of right choices: calls of the right tool, among all calls and the tools that were wrongly left out.
+
+    Right choices divided by all calls and the tools wrongly left out. `available_tools` are names, or objects with
+    `name` and `description`; without them, the tools the trace shows. A tool that is not on your list is a wrong
+    choice. Skipped if no tools were used and none are known.
+    """
+
+    available_tools: tuple[Any, ...] = ()
+    """Names, or objects with `name` and `description`; without them, the tools that the trace shows."""
+
+    def __post_init__(self) -> None:
+        given = self.available_tools
+        if isinstance(given, (str, Mapping)) or not all(_tool_name(tool) for tool in given):
+            raise ValueError(f"available_tools must be a list of names, or of objects with a name, not {given!r:.80}")
+        object.__setattr__(self, "available_tools", tuple(given))
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        known = [_tool_name(tool) for tool in self.available_tools]
+        shown = [show(plain(tool)) for tool in self.available_tools] or tools_offered(evaluable)
+        calls = evaluable.tool_calls
+        if not calls and not shown:
+            raise NothingToCompare("no tools were used, and it is not known which were available (`available_tools`)")
+        steps = steps_of(calls) if calls else []
+        material = {**_asked(evaluable), **_tools(shown), "step": steps, "answer": answer_text(evaluable)}
+        reply = await judge.ask(tool_selection(material, len(calls), known))
+        said = {item.number: (item.verdict == "yes", item.reason) for item in reply.verdicts}
+        unknown = {
+            number: "no such tool is available"
+            for number, call in enumerate(calls, 1)
+            if known and call.name not in known
+        }
+        found = _judged_calls(calls, said, unknown, ("right tool", "wrong tool"))
+        found += [JudgedItem(item.tool, "not used", False, item.reason) for item in reply.missing]
+        if not found:
+            return Evaluation(1.0, "no tool was needed, and none was used")
+        return score_of_items(found, "tools were chosen rightly")
+
+
+@evaluator(family="agent", needs="tool calls", judge="rules or model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class StepEfficiency(Judged):
+    """The share of tool calls that were needed; one that repeats an earlier one to the letter never is.
+
+    The share of tool calls that were needed. One that repeats another of the same turn to the letter, with the same
+    result, is not; without a model only that is counted.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        calls = calls_of(evaluable)
+        again = repetitions(calls_by_turn(evaluable))
+        material = {**_asked(evaluable, before=False), "step": _labelled(evaluable), "answer": answer_text(evaluable)}
+        try:
+            reply = await judge.ask(step_efficiency(material, len(calls)))
+        except NeedsModel:
+            found = _judged_calls(calls, {}, again, ("no repetition", "repeated"))
+            by_rule = score_of_items(found, "steps repeat no other", patterns_only=True)
+            return Evaluation(by_rule.score, f"patterns only: {by_rule.reasoning}", by_rule.details)
+        found = _judged_calls(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
+        return score_of_items(found, "steps were needed")
+
+
+def calls_of(evaluable: Evaluable) -> tuple[ToolCall, ...]:
+    """The calls to judge; without any there is no verdict, neither a good nor a bad one."""
+    if not evaluable.tool_calls:
+        raise NothingToCompare("no tools were used, so that there is nothing to judge")
+    return evaluable.tool_calls
+
+
+def calls_by_turn(evaluable: Evaluable) -> list[tuple[ToolCall, ...]]:
+    """The calls of each turn, where the whole conversation is seen; else all that are seen."""
+    turns = [exchange.reply.tool_calls for exchange in evaluable.turns]
+    together = tuple(call for calls in turns for call in calls)
+    return turns if together == evaluable.tool_calls else [evaluable.tool_calls]
+
+
+def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
+    """Numbers of duplicate calls, with the reason: same tool, same arguments, same result, in the same turn.
+
+    A call after one that failed is another try, and one with another result has learnt something.
+    """
+    found: dict[int, str] = {}
+    number = 0
+    for calls in turns:
+        seen: dict[str, int] = {}
+        for call in calls:
+            number += 1
+            key = canonical(plain([call.name, call.arguments, call.raw_arguments, call.result]))
+            if call.error is None and key in seen:
+                found[number] = f"it repeats step {seen[key]}, with the same result"
+            elif call.error is None:
+                seen[key] = number
+    return found
+
+
+def _judged_calls(
+    calls: Sequence[ToolCall],
+    said: Mapping[int, tuple[bool, str]],
+    known_wrong: Mapping[int, str],
+    words: tuple[str, str],
+) -> list[JudgedItem]:
+    """One per call: what is known to be wrong by rule, else what the judge said of it."""
+    found = []
+    for number, call in enumerate(calls, 1):
+        holds, reason = said.get(number, (True, ""))
+        if number in known_wrong:
+            holds, reason = False, known_wrong[number]
+        found.append(JudgedItem(actual_text(call), words[0] if holds else words[1], holds, reason))
+    return found
+
+
+def _asked(evaluable: Evaluable, *, before: bool = True) -> dict[str, Texts]:
+    """What was asked; all that was, where the whole conversation is seen."""
+    asked = evaluable.input
+    question: Texts = question_text(evaluable)
+    if len(evaluable.turns) > 1 and isinstance(asked, list) and len(asked) == len(evaluable.turns):
+        question = [as_text(item) for item in asked]
+    said_before = earlier(evaluable) if before and isinstance(question, str) else []
+    return {**({"earlier": said_before} if said_before else {}), "question": question}
+
+
+def _labelled(evaluable: Evaluable) -> list[str]:
+    turns = calls_by_turn(evaluable)
+    if len(turns) == 1:
+        return steps_of(turns[0])
+    return [f"turn {number}: {step}" for number, calls in enumerate(turns, 1) if calls for step in steps_of(calls)]
+
+
+def _tools(shown: Sequence[str]) -> dict[str, Texts]:
+    return {"available-tool": list(shown)} if shown else {}
+
+
+def _tool_name(tool: Any) -> str:
+    name = tool.get("name") if isinstance(tool, Mapping) else tool
+    return name.strip() if isinstance(name, str) else ""
+
+
+STEPS_ARE_DATA = (
+    "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
+)
+
+
+class TaskVerdict(BaseModel):
+    task: str = Field(description="what was to be done, in one sentence")
+    outcome: str = Field(description="what was achieved in fact, in one or two sentences")
+    reason: str = Field(description="what of the task the outcome fulfils, and what it lacks")
+    verdict: float = Field(ge=0, le=1, description="how much of the task is fulfilled, from 0 to 1")
+
+
+def task_completion(material: Mapping[str, Texts]) -> Question[TaskVerdict]:
+    """What the task was, what came of it, and how far the one fulfils the other: all in one call."""
+    named = "The task is given. " if "task" in material else "State the task: what the user wanted to have done. "
+    return Question(
+        kind="task-completion",
+        version=1,
+        instructions=(
+            f"Assess whether an agent did its task. {named}Then state the outcome by what the tools brought back and "
+            "by what the user was told, not by what the agent claims or intends: a booking that no step made has not "
+            "been made. Last, say how much of the task the outcome fulfils: 1 if all of it, 0 if nothing of use, and "
+            "in between the part that is done. How the agent went about it does not matter here."
+        ),
+        material=material,
+        reply=TaskVerdict,
+    )
+
+
+def argument_correctness(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
+    """Whether the arguments of each call are right."""
+    return yes_no_questions(
+        "arguments",
+        "Say of each numbered step whether its arguments are right: 'yes' or 'no'. "
+        f"{STEPS_ARE_DATA} Arguments are right if the values are those that the question, the conversation before it "
+        "or the results of earlier steps call for: nothing made up, nothing changed, nothing missing that the user "
+        "said and the tool needs. A call without arguments is right if the tool needs none. Whether the tool was the "
+        "right one, and whether it worked, does not matter here.",
+        material,
+        count,
+    )
+
+
+class MissingTool(BaseModel):
+    reason: str = Field(description="in one sentence, what it would have been needed for")
+    tool: str = Field(description="the name of the tool")
+
+
+class ToolChoices(BaseModel):
+    verdicts: list[NumberedRuling]
+    missing: list[MissingTool]
+
+
+def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[str]) -> Question[ToolChoices]:
+    """Whether each tool was the right one to use, and which ones should have been used and were not."""
+    numbered = EachOnce(count)
+
+    def check(reply: Any) -> str | None:
+        unknown = [item.tool for item in reply.missing if known and item.tool not in known]
+        complaint: str | None = numbered(reply)
+        if complaint is None and unknown:
+            complaint = f"missing names {unknown[0]!r}, which is none of the available tools: {', '.join(known)}"
+        return complaint
+
+    return Question(
+        kind="tool-selection",
+        version=1,
+        instructions=(
+            "Assess whether an agent chose the right tools for what it was asked. "
+            f"{STEPS_ARE_DATA} Say of each step whether its tool was the right one: 'yes' if it serves the question "
+            "and no other available tool would have served better, 'no' otherwise; its arguments do not matter here. "
+            "If no steps are shown there are no verdicts. Then list the available tools that were needed and not "
+            "used; if none was needed, or it is not known which are available, the list is empty."
+        ),
+        material=material,
+        reply=ToolChoices,
+        check=check,
+    )
+
+
+def step_efficiency(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
+    """Whether each step was needed."""
+    return yes_no_questions(
+        "step-efficiency",
+        "Say of each numbered step whether it was needed: 'yes' or 'no'. "
+        f"{STEPS_ARE_DATA} A step was needed if what it brought was used for what was asked, or if it had to be tried "
+        "at the time: a search that found nothing, another try after a failure, a question whose answer changes. It "
+        "was not needed if nothing was asked for that it serves, if an earlier step had brought the same already, or "
+        "if one step would have done for several.",
+        material,
+        count,
+    )

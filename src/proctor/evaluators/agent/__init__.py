@@ -1,1 +1,0 @@
-"""Judged by what an agent did, step by step or over a whole conversation."""

@@ -1,0 +1,271 @@
+"""Whether an agent holds up a conversation: keeps its role, remembers, satisfies the user, stays with the subject."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from proctor.agents.reply import Reply
+from proctor.cases.suite import Turn
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
+from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
+from proctor.evaluators.material import answer_of, answer_text, dialogue_of
+from proctor.evaluators.values import as_text, require_int, require_text
+from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.questions import EachOnce, YesNo
+
+ROLE_KEYS = ("chatbot_role", "chatbotRole")
+"""Where the metadata of a case keeps the role of the agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationEvaluator(Judged):
+    """The base of evaluators that look at a conversation once, as a whole."""
+
+    scope: ClassVar[Literal["turn", "case"]] = "case"
+
+
+@evaluator(family="agent", needs="role", judge="model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class RoleAdherence(ConversationEvaluator):
+    """The share of the agent's answers that keep to its role.
+
+    The share of answers that keep to the `role`, or to `chatbot_role` of the case's metadata. Skipped if the agent
+    said nothing.
+    """
+
+    role: str | None = None
+    """The role of the agent; without it, `chatbot_role` of the metadata."""
+
+    def __post_init__(self) -> None:
+        require_text("role", self.role)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
+        material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
+        reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
+        found = [
+            JudgedItem(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
+            for exchange, (holds, reason) in zip(spoken, verdicts_in_order(reply), strict=True)
+        ]
+        return score_of_items(found, "answers keep to the role", role=role)
+
+    def _role(self, evaluable: Evaluable) -> str:
+        metadata = evaluable.eval_metadata or {}
+        named = self.role or next((metadata[key] for key in ROLE_KEYS if metadata.get(key)), None)
+        if named is None or not as_text(named).strip():
+            raise NothingToCompare("needs the role of the agent (`role`, or `chatbot_role` in the metadata)")
+        return as_text(named)
+
+
+@evaluator(family="agent", judge="model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeRetention(ConversationEvaluator):
+    """The share of the agent's answers that forget nothing the user has told.
+
+    The share of answers that forget nothing the user told, counted from the first fact on. Skipped if the user told
+    nothing, or the agent said nothing.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        spoken = exchanges_with_answers(evaluable)
+        reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
+        if not reply.facts:
+            raise NothingToCompare("the user told nothing that could be forgotten")
+        first = min(fact.turn for fact in reply.facts)
+        found = [
+            JudgedItem(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+            if item.number >= first
+        ]
+        facts = [{"turn": fact.turn, "text": fact.text} for fact in reply.facts]
+        return score_of_items(found, "answers forget nothing", facts=facts)
+
+
+_RETAINED = {"yes": "forgot", "no": "remembers"}
+
+
+@evaluator(family="agent", judge="model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class ConversationCompleteness(ConversationEvaluator):
+    """The share of the user's intentions that were satisfied by the end.
+
+    The share of the user's intentions that were satisfied by the end. Skipped if the user wanted nothing.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
+        if not reply.intentions:
+            raise NothingToCompare("the user wanted nothing that could be satisfied")
+        found = [
+            JudgedItem(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
+            for item in reply.intentions
+        ]
+        return score_of_items(found, "intentions were satisfied")
+
+
+_SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
+
+
+@evaluator(family="agent", judge="model", scope="case")
+@dataclass(frozen=True, kw_only=True)
+class TurnRelevancy(ConversationEvaluator):
+    """The share of the agent's answers that respond to what the user said, given what was said before.
+
+    The share of answers that respond to what the user said in their turn; an empty one does not. `window` turns are
+    one question, with as many before them shown. Skipped without a conversation.
+    """
+
+    window: int = 10
+    """How many turns are judged in one call, and at most how many before them are shown with them."""
+
+    def __post_init__(self) -> None:
+        require_int("window", self.window, least=1)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        spoken = exchanges_of(evaluable)
+        starts = range(0, len(spoken), self.window)
+        parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
+        return score_of_items([item for part in parts for item in part], "answers are relevant to their turn")
+
+    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
+        part = spoken[start : start + self.window]
+        if not any(answer_of(exchange).strip() for exchange in part):
+            return [_relevance(exchange, False, "") for exchange in part]
+        before = spoken[max(0, start - self.window) : start]
+        material: dict[str, Texts] = {"earlier": lines_of(before)} if before else {}
+        material["line"] = lines_of(part)
+        reply = await judge.ask(yes_no_questions("turn-relevancy", f"{LINES}\n{RELEVANT}", material, len(part)))
+        return [_relevance(exchange, *said) for exchange, said in zip(part, verdicts_in_order(reply), strict=True)]
+
+
+def _relevance(exchange: Exchange, relevant: bool, reason: str) -> JudgedItem:
+    text = answer_of(exchange)
+    if not text.strip():
+        return JudgedItem(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
+    return JudgedItem(text, "relevant" if relevant else "irrelevant", relevant, reason)
+
+
+def exchanges_of(evaluable: Evaluable) -> list[Exchange]:
+    """The conversation; one question and its answer are one, too. Without any there is nothing to judge."""
+    if evaluable.turns:
+        return list(evaluable.turns)
+    if not evaluable.eval_input and not evaluable.eval_output:
+        raise NothingToCompare("needs a conversation, and there is none")
+    reply = Reply(answer_text(evaluable), tool_calls=evaluable.tool_calls)
+    return [Exchange(Turn(evaluable.input), reply)]
+
+
+def exchanges_with_answers(evaluable: Evaluable) -> list[Exchange]:
+    """The conversation, if the agent said anything in it."""
+    spoken = exchanges_of(evaluable)
+    if not any(answer_of(exchange).strip() for exchange in spoken):
+        raise NothingToCompare("the agent said nothing")
+    return spoken
+
+
+def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
+    """What was said, without the tools that were used."""
+    return dialogue_of([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
+
+
+LINES = (
+    "The numbered lines are a conversation. Each says who speaks, in which turn; a turn is what the user said and what "
+    "the agent answered to it."
+)
+
+
+class Fact(BaseModel):
+    turn: int = Field(description="the number of the turn in which the user said it")
+    text: str = Field(description="what the user told, in one short sentence")
+
+
+class Retention(BaseModel):
+    number: int = Field(description="the number of the turn")
+    reason: str = Field(description="in one sentence, what was forgotten or contradicted, or that nothing was")
+    forgot: YesNo
+
+
+class Retentions(BaseModel):
+    facts: list[Fact]
+    verdicts: list[Retention]
+
+
+def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions]:
+    """What the user told, and in which turns the agent no longer knew it: one call for the whole conversation."""
+    numbered = EachOnce(turns)
+
+    def check(reply: Retentions) -> str | None:
+        strange = [fact.turn for fact in reply.facts if not 1 <= fact.turn <= turns]
+        complaint: str | None = numbered(reply)
+        if complaint is None and strange:
+            complaint = f"facts name turn {strange[0]}; the turns are numbered from 1 to {turns}"
+        return complaint
+
+    return Question(
+        kind="knowledge-retention",
+        version=1,
+        instructions=(
+            f"{LINES}\n"
+            "First list the facts that the user told and that may matter later: names, numbers, places, dates, wishes, "
+            "conditions, corrections of what they said before. Questions and greetings tell nothing.\n"
+            "Then say of the agent's answer in each turn whether it forgot something that the user had told in that "
+            "turn or before: 'yes' if it asks again for what it was told, contradicts it, or acts as if it had not "
+            "been told; 'no' otherwise. Asking to confirm, and not mentioning what is not needed, is no forgetting. "
+            "What the user corrected later counts in its corrected form from then on."
+        ),
+        material={"line": list(lines)},
+        reply=Retentions,
+        check=check,
+    )
+
+
+class Intention(BaseModel):
+    text: str = Field(description="what the user wanted, in one sentence")
+    reason: str = Field(description="in one sentence, what shows that it was satisfied, or what is lacking")
+    satisfied: YesNo
+
+
+class Intentions(BaseModel):
+    intentions: list[Intention]
+
+
+def completeness(material: dict[str, Texts]) -> Question[Intentions]:
+    """What the user wanted, and whether each of it was satisfied by the end."""
+    return Question(
+        kind="conversation-completeness",
+        version=1,
+        instructions=(
+            f"{LINES} Lines about tools show what the agent did.\n"
+            "List what the user wanted from the conversation, each intention once and only what the user expressed. "
+            "For each say whether it was satisfied when the conversation ended: 'yes' if the user has what they wanted "
+            "or was told truthfully that it cannot be had; 'no' if it was passed over, left half done, or only "
+            "promised. An intention that the user gave up is left out."
+        ),
+        material=material,
+        reply=Intentions,
+    )
+
+
+ROLE = (
+    "The role describes who the agent is to be. Say of the agent's answer in each turn whether it keeps to the role: "
+    "'no' if it speaks, knows, offers or refuses something in a way that one in this role would not, or drops the "
+    "role; 'yes' otherwise. What the role says nothing about is free, and so is saying what the user does not like. "
+    "The number of a verdict is the number of the turn."
+)
+
+
+RELEVANT = (
+    "Say of the agent's answer in each turn whether it is relevant to what the user said in that turn: 'yes' if it "
+    "responds to it, given all that was said before; a question back that is needed, a plain refusal, and a courtesy "
+    "for a courtesy are relevant. 'no' if it is about something else or passes over what the user said. Whether it is "
+    "true or good does not matter here. The number of a verdict is the number of the turn; lines of `earlier`, if "
+    "there are any, came before and get none."
+)

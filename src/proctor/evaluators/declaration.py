@@ -1,0 +1,263 @@
+"""How an evaluator says what it is: the decorator `evaluator`, and the declaration that it leaves on the class.
+
+An evaluator with a name of its own declares itself once, above its class:
+
+    @evaluator(family="text", needs="keywords", threshold=1.0, example={"all_of": ["sorry", "refund"]})
+    @dataclass(frozen=True)
+    class Contains:
+        \"\"\"The answer mentions any, or all, of the keywords.
+
+        How it scores stands here, and becomes the row in docs/evaluators.md.
+        \"\"\"
+
+`proctor evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports are
+derived from that; see `index.py`. The same decorator says how the score of any function is used:
+
+    @evaluator(threshold=0.8, report_only=True)
+    def brevity(evaluable): ...
+
+A callable without a declaration is an evaluator too: `declaration_of` reads its attributes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, overload
+
+from proctor.base.json_data import Json, plain
+from proctor.base.threads import is_async
+from proctor.cases.threshold import DEFAULT_THRESHOLD
+
+Scope = Literal["turn", "case"]
+JudgeUse = Literal["none", "rules or model", "model"]
+Need = Literal[
+    "reference",
+    "keywords",
+    "tools",
+    "tool calls",
+    "passages",
+    "question",
+    "rubrics",
+    "final state",
+    "scenario",
+    "role",
+    "grounds",
+]
+"""What a case or an answer must have for the evaluator to compare anything; without it, it is skipped.
+
+`tools` are expected calls, `tool calls` those that were made.
+"""
+
+FAMILIES = {
+    "text": "Text",
+    "data": "Numbers, JSON and lists",
+    "tools": "Tool calls",
+    "limits": "Time, tokens, money and steps",
+    "passages": "Answers and passages",
+    "reference": "Answers and the expected output",
+    "rubric": "Criteria in words",
+    "agent": "Agents and conversations",
+    "safety": "Harm",
+}
+"""The families of shipped evaluators, in the order in which people are shown them."""
+
+FILLED_IN = frozenset({"base", "client", "pairwise_scorer"})
+"""Parameters that Proctor gives a value itself, or that only Python can give."""
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of an evaluator."""
+
+    name: str
+    required: bool
+    default: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What an evaluator says about itself. The parameters are explained at `evaluator`."""
+
+    target: Any = field(repr=False)
+    """The class or function that is declared."""
+    name: str
+    family: str = ""
+    needs: tuple[Need, ...] = ()
+    judge: JudgeUse = "none"
+    threshold: float = DEFAULT_THRESHOLD
+    scope: str = "turn"
+    """`turn`, `case`, or `turn or case` if that depends on its arguments."""
+    example: Mapping[str, Json] = field(default_factory=dict)
+    version: str | None = None
+    also: tuple[str, ...] = ()
+    variant_of: str = ""
+    title: str | None = None
+    report_only: bool = False
+    output: str | None = None
+    output_path: str | None = None
+    timeout: float | None = None
+    retries: int = 0
+    optional: bool = False
+
+    @property
+    def summary(self) -> str:
+        """What it is, in one line: the first of its docstring."""
+        return _documentation(self.target)[0]
+
+    @property
+    def score(self) -> str:
+        """How it scores: the rest of its docstring."""
+        return _documentation(self.target)[1]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arguments that a file may give."""
+        try:
+            found = inspect.signature(self.target).parameters.values()
+        except (TypeError, ValueError):
+            return ()
+        taken = () if isinstance(self.target, type) else tuple(found)[:1]
+        return tuple(_parameter(p) for p in found if p.name not in FILLED_IN and p not in taken)
+
+    @property
+    def entry(self) -> Json:
+        """The example as an entry of `evaluators` in a suite."""
+        return {self.name: dict(self.example)} if self.example else self.name
+
+
+@overload
+def evaluator(target: T, /, **settings: Any) -> T: ...
+@overload
+def evaluator(
+    *,
+    family: str = "",
+    needs: Need | tuple[Need, ...] = (),
+    judge: JudgeUse = "none",
+    example: Mapping[str, Json] | None = None,
+    version: str | int | None = None,
+    also: tuple[str, ...] = (),
+    variant_of: str = "",
+    threshold: float | None = None,
+    name: str | None = None,
+    report_only: bool = False,
+    scope: Scope | None = None,
+    output: str | None = None,
+    output_path: str | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    optional: bool = False,
+) -> Callable[[T], T]: ...
+def evaluator(target: Any = None, /, **settings: Any) -> Any:
+    """Declare an evaluator, or say how the score of any callable is used.
+
+    As a decorator it returns the class or function itself. Around an evaluator, `evaluator(polite, report_only=True)`,
+    it returns a copy, so that the same one can be used in two ways. What a suite says overrides what is said here.
+
+    To declare an evaluator that has a name:
+        family: the group it is listed in.
+        needs: what it is skipped without.
+        judge: whether it asks a judge; `rules or model` if the rule-based judge can answer.
+        example: arguments that show what it is for.
+        version: part of its fingerprint; raise it when scores change.
+        also: other names of it.
+        variant_of: the evaluator that this one is a special case of; it is then listed with `--all` only.
+    How the score is used, as the keys of the same names in a suite:
+        threshold, name, report_only, scope, output, output_path, timeout, retries, optional.
+    """
+    if target is None:
+        return functools.partial(_declare, settings)
+    if not callable(target):
+        raise TypeError(f"evaluator() takes a function, a class or another callable, not {target!r}")
+    return _declare(settings, _copy(target))
+
+
+def declaration_of(target: Any) -> Declaration:
+    """The declaration of a class, function or instance.
+
+    Of a callable that has none, it is what its attributes say: `default_threshold`, `scope`, `version`, `needs_judge`.
+    """
+    while isinstance(target, functools.partial):
+        target = target.func
+    for place in (target, type(target)):
+        # Its own: a class that is derived from a declared one is another evaluator.
+        declared = vars(place).get("declaration") if hasattr(place, "__dict__") else None
+        if isinstance(declared, Declaration):
+            return declared
+    scope, version = getattr(target, "scope", "turn"), getattr(target, "version", None)
+    return Declaration(
+        target=target,
+        name=str(getattr(target, "__name__", type(target).__name__)),
+        judge="model" if getattr(target, "needs_judge", False) is True else "none",
+        threshold=float(getattr(target, "default_threshold", DEFAULT_THRESHOLD)),
+        scope="turn or case" if isinstance(scope, property) else "case" if scope == "case" else "turn",
+        version=str(version) if isinstance(version, (str, int)) else None,
+    )
+
+
+def undecorated(target: Any) -> Any:
+    """The evaluator inside a copy that `evaluator(target, ...)` made; anything else as it is."""
+    return getattr(target, "configured", target) if inspect.isfunction(target) else target
+
+
+def _declare(settings: Mapping[str, Any], target: Any) -> Any:
+    """Put the declaration on a class or function."""
+    known = declaration_of(target)
+    given = {name: value for name, value in settings.items() if value is not None}
+    _check(given, known.name)
+    if "name" in given:
+        given["title"] = given.pop("name")
+    if isinstance(given.get("needs"), str):
+        given["needs"] = (given["needs"],)
+    if "version" in given:
+        given["version"] = str(given["version"])
+    target.declaration = declared = replace(known, **given)
+    if isinstance(target, type):
+        # Attributes by which any callable may say the same; other code reads them from instances.
+        target.default_threshold = declared.threshold  # type: ignore[attr-defined]
+        if "scope" in given:
+            target.scope = declared.scope  # type: ignore[attr-defined]
+    return target
+
+
+def _check(given: Mapping[str, Any], name: str) -> None:
+    arguments = {field.name for field in fields(Declaration)} - {"target", "title"}
+    for unknown in sorted(given.keys() - arguments):
+        raise TypeError(f"evaluator() of {name} has no argument {unknown!r}; there are {', '.join(sorted(arguments))}")
+    threshold = given.get("threshold", 0.0)
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must be between 0 and 1, not {threshold!r}")
+    if given.get("scope", "turn") not in ("turn", "case"):
+        raise ValueError(f"scope must be 'turn' or 'case', not {given['scope']!r}")
+
+
+def _copy(target: Any) -> Any:
+    """A function that does what `target` does, and can have a declaration of its own."""
+    if is_async(target):
+
+        async def call(*args: Any, **named: Any) -> Any:
+            return await target(*args, **named)
+    else:
+
+        def call(*args: Any, **named: Any) -> Any:  # type: ignore[misc]
+            return target(*args, **named)
+
+    known = declaration_of(target)
+    copy: Any = functools.wraps(target, updated=())(call)
+    copy.__name__ = known.name
+    copy.configured = undecorated(target)
+    copy.declaration = known
+    return copy
+
+
+def _documentation(target: Any) -> tuple[str, str]:
+    first, _, rest = (inspect.getdoc(target) or "").partition("\n")
+    return first, " ".join(rest.split())
+
+
+def _parameter(p: inspect.Parameter) -> Parameter:
+    return Parameter(p.name, p.default is p.empty, None if p.default is p.empty else plain(p.default))

@@ -1,0 +1,221 @@
+"""Marks for an answer by steps that a judge makes from criteria once (GEval)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
+from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.material import answer_text, expected_text, question_text, steps_of
+from proctor.evaluators.tools.calls import expected_text as call_text
+from proctor.evaluators.values import as_text, require_bool
+from proctor.judging.judge import InvalidReply, Judge, Texts
+
+TOP = 10
+
+PLAN = (
+    "Work out how to assess an answer by the criteria below: three or four short steps, each of which can be carried "
+    "out by looking at these parts: {parts}. The steps have to serve for any answer, so name no "
+    "example. Carry nothing out yet.\n\n"
+    "The criteria:\n"
+    "{criteria}"
+)
+MARKED = (
+    "Assess the answer by the steps below, one after the other, and give a mark from {lowest} to {highest}: {highest} "
+    "if it does all they ask for, {lowest} if it does none of it. Look at nothing else.\n\n"
+    "{criteria}The steps:\n"
+    "{steps}"
+)
+STRICT = (
+    "Assess the answer by the steps below, one after the other, and say whether it does all they ask for: 'yes' only "
+    "if nothing at all is wanting. Look at nothing else.\n\n"
+    "{criteria}The steps:\n"
+    "{steps}"
+)
+BANDS = "\n\nWhat the marks mean:\n{bands}"
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What an answer is like that deserves a mark from `lowest` to `highest`."""
+
+    lowest: int
+    highest: int
+    outcome: str
+
+
+@evaluator(family="rubric", judge="model", example={"criteria": "The answer names the deadline and the fee."})
+@dataclass(frozen=True, kw_only=True)
+class GEval(Judged):
+    """The answer meets criteria of your own, marked by steps that are the same for every case.
+
+    A mark from 0 to 10 by the steps, brought to 0 to 1. Without `evaluation_steps` the judge works them out from the
+    criteria: once, the same for every case. `evaluation_params` are what it sees, of input, actual_output,
+    expected_output, context, retrieval_context, tools_called, expected_tools, metadata. A rubric is a list of
+    `score_range` and `expected_outcome`, whose ends are the ends of the scale; ranges that overlap are refused. A
+    mark a little beyond the scale counts as its end; one far beyond is sent back. `strict_mode` is 1 or 0. Skipped
+    without what `evaluation_params` name.
+    """
+
+    name: str | None = None
+    """What reports call it, where it is made in Python; a file's `name` does that for every evaluator."""
+    criteria: str | None = None
+    evaluation_steps: tuple[str, ...] = ()
+    """How to go about it; without any, the judge works them out from the criteria, once."""
+    evaluation_params: tuple[str, ...] = ("input", "actual_output")
+    """What the judge is shown."""
+    rubric: tuple[Any, ...] = ()
+    """What marks mean: objects with `score_range` and `expected_outcome`."""
+    strict_mode: bool = False
+    """Whether nothing but a full mark counts."""
+
+    def __post_init__(self) -> None:
+        require_bool(strict_mode=self.strict_mode)
+        object.__setattr__(self, "evaluation_steps", _texts("evaluation_steps", self.evaluation_steps))
+        object.__setattr__(self, "evaluation_params", _parts(self.evaluation_params))
+        object.__setattr__(self, "rubric", read_bands(self.rubric))
+        if self.criteria is not None and not (isinstance(self.criteria, str) and self.criteria.strip()):
+            raise ValueError("criteria must say what is asked of the answer")
+        if self.criteria is None and not self.evaluation_steps:
+            raise ValueError("either criteria or evaluation_steps must be given")
+        if self.strict_mode and self.rubric:
+            raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
+        steps = await self._steps(judge)
+        details: dict[str, Any] = {"steps": list(steps)}
+        words = {
+            "criteria": f"The criteria:\n{self.criteria}\n\n" if self.criteria and steps != (self.criteria,) else "",
+            "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
+        }
+        if self.strict_mode:
+            strict = yes_no_question("geval-strict", STRICT.format(**words), material)
+            reply = await judge.ask(strict)
+            return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
+        lowest, highest = self.ends
+        asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
+        # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
+        slack = (highest - lowest) / 2
+        question = mark_question("geval", asked, material, lowest, highest, slack)
+        marked = await judge.ask(question)
+        return Evaluation(marked.share(lowest, highest), marked.reason, {**details, "mark": marked.mark})
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The lowest and the highest mark."""
+        return (self.rubric[0].lowest, self.rubric[-1].highest) if self.rubric else (0, TOP)
+
+    async def _steps(self, judge: Judge) -> tuple[str, ...]:
+        """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
+        if self.evaluation_steps:
+            return self.evaluation_steps
+        parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
+        criteria = str(self.criteria)
+        asked = steps_question("geval-steps", PLAN.format(parts=parts, criteria=criteria), criteria, parts)
+        try:
+            reply = await judge.ask(asked)
+        except InvalidReply as error:
+            raise InvalidReply(f"{error}; evaluation_steps can give the steps instead", error.reply) from error
+        return tuple(step for step in reply.steps if step.strip())
+
+    def _meaning(self) -> str:
+        lines = [f"{band.lowest} to {band.highest}: {band.outcome}" for band in self.rubric]
+        return BANDS.format(bands="\n".join(lines)) if lines else ""
+
+
+def read_bands(given: Any) -> tuple[Band, ...]:
+    """The bands of a rubric in order; raises `ValueError` if they overlap, or leave no room between the ends."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
+        raise ValueError("rubric must be a list of objects with score_range and expected_outcome")
+    bands = sorted((_band(item, index) for index, item in enumerate(given)), key=lambda band: band.lowest)
+    for before, after in pairwise(bands):
+        if after.lowest <= before.highest:
+            ranges = f"{before.lowest} to {before.highest} and {after.lowest} to {after.highest}"
+            raise ValueError(f"rubric: the ranges {ranges} overlap")
+    if bands and bands[0].lowest == bands[-1].highest:
+        raise ValueError(f"rubric: {bands[0].lowest} is the only mark it allows; give a range of marks")
+    return tuple(bands)
+
+
+def _band(item: Any, index: int) -> Band:
+    if isinstance(item, Band):
+        return item
+    ends = item.get("score_range") if isinstance(item, Mapping) else getattr(item, "score_range", None)
+    outcome = item.get("expected_outcome") if isinstance(item, Mapping) else getattr(item, "expected_outcome", None)
+    whole = isinstance(ends, Sequence) and len(ends) == 2 and all(type(end) is int for end in ends)
+    if not whole or not 0 <= ends[0] <= ends[1] <= TOP:  # type: ignore[index]
+        raise ValueError(f"rubric[{index}]: score_range must be two whole numbers from 0 to {TOP}, the lower one first")
+    if not isinstance(outcome, str) or not outcome.strip():
+        raise ValueError(f"rubric[{index}]: expected_outcome must say what such an answer is like")
+    return Band(ends[0], ends[1], outcome)  # type: ignore[index]
+
+
+def _texts(name: str, given: Any) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if isinstance(given, str) or not all(isinstance(item, str) and item.strip() for item in given):
+        raise ValueError(f"{name} must be a list of texts, not {given!r:.80}")
+    return tuple(given)
+
+
+def _parts(given: Any) -> tuple[str, ...]:
+    """The parts by name; enumerations of other tools say theirs by `value`."""
+    listed = _texts("evaluation_params", [getattr(part, "value", part) for part in given or ()])
+    unknown = [part for part in listed if part not in PARTS]
+    if unknown or not listed:
+        said = f", not {unknown[0]!r}" if unknown else ""
+        raise ValueError(f"evaluation_params must be some of {', '.join(PARTS)}{said}")
+    return tuple(dict.fromkeys(listed))
+
+
+def _context(evaluable: Evaluable) -> tuple[str, Texts]:
+    if not evaluable.context:
+        raise NothingToCompare("needs `context`, which evaluation_params name, and the case has none")
+    return SHOWN_AS["context"], list(evaluable.context)
+
+
+def _retrieval_context(evaluable: Evaluable) -> tuple[str, Texts]:
+    if not evaluable.retrieval_context:
+        raise NothingToCompare("needs `retrieval_context`, which evaluation_params name, and there is none")
+    return SHOWN_AS["retrieval_context"], list(evaluable.retrieval_context)
+
+
+def _expected_tools(evaluable: Evaluable) -> tuple[str, Texts]:
+    if evaluable.expected_tool_calls is None:
+        raise NothingToCompare("needs expected tool calls, which evaluation_params name, and the case has none")
+    return SHOWN_AS["expected_tools"], [call_text(call) for call in evaluable.expected_tool_calls]
+
+
+def _metadata(evaluable: Evaluable) -> tuple[str, Texts]:
+    return SHOWN_AS["metadata"], as_text({**(evaluable.eval_metadata or {}), **evaluable.turn_metadata})
+
+
+SHOWN_AS = {
+    "input": "question",
+    "actual_output": "answer",
+    "expected_output": "reference",
+    "context": "fact",
+    "retrieval_context": "passage",
+    "tools_called": "step",
+    "expected_tools": "expected-step",
+    "metadata": "metadata",
+}
+"""What the parts are called in the material."""
+
+PARTS: Mapping[str, Callable[[Evaluable], tuple[str, Texts]]] = {
+    "input": lambda evaluable: ("question", question_text(evaluable)),
+    "actual_output": lambda evaluable: ("answer", answer_text(evaluable)),
+    "expected_output": lambda evaluable: ("reference", expected_text(evaluable)),
+    "context": _context,
+    "retrieval_context": _retrieval_context,
+    "tools_called": lambda evaluable: ("step", steps_of(evaluable.tool_calls)),
+    "expected_tools": _expected_tools,
+    "metadata": _metadata,
+}

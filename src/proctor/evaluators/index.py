@@ -1,0 +1,169 @@
+"""Writes what is derived from the declarations of evaluators: `python -m proctor.evaluators.index [--check]`.
+
+Names must be found without importing all evaluators, which takes longer than most runs. So this command imports them
+once and writes, for the package of shipped evaluators and for each plugin that brings some, a module `_index` that says
+where each name is; the tables of evaluators in docs/evaluators.md; and the schema of suites, in which editors find the
+names. `--check` writes nothing and fails if something is not up to date; `make lint` runs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from proctor import plugins
+from proctor.cases.formats.native.schema import schema_text
+from proctor.evaluators.declaration import FAMILIES, Declaration
+
+PACKAGE = "proctor.evaluators"
+PAGE = "docs/evaluators.md"
+SCHEMA = "proctor/schemas/suite.schema.json"
+
+HEAD = '''"""The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
+
+# ruff: noqa: I001
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+'''
+
+NEEDS = {
+    "reference": "an expected output",
+    "keywords": "keywords, in the case or here",
+    "tools": "expected tools",
+    "tool calls": "tool calls",
+    "passages": "passages",
+    "question": "a question",
+    "rubrics": "rubrics, in the case or here",
+    "final state": "`final_state`",
+    "scenario": "a scenario",
+    "role": "a role",
+    "grounds": "something known besides the question",
+}
+"""How the documentation names what an evaluator is skipped without."""
+
+
+def declared(package: str) -> list[Declaration]:
+    """Every evaluator that a module of the package declares, in the order of families, files and lines."""
+    found: dict[str, Declaration] = {}
+    for module_name in _modules(package):
+        module = importlib.import_module(module_name)
+        for value in vars(module).values():
+            own = vars(value).get("declaration") if isinstance(value, type) else None
+            if not isinstance(own, Declaration) or value.__module__ != module_name:
+                continue
+            for name in (own.name, *own.also):
+                if name in found:
+                    raise SystemExit(f"{module_name}: another evaluator is called {name} already: {found[name].target}")
+                found[name] = own
+            _check_example(own)
+    order = list(FAMILIES)
+    distinct = {id(item): item for item in found.values()}.values()
+    return sorted(distinct, key=lambda item: order.index(item.family) if item.family in order else len(order))
+
+
+def _modules(package: str) -> Iterator[str]:
+    root = importlib.import_module(package)
+    for found in pkgutil.walk_packages(root.__path__, f"{package}."):
+        if found.name.rpartition(".")[2] not in ("__main__", "_index"):
+            yield found.name
+
+
+def _check_example(item: Declaration) -> None:
+    unknown = set(item.example) - {parameter.name for parameter in item.parameters}
+    if unknown:
+        raise SystemExit(f"{item.name}: its example has {', '.join(sorted(unknown))}, which are no parameters")
+
+
+def rendered(items: list[Declaration]) -> str:
+    """The text of `_index.py`."""
+    names = {name: item.target for item in items for name in (item.name, *item.also)}
+    exported = {name: target for name, target in names.items() if name[:1].isupper()}
+    imports = [
+        f"    from {target.__module__} import {target.__name__} as {name}\n" for name, target in exported.items()
+    ]
+    places = [f'    "{name}": "{target.__module__}:{target.__name__}",\n' for name, target in names.items()]
+    return (
+        f"{HEAD}{''.join(imports)}\n"
+        f"EVALUATORS: dict[str, str] = {{\n{''.join(places)}}}\n"
+        '"""The module and class of each name that a suite may use."""\n'
+    )
+
+
+def documented(page: str, tables: Mapping[str, list[Declaration]]) -> str:
+    """The page with the table below each `<!-- evaluators: KEY -->` written again."""
+
+    def table(match: re.Match[str]) -> str:
+        key = match[1]
+        if key not in tables:
+            raise SystemExit(f"{PAGE}: there are no evaluators {key!r}; write one of {', '.join(tables)}")
+        rows = "".join(f"{_row(item)}\n" for item in tables[key])
+        head = "| name | parameters | score | passes from | skipped without |\n|---|---|---|---|---|\n"
+        return f"<!-- evaluators: {key} -->\n\n{head}{rows}\n<!-- end -->"
+
+    return re.sub(r"<!-- evaluators: (.*?) -->\n.*?<!-- end -->", table, page, flags=re.DOTALL)
+
+
+def _row(item: Declaration) -> str:
+    parameters = ", ".join(
+        f"`{p.name}`" if p.required else f"`{p.name}: {_value(p.default)}`"
+        for p in sorted(item.parameters, key=lambda p: (not p.required, p.name in ("model", "samples")))
+    )
+    names = " or ".join(f"`{name}`" for name in (item.name, *item.also))
+    score = (item.score or item.summary).replace("|", "\\|").removesuffix(".")
+    without = " or ".join(NEEDS.get(need, need) for need in item.needs)
+    return f"| {names} | {parameters} | {score} | {item.threshold:g} | {without} |"
+
+
+def _value(value: object) -> str:
+    """A default as YAML would write it."""
+    if isinstance(value, str):
+        return value or '""'
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value)
+
+
+def outputs() -> dict[Path, str]:
+    """Every file that is derived from declarations, and what must be in it."""
+    source = Path(__file__).parents[2]
+    own = declared(PACKAGE)
+    found = {Path(__file__).with_name("_index.py"): rendered(own)}
+    tables = {family: [item for item in own if item.family == family and not item.variant_of] for family in FAMILIES}
+    tables["variants"] = [item for item in own if item.variant_of]
+    for name in plugins.SHIPPED:
+        package = name.rpartition(".")[0]
+        if items := declared(package):
+            found[source.joinpath(*package.split("."), "_index.py")] = rendered(items)
+            tables[package.rpartition(".")[2]] = items
+    summaries = {item.name: item.summary for family in FAMILIES for item in tables[family]}
+    found[source / SCHEMA] = schema_text(summaries)
+    page = source.parent / PAGE
+    if page.is_file():
+        found[page] = documented(page.read_text(encoding="utf-8"), tables)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or with `--check` say which of them are not up to date."""
+    stale = [
+        (path, text)
+        for path, text in outputs().items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    for path, text in stale:
+        if "--check" in arguments:
+            sys.stderr.write(f"{path} is not up to date; run python -m proctor.evaluators.index\n")
+        else:
+            path.write_text(text, encoding="utf-8")
+    return int("--check" in arguments and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""Limits on what an answer takes (time, tokens, money, steps), and a report of it that never fails.
+
+What is not known is skipped, never taken for zero.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from proctor.base.json_data import Json
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.values import require_choice
+
+
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
+@dataclass(frozen=True, slots=True)
+class MaxLatency:
+    """The agent took no longer than this.
+
+    1 if the agent took no longer for all turns. Skipped if the time is not known.
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _check("seconds", self.seconds)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        if evaluable.duration_ms is None:
+            raise NothingToCompare("it is not known how long the agent took")
+        taken = evaluable.duration_ms / 1000
+        details = {"seconds": taken, "most": self.seconds}
+        return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
+
+
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"total": 2000})
+@dataclass(frozen=True, slots=True)
+class MaxTokens:
+    """The agent used no more tokens than this: in all, read, or written.
+
+    1 if no more tokens were used; at least one limit must be given. Skipped if the agent does not report them.
+    """
+
+    total: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self._limits():
+            raise ValueError("give total, input_tokens or output_tokens")
+        for name, limit in self._limits().items():
+            _check(name, limit, whole=True)
+
+    def _limits(self) -> dict[str, int]:
+        limits = {"total": self.total, "input": self.input_tokens, "output": self.output_tokens}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        usage = evaluable.usage
+        if usage is None:
+            raise NothingToCompare("the agent does not tell how many tokens it used")
+        counts = {"total": usage.total_tokens, "input": usage.input_tokens, "output": usage.output_tokens}
+        limits = self._limits()
+        used = {name: count for name in limits if (count := counts[name]) is not None}
+        known = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if "total" not in used and known > limits.get("total", known):
+            used["total"] = known
+        exceeded = [name for name, count in used.items() if count > limits[name]]
+        unknown = [name for name in limits if name not in used]
+        if unknown and not exceeded:
+            raise NothingToCompare(f"the agent does not tell its {' and '.join(unknown)} tokens")
+        reason = ", ".join(f"{used[name]} {name} tokens, at most {limits[name]}" for name in exceeded or used)
+        return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
+
+
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"usd": 0.01})
+@dataclass(frozen=True, slots=True)
+class MaxCost:
+    """The agent spent no more money than this.
+
+    1 if it cost no more. Skipped if the cost is not known.
+    """
+
+    usd: float
+
+    def __post_init__(self) -> None:
+        _check("usd", self.usd)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        cost = None if evaluable.usage is None else evaluable.usage.cost_usd
+        if cost is None:
+            raise NothingToCompare("it is not known what the answer cost")
+        return Evaluation(
+            float(cost <= self.usd), f"cost ${cost:g}, at most ${self.usd:g}", {"usd": cost, "most": self.usd}
+        )
+
+
+@evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"steps": 4})
+@dataclass(frozen=True, slots=True)
+class MaxSteps:
+    """The agent made no more tool calls than this.
+
+    1 if no more tool calls were made.
+    """
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        _check("steps", self.steps, whole=True)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        made = len(evaluable.tool_calls)
+        calls = "tool call" if made == 1 else "tool calls"
+        return Evaluation(
+            float(made <= self.steps), f"{made} {calls}, at most {self.steps}", {"steps": made, "most": self.steps}
+        )
+
+
+UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
+
+
+@evaluator(family="limits", variant_of="Limits")
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures.
+
+    1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `gate: false`. Skipped
+    if the agent does not report it.
+    """
+
+    what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
+
+    def __post_init__(self) -> None:
+        require_choice("what", self.what, tuple(UNITS))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        value, details = self._measure(evaluable)
+        if value is None:
+            raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
+        unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
+        return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
+
+    def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
+        usage = evaluable.usage
+        if self.what == "tool_calls":
+            return len(evaluable.tool_calls), {}
+        if self.what == "seconds":
+            spent = evaluable.duration_ms
+            return None if spent is None else round(spent / 1000, 3), {}
+        if usage is None:
+            return None, {}
+        if self.what == "model_calls":
+            return usage.model_calls, {}
+        return usage.total_tokens, {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+
+
+def _check(name: str, limit: float, *, whole: bool = False) -> None:
+    kinds = int if whole else (int, float)
+    if isinstance(limit, bool) or not isinstance(limit, kinds) or not math.isfinite(limit) or limit < 0:
+        raise ValueError(f"{name} must be a {'whole' if whole else 'finite'} number from 0, not {limit!r}")

@@ -1,0 +1,162 @@
+"""What a judge is shown of a trial: question, answer, passages, and the agent's instructions, tools and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from proctor.agents.reply import ToolCall
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.evaluators.evaluable import Evaluable, Exchange
+from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.values import as_text, call_text
+from proctor.tracing.spans import AssistantMessage, LLMSpan, Message, SystemMessage, UserMessage
+
+NO_CALLS = "No tools were used."
+
+
+def steps_of(calls: Sequence[ToolCall]) -> list[str]:
+    """One text per tool call: what it was given, and what came of it."""
+    return [f"{call_text(call)}\n{_result(call)}" for call in calls] or [NO_CALLS]
+
+
+def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
+    """The conversation line by line: what the user said, which tools were used, what the agent answered."""
+    lines: list[str] = []
+    for number, exchange in enumerate(turns, 1):
+        lines.append(f"user, turn {number}: {as_text(exchange.turn.input)}")
+        lines += [f"agent uses a tool, turn {number}: {step}" for step in _calls_made(exchange)]
+        lines.append(f"agent, turn {number}: {answer_of(exchange)}")
+    return lines
+
+
+def earlier(evaluable: Evaluable) -> list[str]:
+    """The conversation before the turn in question."""
+    return dialogue_of(evaluable.turns[:-1])
+
+
+def instructions_of(evaluable: Evaluable) -> str:
+    """What the agent's model was told about its task, where the trace shows it."""
+    call = _model_call(evaluable)
+    messages = () if call is None else call.input_messages
+    return "\n".join(message.text for message in messages if isinstance(message, SystemMessage))
+
+
+def tools_offered(evaluable: Evaluable) -> list[str]:
+    """The tools the agent's model could choose from, where the trace shows them."""
+    call = _model_call(evaluable)
+    return [] if call is None else [show(_without_nulls(plain(tool))) for tool in call.tool_definitions]
+
+
+def intermediate_texts(evaluable: Evaluable) -> list[str]:
+    """What the model said in this turn before its final answer, where the trace shows it."""
+    call = _model_call(evaluable)
+    if call is None:
+        return []
+    since: list[Message] = []
+    for message in call.input_messages:
+        since = [] if isinstance(message, UserMessage) else [*since, message]
+    return [message.text for message in since if isinstance(message, AssistantMessage) and message.text.strip()]
+
+
+def _model_call(evaluable: Evaluable) -> LLMSpan | None:
+    """The last model call of this turn: the one that answers what the user said in it.
+
+    A trace is that of the whole trial, so that a turn is known by the user's words.
+    """
+    calls = [span for span in _spans(evaluable.trace) if isinstance(span, LLMSpan) and span.operation == "chat"]
+    words = as_text(evaluable.turns[-1].turn.input if evaluable.turns else evaluable.input)
+    own = [span for span in calls if _asked(span) == words]
+    if not own and len(evaluable.turns) <= 1:
+        own = calls
+    return max(own, key=lambda span: span.ended_at, default=None)
+
+
+def _asked(span: LLMSpan) -> str | None:
+    asked = [message.text for message in span.input_messages if isinstance(message, UserMessage)]
+    return asked[-1] if asked else None
+
+
+def _spans(trace: Any) -> Iterator[Any]:
+    for node in trace or ():
+        for _, below in node.walk():
+            yield below.span
+
+
+def _result(call: ToolCall) -> str:
+    return f"failed: {call.error}" if call.error else f"returned: {show(plain(call.result))}"
+
+
+def _calls_made(exchange: Exchange) -> list[str]:
+    return [f"{call_text(call)} {_result(call)}" for call in exchange.reply.tool_calls]
+
+
+def answer_of(exchange: Exchange) -> str:
+    """What the agent answered in a turn, as text."""
+    return as_text(exchange.reply.answer)
+
+
+def _without_nulls(tool: dict[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in tool.items() if value is not None}
+
+
+def question_text(evaluable: Evaluable) -> str:
+    """What was asked, as text."""
+    return as_text(evaluable.input)
+
+
+def answer_text(evaluable: Evaluable) -> str:
+    """What was answered, as text."""
+    return as_text(evaluable.output)
+
+
+def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str:
+    """The reference answer; without one there is nothing to compare."""
+    if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
+        raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
+    return as_text(evaluable.expectation)
+
+
+def known_facts(evaluable: Evaluable) -> list[str]:
+    """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
+    said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
+    asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
+    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
+
+
+def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+    """The texts that an answer is compared with: retrieved, given as ideal context, or results of tools."""
+    metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
+    retrieved, ideal = evaluable.retrieval_context, evaluable.context
+    found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
+    if found is None and metadata.get("context"):
+        context = metadata["context"]
+        found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
+    found = found or _tool_results(evaluable)
+    if not found:
+        raise NothingToCompare(
+            "needs passages to compare with (`retrieval_context`, `context` or results of tools), and there are none"
+        )
+    return list(found)
+
+
+def filled_passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+    """The passages of a case that are not blank."""
+    found = [text for text in passages(evaluable, ideal_first=ideal_first) if text.strip()]
+    if not found:
+        raise NothingToCompare("needs passages to compare with, and those there are, are empty")
+    return found
+
+
+def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
+    """Results of the agent's tools, for cases that give no other passages."""
+    told = [
+        {"tool": call.name, "arguments": plain(call.arguments), **_outcome(call)}
+        for call in evaluable.tool_calls
+        if call.result is not None or call.error is not None
+    ]
+    return tuple(show(item) for item in told)
+
+
+def _outcome(call: ToolCall) -> dict[str, Json]:
+    return {"error": call.error} if call.result is None else {"result": plain(call.result)}

@@ -1,0 +1,205 @@
+"""How the answer compares with the expected one: in its facts, its statements, and in meaning (by embeddings)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import show
+from proctor.evaluators.choice import ChoiceEvaluator, Option
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation
+from proctor.evaluators.judged_evaluator import JUDGE, Judged, JudgedItem, call_account, items_as_details, spent_on
+from proctor.evaluators.material import answer_text, expected_text, question_text
+from proctor.judging.call_log import call_log
+from proctor.judging.client import ClientEmbeddings
+from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
+from proctor.judging.judge import Judge, JudgeCall, Texts
+from proctor.judging.questions import Comparison, comparison
+
+SIMILAR_FROM = 0.7
+"""Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
+
+
+def compared_texts(evaluable: Evaluable) -> dict[str, Texts]:
+    """Question, reference and answer, as a judge is shown them."""
+    reference = expected_text(evaluable)
+    return {"question": question_text(evaluable), "reference": reference, "answer": answer_text(evaluable)}
+
+
+@evaluator(family="reference", needs="reference", judge="rules or model")
+@dataclass(frozen=True)
+class Factuality(ChoiceEvaluator):
+    """Whether the answer agrees with the expected one on the facts; style and wording do not matter.
+
+    The facts of the answer against those of the expected output: A part of them 0.4, B all and more 0.6, C the same
+    1, D a conflict 0, E different in nothing that matters 1.
+    """
+
+    kind: ClassVar[str] = "factuality"
+    instructions: ClassVar[str] = (
+        "Compare the facts stated in the answer with those of the reference, which is taken to be right. Pay no heed "
+        "to style, grammar, order or length; only to what is claimed."
+    )
+    options: ClassVar[Mapping[str, Option]] = {
+        "A": Option(0.4, "the answer states part of the facts of the reference, and nothing that conflicts with it"),
+        "B": Option(0.6, "the answer states all facts of the reference and further ones that do not conflict with it"),
+        "C": Option(1.0, "the answer states the same facts as the reference"),
+        "D": Option(0.0, "the answer conflicts with the reference on a fact"),
+        "E": Option(1.0, "the two differ, but in nothing that matters to whether the answer is right"),
+    }
+
+    def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
+        return compared_texts(evaluable)
+
+
+@evaluator(family="reference", needs="reference", judge="rules or model")
+@dataclass(frozen=True)
+class AnswerCorrectness(Judged):
+    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
+
+    The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
+    one side makes; similarity is that of `AnswerSimilarity`. Without embeddings it is F1 alone, and the reason says
+    so.
+    """
+
+    factuality_weight: float = 0.75
+    answer_similarity_weight: float = 0.25
+    embeddings: Any = None
+    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
+
+    def __post_init__(self) -> None:
+        weights = [self.factuality_weight, self.answer_similarity_weight]
+        numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
+        if not numbers or not any(weights):
+            raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
+        require_embeddings(self.embeddings)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        expected, answer = expected_text(evaluable), answer_text(evaluable)
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        near, remark = await self._similarity(answer, expected)
+        if not self.factuality_weight and near is not None:
+            return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
+        reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
+        agreement = f1_of(reply)
+        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_statements(reply))}
+        if near is None:
+            return Evaluation(agreement, _reason(reply) + remark, details)
+        weight = self.factuality_weight + self.answer_similarity_weight
+        score = (self.factuality_weight * agreement + self.answer_similarity_weight * near) / weight
+        return Evaluation(min(1.0, score), f"{_reason(reply)}. Similarity {near:.2f}", {**details, "similarity": near})
+
+    async def _similarity(self, answer: str, expected: str) -> tuple[float | None, str]:
+        """How near the texts are; or `None`, and what to say about it."""
+        if not self.answer_similarity_weight:
+            return None, ""
+        try:
+            source = embeddings_of(self.embeddings)
+        except NoEmbeddings:
+            if not self.factuality_weight:
+                raise
+            return None, ". Scored by statements alone, since there are no embeddings"
+        return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
+
+
+def f1_of(reply: Comparison) -> float:
+    """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
+    shared = len(reply.shared)
+    whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
+    return shared / whole if whole else 0.0
+
+
+def _statements(reply: Comparison) -> list[JudgedItem]:
+    shared = [JudgedItem(text, "shared", True) for text in reply.shared]
+    added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
+    missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]
+    return shared + added + missing
+
+
+def _reason(reply: Comparison) -> str:
+    parts = [f"{len(reply.shared)} statements shared, {len(reply.only_answer)} only in the answer"]
+    parts[0] += f", {len(reply.only_reference)} only in the expected answer"
+    if reply.contradictions:
+        parts.append("contradicted: " + "; ".join(show(text, 200) for text in reply.contradictions[:5]))
+    if reply.only_reference:
+        parts.append("missing: " + "; ".join(show(text, 200) for text in reply.only_reference[:5]))
+    return ". ".join(parts)
+
+
+@evaluator(family="reference", needs="reference", judge="model")
+@dataclass(frozen=True)
+class EmbeddingSimilarity:
+    """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1.
+
+    The part of the way from the cosine `expected_min`, which is 0, to the cosine 1. `prefix` is put before both
+    texts. Without embeddings it is an `error`.
+    """
+
+    prefix: str = ""
+    """Text put before both, for models that want to be told what they embed."""
+    model: Any = None
+    """Which embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
+    expected_min: float = SIMILAR_FROM
+    client: Any = field(default=None, repr=False, compare=False)
+    """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
+
+    needs_judge: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expected_min, (int, float)) or not -1 <= self.expected_min < 1:
+            raise UsageError(
+                f"{type(self).__name__}: expected_min is at least -1 and less than 1, and is {self.expected_min!r}"
+            )
+        require_embeddings(self.model if self.client is None else None)
+
+    async def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, answer = expected_text(evaluable), answer_text(evaluable)
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        source = embeddings_of(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
+        with call_log() as calls:
+            likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
+        said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"
+        return Evaluation(
+            scaled(likeness, self.expected_min), said, {"cosine": likeness, JUDGE: _account(source, calls)}
+        )
+
+
+@evaluator(family="reference", needs="reference", judge="model", variant_of="EmbeddingSimilarity")
+@dataclass(frozen=True)
+class AnswerSimilarity(EmbeddingSimilarity):
+    """The same under the name that evaluations of retrieval give it.
+
+    The same.
+    """
+
+
+def require_embeddings(named: Any) -> None:
+    """Refuse an unknown name before anything is asked; embeddings that are only not installed are skipped later."""
+    if named is not None:
+        with suppress(NoEmbeddings):
+            embeddings_of(named)
+
+
+async def similarity(source: Embeddings, one: str, other: str) -> float:
+    """The cosine of the angle between two texts' embeddings."""
+    if one == other:
+        return 1.0
+    left, right = await source.embed([one, other])
+    return cosine(left, right)
+
+
+def scaled(likeness: float, least: float) -> float:
+    """The part of the way from `least` to 1."""
+    return min(1.0, max(0.0, (likeness - least) / (1.0 - least)))
+
+
+def _account(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
+    return {"model": source.name, "calls": [call_account(call) for call in calls], "usage": spent_on(calls)}

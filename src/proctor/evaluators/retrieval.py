@@ -1,0 +1,240 @@
+"""Whether an answer keeps to what was retrieved, is to the point and right, and how good the retrieval was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from proctor.base.errors import UsageError
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judged_evaluator import (
+    AT_BEST,
+    UNCLEAR,
+    Judged,
+    JudgedItem,
+    items_as_details,
+    reasons_of_items,
+    score_of_items,
+)
+from proctor.evaluators.material import answer_text, expected_text, filled_passages, known_facts, question_text
+from proctor.judging.judge import Judge
+from proctor.judging.questions import (
+    ClaimVerdict,
+    attributions,
+    claims,
+    entities,
+    relevant_sentences,
+    statements,
+    useful_passages,
+)
+
+Mode = Literal["grounded", "contradicted"]
+MODES: tuple[Mode, ...] = ("grounded", "contradicted")
+
+
+@evaluator(family="passages", needs="question", judge="rules or model")
+@dataclass(frozen=True)
+class AnswerRelevancy(Judged):
+    """The share of the answer's statements that address the question; background to it counts.
+
+    The share of statements that address the question, background included.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        question, answer = question_text(evaluable), answer_text(evaluable)
+        if not question.strip():
+            raise NothingToCompare("needs a question (`input`), and there is none")
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        reply = await judge.ask(replace(statements(question, answer), accepts_unclear=True))
+        if not reply.statements:
+            return Evaluation(0.0, "the answer says nothing")
+        found = [
+            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason)
+            for item in reply.statements
+        ]
+        return score_of_items(found, "statements address the question")
+
+
+_RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
+
+
+# One made-up claim among four fails an answer: half of the truth is not faithful.
+@evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8)
+@dataclass(frozen=True)
+class Faithfulness(Judged):
+    """The share of the answer's claims that the passages bear out, or at least do not contradict.
+
+    The share of claims that the passages bear out; with `mode: contradicted`, that they do not contradict. Greetings,
+    questions and not knowing are no claims. Skipped if the answer claims nothing.
+    """
+
+    mode: Mode = "grounded"
+    """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = filled_passages(evaluable)
+        answer = answer_text(evaluable)
+        if not answer.strip():
+            raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
+        # The same question as relevancy asks, so that a model is asked once for both.
+        asked = statements(question_text(evaluable), answer)
+        split = await judge.ask(replace(asked, accepts_unclear=True))
+        claimed = [item.text for item in split.statements if item.claim == "yes"]
+        if not claimed:
+            raise NothingToCompare("the answer claims nothing that the passages could bear out")
+        question = claims(claimed, texts, known_facts(evaluable))
+        reply = await judge.ask(replace(question, accepts_unclear=True))
+        found = [
+            self._item(claimed[item.number - 1], item)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
+        return score_of_items(found, f"{what} by the passages", mode=self.mode)
+
+    def _item(self, text: str, item: ClaimVerdict) -> JudgedItem:
+        if item.unclear:
+            return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
+        if self.mode == "grounded":
+            return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason)
+        return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
+
+
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
+@dataclass(frozen=True)
+class ContextualPrecision(Judged):
+    """Whether useful passages come before useless ones: average precision over the ranks of the useful ones.
+
+    Whether useful passages come first: the mean, over the useful ones, of the share of useful ones up to there; 0 if
+    none is.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = filled_passages(evaluable)
+        reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
+        found = [
+            JudgedItem(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        useful = [finding.holds for finding in found]
+        said = reasons_of_items(found, "passages are of use")
+        return Evaluation(average_precision(useful), said, {"findings": items_as_details(found)})
+
+
+_USEFUL = {"yes": "useful", "no": "useless"}
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """The mean, over the useful ones, of the share of useful ones up to there; 0 if none is."""
+    hits, total = 0, 0.0
+    for rank, is_useful in enumerate(useful, start=1):
+        if is_useful:
+            hits += 1
+            total += hits / rank
+    return total / hits if hits else 0.0
+
+
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
+@dataclass(frozen=True)
+class ContextualRecall(Judged):
+    """The share of the expected answer's sentences that could have been written from the passages.
+
+    The share of the expected output's sentences that the passages contain.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = filled_passages(evaluable)
+        reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
+        found = [
+            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
+                item.text,
+                _ATTRIBUTABLE[item.attributable],
+                item.attributable == "yes",
+                item.reason,
+            )
+            for item in reply.sentences
+        ]
+        return score_of_items(found, "sentences of the expected answer are in the passages")
+
+
+_ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
+
+
+@evaluator(family="passages", needs=("passages", "question"), judge="rules or model")
+@dataclass(frozen=True)
+class ContextualRelevancy(Judged):
+    """The share of the passages' statements that are about the question.
+
+    The share of the passages' statements that are about the question.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        found, _ = await _sentences(evaluable, judge)
+        return score_of_items(found, "statements of the passages are about the question")
+
+
+@evaluator(family="passages", needs=("passages", "question"), judge="rules or model", variant_of="ContextualRelevancy")
+@dataclass(frozen=True)
+class ContextRelevancy(Judged):
+    """The share of the passages' text that is about the question, by length.
+
+    The same by length: characters about the question divided by all.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        found, texts = await _sentences(evaluable, judge)
+        relevant = sum(finding.credit * len(finding.text) for finding in found)
+        score = min(1.0, relevant / len("\n".join(texts)))
+        said = reasons_of_items(found, "statements of the passages are about the question")
+        details: dict[str, Any] = {"findings": items_as_details(found)}
+        if any(finding.unclear for finding in found):
+            best = sum((1.0 if item.unclear else item.credit) * len(item.text) for item in found)
+            details[AT_BEST] = min(1.0, best / len("\n".join(texts)))
+        return Evaluation(score, said, details)
+
+
+async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
+    texts = filled_passages(evaluable)
+    question = question_text(evaluable)
+    if not question.strip():
+        raise NothingToCompare("needs a question (`input`), and there is none")
+    reply = await judge.ask(replace(relevant_sentences(question, texts), accepts_unclear=True))
+    found = [
+        JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+        if item.unclear
+        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason)
+        for item in reply.sentences
+    ]
+    return found, texts
+
+
+@evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
+@dataclass(frozen=True)
+class ContextEntityRecall(Judged):
+    """The share of the entities named in the expected answer that the passages name too.
+
+    The share of names, dates and amounts of the expected output that the passages name. Skipped if the expected
+    output names nothing.
+    """
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = filled_passages(evaluable)
+        reply = await judge.ask(entities(expected_text(evaluable), texts))
+        if not reply.entities:
+            raise NothingToCompare("the expected answer names nothing that the passages could name")
+        found = [JudgedItem(item.text, _FOUND[item.found], item.found == "yes") for item in reply.entities]
+        return score_of_items(found, "entities of the expected answer are in the passages")
+
+
+_FOUND = {"yes": "found", "no": "missing"}

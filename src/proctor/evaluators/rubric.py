@@ -1,0 +1,206 @@
+"""Criteria in plain words that a judge compares an answer with: one alone, or a list with a verdict for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
+from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.material import answer_text, earlier, expected_text, question_text, steps_of
+from proctor.evaluators.values import require_bool
+from proctor.judging.judge import Judge, Texts
+
+KEY = "rubrics"
+"""Where case and turn metadata keep rubrics of their own."""
+
+MARKED = (
+    "Hold the answer against the criterion below. Give a mark from 0 to 10: 10 if it meets the criterion in full, "
+    "0 if it does not meet it at all. Judge by the criterion alone; what it does not ask for counts neither way."
+)
+RULED = (
+    "Hold the answer against the criterion below, and say whether it meets it: 'yes' only if it does so in full. Judge "
+    "by the criterion alone; what it does not ask for counts neither way."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """One property that an answer, or the way to it, is to have."""
+
+    text: str
+    id: str = ""
+    type: str | None = None
+    """Which of ADK's metrics it is for (`FINAL_RESPONSE_QUALITY`); without one, it is for any."""
+
+
+def read_rubrics(given: Any, place: str = KEY) -> tuple[Rubric, ...]:
+    """Rubrics as texts, as `{id, text}`, or as ADK writes them; raises `ValueError` that names what is none."""
+    if given is None:
+        return ()
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
+        raise ValueError(f"{place} must be a list of rubrics, not {given!r:.80}")
+    return tuple(_read(item, f"{place}[{index}]") for index, item in enumerate(given))
+
+
+def own_rubrics(metadata: Mapping[str, Json] | None, owner: str) -> tuple[Rubric, ...]:
+    """The rubrics that the metadata of a case or turn lists."""
+    try:
+        return read_rubrics((metadata or {}).get(KEY), f"{owner} metadata: {KEY}")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def numbered(rubrics: Sequence[Rubric]) -> str:
+    """The list as it stands in the instructions."""
+    return "\n".join(f"{number}. {rubric.text}" for number, rubric in enumerate(rubrics, 1))
+
+
+def _read(item: Any, place: str) -> Rubric:
+    if isinstance(item, Rubric):
+        return item
+    if isinstance(item, str) and item.strip():
+        return Rubric(item)
+    if not isinstance(item, Mapping):
+        raise ValueError(f"{place} must be a text, or an object with 'text', not {item!r:.80}")
+    content = item.get("rubric_content", item.get("rubricContent", item))
+    text = content.get("text_property", content.get("textProperty")) if isinstance(content, Mapping) else None
+    text = item.get("text") if text is None else text
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{place} has no text; say what is asked of the answer")
+    name = item.get("rubric_id", item.get("rubricId", item.get("id")))
+    return Rubric(text, name if isinstance(name, str) else "", item.get("type") or None)
+
+
+@evaluator(family="rubric", judge="model", example={"rubric": "The answer names the deadline."})
+@dataclass(frozen=True, kw_only=True)
+class LLMJudge(Judged):
+    """The answer meets a criterion in plain words.
+
+    1 if the answer meets the rubric, 0 if not; `scored`: a mark from 0 to 10, brought to 0 to 1. Skipped if the
+    expected output is to be shown and there is none.
+    """
+
+    rubric: str
+    scored: bool = False
+    """Whether the judge gives a mark from 0 to 10 instead of yes or no."""
+    include_input: bool = True
+    include_expected_output: bool = False
+    include_tool_calls: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rubric, str) or not self.rubric.strip():
+            raise ValueError("rubric must say what is asked of the answer")
+        require_bool(
+            scored=self.scored,
+            include_input=self.include_input,
+            include_expected_output=self.include_expected_output,
+            include_tool_calls=self.include_tool_calls,
+        )
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        material = self._material(evaluable)
+        criterion = f"\n\nThe criterion:\n{self.rubric}"
+        if self.scored:
+            given = await judge.ask(mark_question("rubric-mark", MARKED + criterion, material, 0, 10))
+            return Evaluation(given.share(0, 10), given.reason, {"mark": given.mark})
+        reply = await judge.ask(yes_no_question("rubric", RULED + criterion, material))
+        return Evaluation(float(reply.verdict == "yes"), reply.reason)
+
+    def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
+        material: dict[str, Texts] = {}
+        if self.include_input:
+            if before := earlier(evaluable):
+                material["earlier"] = before
+            material["question"] = question_text(evaluable)
+        if self.include_expected_output:
+            material["reference"] = expected_text(evaluable)
+        if self.include_tool_calls:
+            material["step"] = steps_of(evaluable.tool_calls)
+        return {**material, "answer": answer_text(evaluable)}
+
+
+INSTRUCTIONS = (
+    "The author of this examination expects certain things of the answer, numbered below. For each, say whether it is "
+    "kept: 'yes' or 'no'. 'MUST' is kept if the answer, or what the agent did on the way, does what is said; 'MUST "
+    "NOT' is kept if it does not do it. Go by what the answer says and not by how it says it. What only might have "
+    "been meant is not done."
+)
+
+
+@evaluator(
+    family="rubric",
+    judge="model",
+    threshold=1.0,
+    example={"must": ["name the price"], "must_not": ["promise a date of delivery"]},
+)
+@dataclass(frozen=True, kw_only=True)
+class Expectations(Judged):
+    """The answer does all that it must, and nothing that it must not.
+
+    The share of sentences that are kept; the reason names the broken ones. Those under `must` and `must_not` in the
+    metadata of case and turn join in. One question for all. Skipped without any sentence.
+    """
+
+    must: tuple[str, ...] = ()
+    must_not: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "must", _sentences(self.must, "must"))
+        object.__setattr__(self, "must_not", _sentences(self.must_not, "must_not"))
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        items = self._items(evaluable)
+        listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
+        question = yes_no_questions("expectations", f"{INSTRUCTIONS}\n\n{listed}", _material(evaluable), len(items))
+        verdicts = verdicts_in_order(await judge.ask(question))
+        found = [
+            {"expectation": item, "kept": kept, "reason": reason}
+            for item, (kept, reason) in zip(items, verdicts, strict=True)
+        ]
+        broken = [f"{entry['expectation']} ({entry['reason']})" for entry in found if not entry["kept"]]
+        said = f"broken: {'; '.join(broken)}" if broken else "all is kept"
+        return Evaluation((len(items) - len(broken)) / len(items), said, {"expectations": found})
+
+    def _items(self, evaluable: Evaluable) -> list[str]:
+        """The evaluator's own, then those of the case, then those of the turn, each once."""
+        items: dict[str, None] = {}
+        for label, key, own in (("MUST", "must", self.must), ("MUST NOT", "must_not", self.must_not)):
+            listed = [*own, *_noted(evaluable.eval_metadata, key), *_noted(evaluable.turn_metadata, key)]
+            items.update((f"{label}: {sentence}", None) for sentence in listed)
+        if not items:
+            raise NothingToCompare(
+                "needs `must` or `must_not`, here or in the metadata of the case, and there is neither"
+            )
+        return list(items)
+
+
+def _material(evaluable: Evaluable) -> dict[str, Texts]:
+    material: dict[str, Texts] = {}
+    if before := earlier(evaluable):
+        material["earlier"] = before
+    material["question"] = question_text(evaluable)
+    if evaluable.tool_calls:
+        material["step"] = steps_of(evaluable.tool_calls)
+    return {**material, "answer": answer_text(evaluable)}
+
+
+def _noted(metadata: Mapping[str, Json] | None, key: str) -> tuple[str, ...]:
+    try:
+        return _sentences((metadata or {}).get(key) or (), f"metadata: {key}")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _sentences(given: Any, name: str) -> tuple[str, ...]:
+    """One sentence or several."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, Sequence) or not all(isinstance(item, str) and item.strip() for item in listed):
+        raise ValueError(f"{name} must be a sentence or a list of sentences, not {given!r:.80}")
+    return tuple(listed)

@@ -1,1 +1,0 @@
-"""Criteria in plain words that a judge holds an answer against."""

@@ -1,0 +1,170 @@
+"""Whether two answers are the same, the first difference if not, and how much two texts have in common."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rapidfuzz.distance import LCSseq, Levenshtein
+
+from proctor.base.json_data import Json
+from proctor.cases.matchers import same
+from proctor.evaluators.text.keywords import same_number
+from proctor.evaluators.values import parse_if_json, quote
+
+
+def agree(wanted: Json, got: Json) -> bool:
+    """Equal text, equal data, or a number and its text.
+
+    `{"a": 1}` agrees with the text `{"a": 1.0}` whatever the order of keys, 123 with `123`, true with `true`;
+    nothing agrees with nothing and with the empty text, and never with the word `None`.
+    """
+    if isinstance(wanted, str) and isinstance(got, str):
+        return wanted == got
+    if wanted is None or got is None:
+        return wanted in (None, "") and got in (None, "")
+    if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
+        return same(parse_if_json(wanted), parse_if_json(got))
+    if isinstance(wanted, str):
+        return _is_text_of(got, wanted)
+    if isinstance(got, str):
+        return _is_text_of(wanted, got)
+    return same(wanted, got)
+
+
+def loosen(value: Json, *, strip: bool, ignore_case: bool) -> Json:
+    """The value with every text in it stripped and case-folded as asked; the keys of objects stay as they are."""
+    if isinstance(value, str):
+        value = value.strip() if strip else value
+        return value.casefold() if ignore_case else value
+    if isinstance(value, Mapping):
+        return {key: loosen(item, strip=strip, ignore_case=ignore_case) for key, item in value.items()}
+    if isinstance(value, list):
+        return [loosen(item, strip=strip, ignore_case=ignore_case) for item in value]
+    return value
+
+
+def difference(wanted: Json, got: Json) -> str:
+    """The first difference of two answers that do not agree; empty where it is plain to see."""
+    if isinstance(wanted, str) and isinstance(got, str):
+        return _text_difference(wanted, got)
+    if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
+        left, right = parse_if_json(wanted), parse_if_json(got)
+        if isinstance(right, str):
+            return "the output is text, not JSON"
+        return _data_difference(left, right, "")
+    return ""
+
+
+def _is_text_of(scalar: Json, text: str) -> bool:
+    if isinstance(scalar, bool):
+        return text in (("true", "True") if scalar else ("false", "False"))
+    return isinstance(scalar, (int, float)) and same_number(scalar, text)
+
+
+def _text_difference(wanted: str, got: str) -> str:
+    if wanted.strip() == got.strip():
+        return "they differ only in the white space around them"
+    if wanted.casefold() == got.casefold():
+        return "they differ only in case"
+    if unicodedata.normalize("NFC", wanted) == unicodedata.normalize("NFC", got):
+        return "they differ only in how accents are encoded"
+    if min(len(wanted), len(got)) < 20:
+        return ""
+    place = _common_prefix(wanted, got)
+    left, right = (quote(text[place : place + 20]) for text in (wanted, got))
+    return f"from character {place + 1} on {left} became {right}"
+
+
+def _common_prefix(left: str, right: str) -> int:
+    """By halving: comparing slices is a thousand times faster than comparing characters."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _data_difference(wanted: Json, got: Json, place: str) -> str:
+    """The path of the first part that differs, and how."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key, item in wanted.items():
+            if key not in got:
+                return f"{place}.{key} is missing".lstrip(".")
+            if not same(item, got[key]):
+                return _data_difference(item, got[key], f"{place}.{key}")
+        extra = next(key for key in got if key not in wanted)
+        return f"{place}.{extra} is not expected".lstrip(".")
+    if isinstance(wanted, list) and isinstance(got, list):
+        for index, (left, right) in enumerate(zip(wanted, got, strict=False)):
+            if not same(left, right):
+                return _data_difference(left, right, f"{place}[{index}]")
+        return f"{place.lstrip('.') or 'the list'} has {len(got)} items instead of {len(wanted)}"
+    return f"{place.lstrip('.')} is {quote(got, 40)} instead of {quote(wanted, 40)}" if place else ""
+
+
+S = TypeVar("S", bound=Sequence[str])
+
+EXACT_CELLS = 10_000_000_000
+"""The product of lengths up to which texts are compared exactly: about half a second."""
+BLOCK = 2048
+"""The length of the blocks in which longer texts are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """A similarity between 0 and 1. Unless `exact`, the true one lies between `score` and `at_most`."""
+
+    score: float
+    at_most: float
+    exact: bool = True
+
+
+def edit_similarity(left: str, right: str) -> Similarity:
+    """One minus the Levenshtein distance over the longer length, in code points; two empty texts are alike.
+
+    Very long texts are compared exactly when few edits separate them. Otherwise they are cut into as many blocks each
+    and the blocks compared in turn: an alignment that is possible, if not the best, so the score is a lower bound.
+    """
+    if left == right:
+        return Similarity(1.0, 1.0)
+    longest = max(len(left), len(right))
+    if len(left) * len(right) <= EXACT_CELLS:
+        score = 1.0 - Levenshtein.distance(left, right) / longest
+        return Similarity(score, score)
+    affordable = EXACT_CELLS // longest
+    distance = Levenshtein.distance(left, right, score_cutoff=affordable)
+    if distance <= affordable:
+        score = 1.0 - distance / longest
+        return Similarity(score, score)
+    at_least = max(affordable + 1, abs(len(left) - len(right)))
+    blockwise = sum(Levenshtein.distance(a, b) for a, b in _blocks(left, right))
+    return Similarity(1.0 - blockwise / longest, 1.0 - at_least / longest, exact=False)
+
+
+def edit_score(left: str, right: str) -> float:
+    """The score of `edit_similarity` alone."""
+    return edit_similarity(left, right).score
+
+
+def common_words(left: Sequence[str], right: Sequence[str]) -> tuple[int, bool]:
+    """The length of the longest common subsequence of words, and whether it is exact (else it is at least that)."""
+    if len(left) * len(right) <= EXACT_CELLS:
+        return LCSseq.similarity(left, right), True
+    return sum(LCSseq.similarity(a, b) for a, b in _blocks(left, right)), False
+
+
+def _blocks(left: S, right: S) -> Iterator[tuple[S, S]]:
+    """Both sides cut into the same number of pieces, so that the pieces lie at the same share of the way."""
+    count = -(-max(len(left), len(right)) // BLOCK)
+    for index in range(count):
+        yield _piece(left, index, count), _piece(right, index, count)
+
+
+def _piece(whole: S, index: int, count: int) -> S:
+    return whole[len(whole) * index // count : len(whole) * (index + 1) // count]  # type: ignore[return-value]

@@ -1,0 +1,89 @@
+"""Whether the tools still answer what the agent was given, when they are called again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
+from proctor.agents.tools import toolbox
+from proctor.base.errors import ProctorError
+from proctor.base.json_data import plain, show
+from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.judged_evaluator import NAMED
+
+LONGEST = 120
+
+
+class CannotRepeat(ProctorError):
+    """Tools could not be called again, so that nothing is known about them."""
+
+
+@evaluator(family="tools", needs="tool calls", threshold=1.0)
+@dataclass(frozen=True, slots=True)
+class ToolConsistency:
+    """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
+
+    The share of calls that, made again with the agent's own arguments, give what the agent was given; see below.
+    Skipped if no call can be compared.
+    """
+
+    tools: Any = None
+    """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
+    seconds: float = SECONDS
+    """How long one call may take."""
+    base: Path | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
+            raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
+        if self.tools is not None:
+            object.__setattr__(self, "tools", toolbox(self.tools, self.base))
+
+    async def __call__(self, evaluable: Evaluable) -> Evaluation:
+        if not evaluable.tool_calls:
+            raise NothingToCompare("no tools were used, so that none can be called again")
+        tools = toolbox(None, self.base) if self.tools is None else self.tools
+        again = await reexecute(evaluable.tool_calls, tools, seconds=self.seconds)
+        return _verdict(again)
+
+
+def _verdict(again: Sequence[Reexecution]) -> Evaluation:
+    """What differs is a finding, whatever else went wrong; what could not be called again is none."""
+    told = [item for item in again if item.differs is not None]
+    differing = [item for item in told if item.differs]
+    failed = [item for item in again if item.error is not None and item.differs is None]
+    if failed and not differing:
+        raise CannotRepeat(f"could not be called again: {_listed(failed)}")
+    if not told:
+        raise NothingToCompare(f"no call could be compared: {_listed(again)}")
+    said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
+    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _rest(again)) else ""]
+    score = (len(told) - len(differing)) / len(told)
+    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [plain(item) for item in again]})
+
+
+def _rest(again: Sequence[Reexecution]) -> list[Reexecution]:
+    return [item for item in again if item.differs is None]
+
+
+def _listed(items: Sequence[Reexecution]) -> str:
+    named = [describe(item) for item in items[:NAMED]]
+    return "; ".join([*named, f"and {len(items) - NAMED} more"] if len(items) > NAMED else named)
+
+
+def describe(item: Reexecution) -> str:
+    """One call and what came of it, in a line."""
+    call = f"{item.name}({', '.join(f'{name}={show(value, 40)}' for name, value in item.arguments.items())})"
+    if item.skipped is not None:
+        return f"{call}: {item.skipped}"
+    if item.error is not None:
+        return f"{call}: {show(item.error, LONGEST)}"
+    if item.differs is None:
+        return f"{call}: it is not known what the agent was given"
+    verb = "gives" if item.differs else "still gives"
+    return f"{call} {verb} {show(item.result, LONGEST)}; the agent was given {show(item.seen, LONGEST)}"

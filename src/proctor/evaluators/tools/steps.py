@@ -1,0 +1,372 @@
+"""The steps of a trajectory, what must come before what, and which calls of an agent make which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.reply import ToolCall
+from proctor.base.documents import nearest
+from proctor.base.source import pointer_text
+from proctor.cases.matchers import BadForm, parse_arguments
+from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.tools.calls import credit, expected_text
+from proctor.evaluators.tools.pairing import Pairs, best_pairs
+
+UNLIMITED = 10**9
+
+_KEYS = ("name", "args", "substring", "extra_args", "id", "after", "optional", "repeat", "any_of", "steps")
+_CALL_KEYS = ("name", "args", "substring", "extra_args")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call to be made, or one of several: how often, after which others, and with what calls inside it."""
+
+    any_of: tuple[ExpectedCall, ...]
+    """The call, or the alternatives of which any will do."""
+    id: str
+    after: tuple[str, ...] = ()
+    """The ids of steps all of whose calls come before any of this one's."""
+    at_least: int = 1
+    at_most: int = 1
+    steps: tuple[Step, ...] = ()
+    """Calls made inside this one, where an agent is used as a tool."""
+
+    @property
+    def text(self) -> str:
+        return " or ".join(expected_text(call) for call in self.any_of)
+
+    def best(self, call: ToolCall) -> ExpectedCall | None:
+        """The alternative that a call comes closest to; `None` if it is another tool's."""
+        named = [wanted for wanted in self.any_of if wanted.accepts_name(call.name)]
+        return max(named, key=lambda wanted: credit(wanted, call), default=None)
+
+
+def read_steps(given: Sequence[Any], base: Path | None = None, place: str = "steps") -> tuple[Step, ...]:
+    """Steps as Python gives them or as a file writes them; raises `ValueError` that names the step at fault."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
+        raise ValueError(f"{place} must be a list of steps")
+    steps = [_step(item, index, base, f"{place}[{index}]") for index, item in enumerate(given)]
+    _check_ids(steps, place)
+    _check_order(steps, place)
+    return tuple(steps)
+
+
+def read_calls(given: Any, base: Path | None, place: str) -> tuple[ExpectedCall, ...]:
+    """One call or a list of them."""
+    items = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    return tuple(_call(item, base, f"{place}[{index}]") for index, item in enumerate(items))
+
+
+def _step(item: Any, index: int, base: Path | None, place: str) -> Step:
+    if isinstance(item, Step):
+        return item if item.id else replace(item, id=f"#{index + 1}")
+    if isinstance(item, (str, ExpectedCall)):
+        call = _call(item, base, place)
+        return Step((call,), f"#{index + 1}", at_least=call.count, at_most=call.count)
+    if not isinstance(item, Mapping):
+        raise ValueError(f"{place} must be the name of a tool or an object, not {type(item).__name__}")
+    _no_unknown_keys(item, _KEYS, place)
+    if ("name" in item) == ("any_of" in item):
+        raise ValueError(f"{place} needs either 'name' or 'any_of'")
+    if "any_of" in item:
+        calls = read_calls(item["any_of"], base, f"{place}.any_of")
+        if not calls or any(key in item for key in ("args", "substring", "extra_args")):
+            raise ValueError(f"{place}.any_of needs at least one call, each with its own arguments")
+    else:
+        calls = (_call({key: item[key] for key in _CALL_KEYS if key in item}, base, place),)
+    at_least, at_most = _bounds(item, place)
+    after = item.get("after") or ()
+    return Step(
+        any_of=calls,
+        id=_text(item.get("id", f"#{index + 1}"), f"{place}.id"),
+        after=tuple(_text(name, f"{place}.after") for name in (after if isinstance(after, (list, tuple)) else [after])),
+        at_least=at_least,
+        at_most=at_most,
+        steps=read_steps(item["steps"], base, f"{place}.steps") if item.get("steps") else (),
+    )
+
+
+def _call(item: Any, base: Path | None, place: str) -> ExpectedCall:
+    if isinstance(item, ExpectedCall):
+        return item
+    if isinstance(item, str):
+        return ExpectedCall(_text(item, place))
+    if not isinstance(item, Mapping):
+        raise ValueError(f"{place} must be the name of a tool or an object, not {type(item).__name__}")
+    _no_unknown_keys(item, _CALL_KEYS, place)
+    arguments = item.get("args")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise ValueError(f"{place}.args must be an object")
+    try:
+        matchers = None if arguments is None else parse_arguments(arguments, base)
+    except BadForm as error:
+        pointer = (f"{place}.args", *error.pointer)
+        raise BadForm(f"{pointer_text(pointer)}: {error}", pointer) from None
+    return ExpectedCall(
+        _text(item.get("name"), f"{place}.name"),
+        matchers,
+        substring=_flag(item, "substring", place),
+        extra_arguments=_flag(item, "extra_args", place),
+    )
+
+
+def _bounds(item: Mapping[str, Any], place: str) -> tuple[int, int]:
+    """How often: once, `repeat: 3`, `repeat: {at_least: 1, at_most: 3}`; `optional` allows none as well."""
+    repeat = item.get("repeat", 1)
+    if isinstance(repeat, Mapping):
+        _no_unknown_keys(repeat, ("at_least", "at_most"), f"{place}.repeat")
+        least, most = repeat.get("at_least", 1), repeat.get("at_most", UNLIMITED)
+    else:
+        least = most = repeat
+    for name, bound in (("at_least", least), ("at_most", most)):
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
+            raise ValueError(f"{place}.repeat: {name} must be a whole number from 0, not {bound!r}")
+    if most < max(least, 1):
+        raise ValueError(f"{place}.repeat allows no call; use `forbid` for tools that may not be called")
+    return 0 if _flag(item, "optional", place) else least, most
+
+
+def _flag(item: Mapping[str, Any], name: str, place: str) -> bool:
+    value = item.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{place}.{name} must be true or false, not {value!r}")
+    return value
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{place} must be text that is not blank, not {value!r}")
+    return value
+
+
+def _no_unknown_keys(item: Mapping[str, Any], known: Sequence[str], place: str) -> None:
+    for name in item:
+        if name not in known:
+            raise ValueError(f"{place} does not know {name!r}{nearest(str(name), known)}")
+
+
+def _check_ids(steps: Sequence[Step], place: str) -> None:
+    ids = [step.id for step in steps]
+    for step in steps:
+        if ids.count(step.id) > 1:
+            raise ValueError(f"{place}: more than one step has the id {step.id!r}")
+        for name in step.after:
+            if name not in ids:
+                raise ValueError(f"{place}: {step.id!r} comes after {name!r}, which is no step{nearest(name, ids)}")
+
+
+def _check_order(steps: Sequence[Step], place: str) -> None:
+    """Steps that wait for each other can never be made."""
+    waiting = {step.id: set(step.after) for step in steps}
+    while ready := [name for name, before in waiting.items() if not before & waiting.keys()]:
+        for name in ready:
+            del waiting[name]
+    if waiting:
+        raise ValueError(f"{place}: {', '.join(map(repr, waiting))} wait for each other")
+
+
+MOST_STATES = 20_000
+KEPT_STATES = 4_000
+"""How many of too many states are kept: those with the highest upper bound."""
+
+SAME_TOOL = 1e-6
+"""Worth of pairing a call with the step of its tool although none of its arguments is right."""
+
+OPTIONAL = 1e-4
+"""Worth of an optional call relative to a required one."""
+MANY_CALLS = 100
+"""With more calls than this an optional one is worth less, so that all of them never outweigh a required argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepWeights:
+    """A step as the search needs it: what each call is worth as this step, and the bounds."""
+
+    weights: Sequence[float | None]
+    """Per call, what it is worth as this step, from 0 to 1; `None` for a call of another tool."""
+    before: frozenset[int]
+    """Indices of the steps that come earlier, directly or not."""
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Which call makes which step."""
+
+    pairs: Pairs
+    """(step, call) indices, by call."""
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """The required calls of a step, or its optional ones."""
+
+    step: int
+    before: frozenset[int]
+    worths: Sequence[float | None]
+    """Per call, what it is worth here; `None` for a call that does not fit."""
+    most: int
+
+    def precedes(self, other: _Slot) -> bool:
+        return self.step in other.before
+
+
+def align(steps: Sequence[StepWeights], *, further: bool = False) -> Alignment:
+    """The pairs of greatest total worth in which no call comes before one that it must follow.
+
+    Where `further` calls are allowed, an optional call is a step only if nothing about it is wrong.
+    """
+    pairs: Pairs = []
+    exact = True
+    for slots in _separate(_slots(steps, further)):
+        if any(one.precedes(other) for one in slots for other in slots):
+            found, complete = _in_order(slots)
+            exact = exact and complete
+        else:
+            found = _in_any_order(slots)
+        pairs += found
+    return Alignment(sorted(pairs, key=lambda pair: pair[1]), exact)
+
+
+def optional_worth(columns: int) -> float:
+    """What an optional call is worth among `columns` calls."""
+    return OPTIONAL * min(1.0, MANY_CALLS / max(1, columns))
+
+
+def _slots(steps: Sequence[StepWeights], further: bool) -> list[_Slot]:
+    slots: list[_Slot] = []
+    for index, step in enumerate(steps):
+        must = [None if weight is None else weight + SAME_TOOL for weight in step.weights]
+        slots.append(_Slot(index, step.before, must, step.least))
+        factor, least = optional_worth(len(must)), 1.0 if further else 0.0
+        may = [None if weight is None or weight < least else (weight + SAME_TOOL) * factor for weight in step.weights]
+        slots.append(_Slot(index, step.before, may, step.most - step.least))
+    return [slot for slot in slots if slot.most and any(worth is not None for worth in slot.worths)]
+
+
+def _separate(slots: Sequence[_Slot]) -> list[list[_Slot]]:
+    """Groups of slots that share neither a call nor an order."""
+    groups: list[tuple[list[_Slot], set[int]]] = []
+    for slot in slots:
+        members = [slot]
+        calls = {column for column, worth in enumerate(slot.worths) if worth is not None}
+        apart = []
+        for others, used in groups:
+            if used & calls or any(slot.precedes(other) or other.precedes(slot) for other in others):
+                members, calls = others + members, calls | used
+            else:
+                apart.append((others, used))
+        groups = [*apart, (members, calls)]
+    return [members for members, _ in groups]
+
+
+def _in_any_order(slots: Sequence[_Slot]) -> Pairs:
+    if len({slot.step for slot in slots}) == 1:
+        return _of_one_step(slots)
+    length = len(slots[0].worths)
+    columns = [column for column in range(length) if any(slot.worths[column] is not None for slot in slots)]
+    units = [slot for slot in slots for _ in range(min(slot.most, len(columns)))]
+    worths = [[slot.worths[column] or 0.0 for column in columns] for slot in units]
+    return [(units[row].step, columns[place]) for row, place in best_pairs(worths)]
+
+
+def _of_one_step(slots: Sequence[_Slot]) -> Pairs:
+    """The best calls are the required ones, the next best the optional ones; a matrix of thousands is avoided."""
+    pairs: Pairs = []
+    taken: set[int] = set()
+    for slot in slots:
+        worths = [(worth, -column) for column, worth in enumerate(slot.worths) if worth is not None]
+        free = [-negative for _, negative in sorted(worths, reverse=True) if -negative not in taken][: slot.most]
+        taken.update(free)
+        pairs += [(slot.step, column) for column in free]
+    return pairs
+
+
+_Path = tuple[int, int, "_Path | None"]
+"""The last pair (step, call) and the path before it."""
+_States = dict[tuple[int, ...], tuple[float, _Path | None]]
+"""Per number of calls in each slot, as far as it still matters, the greatest worth and its path."""
+
+
+def _in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
+    """Dynamic programme over the calls: skip a call or assign it to a slot."""
+    later = [[k for k, other in enumerate(slots) if slot.precedes(other)] for slot in slots]
+    reducer = _StateReducer(slots, later)
+    best: _States = {(0,) * len(slots): (0.0, None)}
+    exact = True
+    for column in range(len(slots[0].worths)):
+        fitting = [(k, worth) for k, slot in enumerate(slots) if (worth := slot.worths[column]) is not None]
+        if not fitting:
+            continue
+        reached: _States = {}
+        for made, (value, path) in best.items():
+            _keep_best(reached, reducer.reduce(column, made), value, path)
+            for k, worth in fitting:
+                if made[k] < slots[k].most and not any(made[other] for other in later[k]):
+                    now = reducer.reduce(column, (*made[:k], made[k] + 1, *made[k + 1 :]))
+                    _keep_best(reached, now, value + worth, (slots[k].step, column, path))
+        if len(reached) > MOST_STATES:
+            exact = False
+            bound = _upper_bound(slots, later, column)
+            reached = dict(sorted(reached.items(), key=lambda item: -item[1][0] - bound(item[0]))[:KEPT_STATES])
+        best = reached
+    _, last = max(best.values(), key=lambda found: found[0])
+    return _pairs_of(last), exact
+
+
+def _keep_best(states: _States, made: tuple[int, ...], value: float, path: _Path | None) -> None:
+    if made not in states or value > states[made][0]:
+        states[made] = (value, path)
+
+
+class _StateReducer:
+    """Merges states that differ only in what no longer matters, which keeps their number small."""
+
+    def __init__(self, slots: Sequence[_Slot], later: Sequence[Sequence[int]]) -> None:
+        fits = [[column for column, worth in enumerate(slot.worths) if worth is not None] for slot in slots]
+        self._counts = [
+            columns[-1] if len(columns) > slot.most else -1 for slot, columns in zip(slots, fits, strict=True)
+        ]
+        """Per slot, the call up to which it matters how often it was used."""
+        self._blocks = [
+            max((fits[k][-1] for k in range(len(slots)) if slot in later[k]), default=-1) for slot in range(len(slots))
+        ]
+        """Per slot, the call up to which it matters whether it was used: later no earlier step can be made anyway."""
+
+    def reduce(self, column: int, made: tuple[int, ...]) -> tuple[int, ...]:
+        limits = zip(made, self._counts, self._blocks, strict=True)
+        return tuple(
+            used if column < counts else min(used, 1) if column < blocks else 0 for used, counts, blocks in limits
+        )
+
+
+def _upper_bound(
+    slots: Sequence[_Slot], later: Sequence[Sequence[int]], column: int
+) -> Callable[[tuple[int, ...]], float]:
+    """The most that a state can still gain; more than that where several slots want the same calls."""
+    left = [sorted((w for w in slot.worths[column + 1 :] if w is not None), reverse=True) for slot in slots]
+    sums = [list(accumulate(worths, initial=0.0)) for worths in left]
+
+    def bound(made: tuple[int, ...]) -> float:
+        return sum(
+            sums[k][min(slot.most - made[k], len(left[k]))]
+            for k, slot in enumerate(slots)
+            if not any(made[other] for other in later[k])
+        )
+
+    return bound
+
+
+def _pairs_of(path: _Path | None) -> Pairs:
+    pairs: Pairs = []
+    while path is not None:
+        step, column, path = path
+        pairs.append((step, column))
+    return pairs

@@ -1,0 +1,54 @@
+"""The answers of judges in the store, so that each is paid for once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.base.json_data import Json
+from proctor.base.masking import mask_data
+from proctor.cases.encoding import dumps
+from proctor.results.store.database import Database
+from proctor.results.store.text_columns import encode_text
+
+
+class JudgeCalls:
+    """Keeps each answer of a judge the moment it arrives, by its content: paid for once, found in any later run.
+
+    It has a connection of its own, so that an answer stays even if the trial that asked for it is not kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def find(self, key: str) -> Mapping[str, Json] | None:
+        if not key.isascii():  # no key of ours, but a run of a file can name anything
+            return None
+        with self._lock, self._database.guard("read"):
+            rows = list(self._database.read("SELECT content FROM judge_calls WHERE key = ?", (key,)))
+            found = json.loads(rows[0][0]) if rows else None
+            return found if isinstance(found, dict) else None
+
+    def keep(self, key: str, entry: Mapping[str, Json]) -> None:
+        """On disk when this returns; of two answers to the same question at once, the first one stays."""
+        usage = entry.get("usage")
+        cost = usage.get("cost_usd") if isinstance(usage, Mapping) else None
+        row = (key, time.time(), _text(entry.get("judge")), _text(entry.get("kind")), entry.get("version"), cost)
+        with self._lock, self._database.writing():
+            self._database.execute(
+                "INSERT OR IGNORE INTO judge_calls (key, created_at, judge, kind, version, cost_usd, content)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*row, dumps(mask_data(entry))),
+            )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else encode_text(str(value))

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_judge import ScriptedJudge, judged, seen, session_of
+
+from proctor.base.errors import JudgeFailed, UsageError
+from proctor.compat.deepeval.evaluators import Hallucination
+from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.judged_evaluator import JudgedItem, mean, score_of_items
+from proctor.evaluators.retrieval import (
+    AnswerRelevancy,
+    ContextEntityRecall,
+    ContextRelevancy,
+    ContextualPrecision,
+    ContextualRecall,
+    ContextualRelevancy,
+    Faithfulness,
+    average_precision,
+)
+from proctor.judging.prompts import prompt_of
+from proctor.judging.session import judge_session
+
+PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
+
+
+def said(*relevant: str, claim: str = "yes", **more: Any) -> dict[str, Any]:
+    """The reply to what an answer says."""
+    return {
+        "statements": [
+            {"text": f"statement {number}", "claim": claim, "relevant": verdict, "reason": "off topic", **more}
+            for number, verdict in enumerate(relevant, 1)
+        ]
+    }
+
+
+def verdicts(*given: str) -> dict[str, Any]:
+    found = [{"number": n, "verdict": verdict, "reason": f"reason {n}"} for n, verdict in enumerate(given, 1)]
+    return {"verdicts": found}
+
+
+def test_relevancy_is_the_share_of_statements_about_the_question_background_included() -> None:
+    evaluation = judged(AnswerRelevancy(), seen("text"), {"statements": said("yes", "partly", "no", "yes")})
+    assert evaluation.score == 0.75
+    assert evaluation.reasoning == "3 of 4 statements address the question. irrelevant: “statement 3” (off topic)"
+    assert [item["verdict"] for item in evaluation.details["findings"]] == [
+        "relevant",
+        "partly relevant",
+        "irrelevant",
+        "relevant",
+    ]
+
+
+@pytest.mark.parametrize("answer", ["", " \n", None])
+def test_an_empty_answer_is_not_relevant_and_no_judge_is_asked(answer: Any) -> None:
+    judge = ScriptedJudge()
+    assert judged(AnswerRelevancy(), seen(answer), judge).score == 0
+    assert judge.asked == []
+
+
+def test_an_answer_that_says_nothing_is_not_relevant() -> None:
+    assert judged(AnswerRelevancy(), seen("..."), {"statements": said()}).score == 0
+
+
+def test_relevancy_without_a_question_is_skipped() -> None:
+    with pytest.raises(NothingToCompare, match="question"):
+        judged(AnswerRelevancy(), seen("text", question=None))
+
+
+CLAIMS = {
+    "statements": said("yes", "yes", "yes", "no"),
+    "claims": verdicts("supported", "unmentioned", "contradicted", "supported"),
+}
+
+
+def test_grounded_faithfulness_counts_only_what_is_supported() -> None:
+    evaluation = judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), CLAIMS)
+    assert evaluation.score == 0.5
+    assert evaluation.reasoning == (
+        "2 of 4 claims are supported by the passages. unmentioned: “statement 2” (reason 2); "
+        "contradicted: “statement 3” (reason 3)"
+    )
+
+
+def test_the_other_mode_holds_only_contradictions_against_an_answer() -> None:
+    evaluation = judged(Faithfulness(mode="contradicted"), seen("text", retrieval_context=PASSAGES), CLAIMS)
+    assert evaluation.score == 0.75
+    assert evaluation.details["mode"] == "contradicted"
+
+
+def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
+    shuffled = {"verdicts": list(reversed(verdicts("supported", "contradicted")["verdicts"]))}
+    replies = {"statements": said("yes", "yes"), "claims": shuffled}
+    found = judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies).details["findings"]
+    assert [(item["text"], item["verdict"]) for item in found] == [
+        ("statement 1", "supported"),
+        ("statement 2", "contradicted"),
+    ]
+
+
+def test_too_few_verdicts_are_an_error_and_no_score() -> None:
+    with pytest.raises(JudgeFailed, match="each number from 1 to 2"):
+        judged(
+            Faithfulness(),
+            seen("text", retrieval_context=PASSAGES),
+            {"statements": said("yes", "yes"), "claims": verdicts("supported")},
+        )
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [("", said()), ("...", said()), ("Hello! How can I help?", said("partly", "partly", claim="no"))],
+)
+def test_an_answer_without_claims_is_neither_faithful_nor_unfaithful(answer: str, reply: dict[str, Any]) -> None:
+    with pytest.raises(NothingToCompare, match="claims nothing"):
+        judged(Faithfulness(), seen(answer, retrieval_context=PASSAGES), {"statements": reply})
+
+
+@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucination(), ContextualRelevancy(), ContextRelevancy()])
+@pytest.mark.parametrize("passages", [None, (), ("", " ")])
+def test_without_passages_there_is_nothing_to_compare(evaluator: Any, passages: Any) -> None:
+    with pytest.raises(NothingToCompare, match="passages"):
+        judged(evaluator, seen("text", retrieval_context=passages))
+
+
+def test_an_unknown_mode_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="grounded, contradicted"):
+        Faithfulness(mode="strict")  # type: ignore[arg-type]
+
+
+def test_hallucination_is_held_against_the_ideal_facts_and_else_against_what_was_retrieved() -> None:
+    judge = ScriptedJudge({"agreements": [verdicts("yes"), verdicts("yes", "no", "yes")]})
+    both = seen("text", context=("A fact.",), retrieval_context=PASSAGES)
+    assert judged(Hallucination(), both, judge).score == 1
+    evaluation = judged(Hallucination(), seen("text", retrieval_context=PASSAGES), judge)
+    assert evaluation.score == pytest.approx(2 / 3)
+    assert "contradicts: “It is closed on Mondays.” (reason 2)" in evaluation.reasoning
+    assert judge.asked[0].material["passage"] == ["A fact."]
+
+
+def test_an_empty_answer_is_not_praised_for_contradicting_nothing() -> None:
+    with pytest.raises(NothingToCompare, match="empty"):
+        judged(Hallucination(), seen("", retrieval_context=PASSAGES))
+
+
+def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_in_all() -> None:
+    replies = {"statements": said("yes"), "claims": verdicts("supported"), "agreements": verdicts("yes", "yes", "yes")}
+    judge = ScriptedJudge(replies)
+    case = seen("text", retrieval_context=PASSAGES)
+
+    async def all_three() -> None:
+        with judge_session(session_of(judge)):
+            await asyncio.gather(*(each(case) for each in (AnswerRelevancy(), Faithfulness(), Hallucination())))
+
+    asyncio.run(all_three())
+    assert len({prompt_of(question) for question in judge.asked}) == 3
+    assert sorted(judge.kinds) == ["agreements", "claims", "statements", "statements"]
+
+
+@pytest.mark.parametrize(
+    ("given", "score"),
+    [("yyn", 1.0), ("yny", 5 / 6), ("nyn", 0.5), ("nny", 1 / 3), ("nnn", 0.0), ("yyy", 1.0)],
+)
+def test_precision_rewards_useful_passages_that_come_first(given: str, score: float) -> None:
+    reply = verdicts(*("yes" if letter == "y" else "no" for letter in given))
+    case = seen("text", expectation="nine", retrieval_context=PASSAGES)
+    assert judged(ContextualPrecision(), case, {"useful-passages": reply}).score == pytest.approx(score)
+
+
+def test_recall_is_the_share_of_expected_sentences_found_in_the_passages() -> None:
+    case = seen("text", expectation="It opens at nine. It has a cat.", retrieval_context=PASSAGES)
+    sentences = [
+        {"text": "It opens at nine.", "reason": "passage 1", "attributable": "yes"},
+        {"text": "It has a cat.", "reason": "no passage", "attributable": "no"},
+    ]
+    evaluation = judged(ContextualRecall(), case, {"attributions": {"sentences": sentences}})
+    assert evaluation.score == 0.5
+    assert "not attributable: “It has a cat.” (no passage)" in evaluation.reasoning
+    with pytest.raises(JudgeFailed, match="at least one sentence"):
+        judged(ContextualRecall(), case, {"attributions": {"sentences": []}})
+
+
+@pytest.mark.parametrize("evaluator", [ContextualPrecision(), ContextualRecall(), ContextEntityRecall()])
+def test_what_is_held_against_the_expected_answer_is_skipped_without_one(evaluator: Any) -> None:
+    with pytest.raises(NothingToCompare, match="expected"):
+        judged(evaluator, seen("text", retrieval_context=PASSAGES))
+
+
+def sentences(*relevant: tuple[int, str, str]) -> dict[str, Any]:
+    return {"sentences": [{"passage": number, "text": text, "relevant": verdict} for number, text, verdict in relevant]}
+
+
+def test_relevancy_of_passages_goes_by_statements_or_by_length() -> None:
+    case = seen("text", retrieval_context=("12345678", "90"))
+    reply = {"relevant-sentences": sentences((1, "1234", "yes"), (1, "5678", "no"), (2, "90", "yes"))}
+    assert judged(ContextualRelevancy(), case, reply).score == pytest.approx(2 / 3)
+    assert judged(ContextRelevancy(), case, reply).score == pytest.approx(6 / 11)
+
+
+def test_a_judge_that_writes_more_than_was_there_gives_no_more_than_one() -> None:
+    case = seen("text", retrieval_context=("12345678",))
+    assert judged(ContextRelevancy(), case, {"relevant-sentences": sentences((1, "x" * 99, "yes"))}).score == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [sentences(), sentences((1, "a", "yes")), sentences((1, "a", "yes"), (3, "b", "yes"))]
+)
+def test_a_passage_that_is_left_out_or_made_up_is_an_error(reply: dict[str, Any]) -> None:
+    with pytest.raises(JudgeFailed, match="each passage from 1 to 2"):
+        judged(ContextualRelevancy(), seen("text", retrieval_context=("a", "b")), {"relevant-sentences": reply})
+
+
+def test_entity_recall_is_the_share_of_entities_that_the_passages_name() -> None:
+    case = seen("text", expectation="Ada met Grace in 1950.", retrieval_context=PASSAGES)
+    found = [{"text": name, "found": verdict} for name, verdict in [("Ada", "yes"), ("Grace", "no"), ("1950", "no")]]
+    evaluation = judged(ContextEntityRecall(), case, {"entities": {"entities": found}})
+    assert evaluation.score == pytest.approx(1 / 3)
+    assert "missing: “Grace”; missing: “1950”" in evaluation.reasoning
+    with pytest.raises(NothingToCompare, match="names nothing"):
+        judged(ContextEntityRecall(), case, {"entities": {"entities": []}})
+
+
+FINDINGS = st.lists(
+    st.builds(
+        JudgedItem,
+        text=st.text(),
+        verdict=st.sampled_from(["supported", "contradicted"]),
+        holds=st.booleans(),
+        reason=st.text(),
+    )
+)
+
+
+@given(FINDINGS)
+def test_a_share_lies_between_nothing_and_everything_and_counts_every_item(findings: list[JudgedItem]) -> None:
+    evaluation = score_of_items(findings, "things are fine")
+    assert 0 <= evaluation.score <= 1
+    assert len(evaluation.details["findings"]) == len(findings)
+    holding = sum(finding.holds for finding in findings)
+    assert evaluation.reasoning.startswith(f"{holding} of {len(findings)} things are fine")
+
+
+@given(FINDINGS.filter(bool), st.data())
+def test_one_more_item_that_holds_never_lowers_a_share(findings: list[JudgedItem], data: Any) -> None:
+    place = data.draw(st.integers(0, len(findings) - 1))
+    item = findings[place]
+    better = [*findings[:place], JudgedItem(item.text, "supported", True), *findings[place + 1 :]]
+    assert score_of_items(better, "").score >= score_of_items(findings, "").score - 1e-12
+
+
+@given(st.lists(st.floats(0, 1)))
+def test_a_mean_stays_between_its_extremes(values: list[float]) -> None:
+    assert mean(values) == 0 if not values else min(values) - 1e-12 <= mean(values) <= max(values) + 1e-12
+
+
+@given(st.lists(st.booleans()))
+def test_average_precision_is_bounded_and_perfect_only_for_useful_ones_first(useful: list[bool]) -> None:
+    score = average_precision(useful)
+    assert 0 <= score <= 1
+    assert (score > 0) == any(useful)
+    assert (score == 1) == (any(useful) and useful == sorted(useful, reverse=True))
+
+
+@given(st.lists(st.booleans(), min_size=1), st.data())
+def test_moving_a_useful_passage_up_never_lowers_precision(useful: list[bool], data: Any) -> None:
+    place = data.draw(st.integers(0, len(useful) - 1))
+    moved = [*useful[:place], *useful[place + 1 :]]
+    moved.insert(data.draw(st.integers(0, place)), useful[place])
+    if useful[place]:
+        assert average_precision(moved) >= average_precision(useful) - 1e-12
+
+
+def test_a_degree_of_certainty_that_a_model_writes_itself_is_not_believed() -> None:
+    unsure = {"verdicts": [{**item, "partial_credit": 1.0} for item in verdicts("unmentioned")["verdicts"]]}
+    replies = {"statements": said("yes"), "claims": unsure}
+    assert judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies).score == 0
