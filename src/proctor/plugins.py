@@ -108,9 +108,13 @@ class AgentKind:
 
     key: str
     build: Callable[[Json, Path | None], BaseAgent] | str
-    """Makes the agent from what stands under the key; the path is the folder that relative names refer to."""
+    """Makes the agent from what stands under the key; the path is the folder that relative names refer to.
+
+    What is wrong is raised as `UsageError`, or as `InvalidSuite` with problems that say where under the key."""
     example: str
     """A line of YAML for `proctor list agents`."""
+    check: Callable[[Json, Path | None], BaseAgent | None] | str | None = None
+    """The same without loading code of the user's, for `proctor doctor`; `None` if building loads none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +206,8 @@ class Plugin:
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
     """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
     judge_spellings: Sequence[JudgeSpelling] = ()
+    exports: Mapping[str, str] = field(default_factory=dict)
+    """Names of the tool that `from proctor import NAME` gives as well, and where each is: `"module:name"`."""
     reporters: Sequence[Reporter] = ()
     trace_formats: Sequence[TraceFormat] = ()
     commands: Sequence[Command] = ()
@@ -273,6 +279,11 @@ def _as_format(found: Any) -> Format:
 def evaluator_alias(name: str) -> str | None:
     """Proctor's name for the evaluator that some tool calls `name`; `None` if none does."""
     return next((plugin.evaluator_aliases[name] for plugin in plugins() if name in plugin.evaluator_aliases), None)
+
+
+def exports_of_shipped_plugins() -> dict[str, str]:
+    """The place of each name that `proctor` exports for a tool of this package: its evaluators, and what it lists."""
+    return {name: place for plugin in shipped_plugins() for name, place in plugin.exports.items()}
 
 
 def evaluators_of_shipped_plugins() -> dict[str, str]:

@@ -125,6 +125,7 @@ FULL = Case(
     {"tool": (Double({"a": Equals(1)}, 1, "e", 0.5, 2),)},
     Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
     Quarantine("r", "2030-01-31", "o"),
+    continue_after_failed_turn=True,
 )
 
 

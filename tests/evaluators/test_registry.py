@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
 from proctor.cases.suite import EvaluatorSpec
 from proctor.compat.adk.criteria import METRICS
 from proctor.compat.deepeval import metrics
+from proctor.compat.holodeck.models import RAG, STANDARD
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.registry import build
 

@@ -11,9 +11,9 @@ from agents_under_test import case, echo, only, run, suite
 
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
+from proctor.compat.holodeck import GraderResult
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.foreign import GraderResult
-from proctor.reporting.wording import score_value
+from proctor.results.reasons import score_value
 from proctor.results.run import Outcome, Score, ScoreThreshold
 from proctor.results.store.store import Store
 

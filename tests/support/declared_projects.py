@@ -8,7 +8,11 @@ from typing import Any
 import yaml
 
 import proctor
+from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
+from proctor.cases.suite import Suite
+from proctor.compat.holodeck.agent_reader import read_agent
+from proctor.compat.holodeck.agent_spec import AgentSpec
 from proctor.results.run import Run
 
 TOOLS = """
@@ -71,6 +75,15 @@ def project(folder: Path, url: str, **more: Any) -> Path:
     path = folder / "agent.yaml"
     path.write_text(yaml.safe_dump(described(url, **more), sort_keys=False))
     return path
+
+
+def spec_of(suite: Suite) -> AgentSpec:
+    """What the agent of a suite is built of; problems say their file and line."""
+    assert isinstance(suite.agent, dict)
+    try:
+        return read_agent(suite.agent["holodeck"], suite.base)[0]
+    except InvalidSuite as error:
+        raise InvalidSuite([suite.located(problem) for problem in error.problems]) from None
 
 
 def ran(folder: Path, url: str, **more: Any) -> Run:

@@ -309,7 +309,6 @@ SUITES = st.builds(
     STRINGS,
     st.none(),
     st.just("native"),
-    st.just(""),
     st.just(()),
     _or_nothing(OWN),
 ).map(_settle)

@@ -28,6 +28,8 @@ from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.references import is_reference, locate, resolve
 from proctor.cases.suite import Case
+from proctor.plugins import AgentKind, load
+from proctor.plugins import plugins as tool_plugins
 
 WAYS = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
@@ -56,6 +58,13 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
     return agent
 
 
+def agent_kind(reference: Json | object) -> AgentKind | None:
+    """The kind of agent of a plugin that a mapping such as `{acme: {...}}` describes."""
+    if not isinstance(reference, Mapping):
+        return None
+    return next((kind for plugin in tool_plugins() for kind in plugin.agents if kind.key in reference), None)
+
+
 def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent | None:
     """Check a reference to an agent like `resolve_agent`, but load no code of the user's: it is only located.
 
@@ -66,6 +75,9 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
     if isinstance(reference, str) and is_code(reference.strip()):
         locate(reference.strip().removesuffix(_CALL), base)
         return None
+    found = agent_kind(reference)
+    if found is not None and isinstance(reference, Mapping):
+        return load(found.check or found.build)(reference[found.key], base)
     if isinstance(reference, Mapping) and "python" in reference:
         locate(_read_python(reference)[0].removesuffix(_CALL), base)
         return None
@@ -117,7 +129,8 @@ def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | No
     if len(ways) > 1:
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
     if not ways:
-        return None
+        found = agent_kind(data)
+        return None if found is None else load(found.build)(data[found.key], base)
     if ways == ["python"]:
         return _python(data, base)
     from proctor.agents.described_agents import agent_from_mapping  # heavy, see `_from_text`

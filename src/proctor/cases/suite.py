@@ -191,6 +191,8 @@ class Case:
     quarantine: Quarantine | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
     """Where it is written: the line of its id, if it has one. Never part of what is compared or stored."""
+    continue_after_failed_turn: bool = False
+    """Whether the turns after one that failed are still sent; if not, a failed turn ends the conversation."""
 
     @property
     def as_planned(self) -> Case:
@@ -241,6 +243,28 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class FileSettings:
+    """How long files may take, and where downloads are stored."""
+
+    read_seconds: float = 30.0
+    fetch_seconds: float = 30.0
+    cache: Path | None = None
+    """`None` stores nothing."""
+    fetch_attempts: int = 2
+    """How often a download is tried if the connection breaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSetting:
+    """A setting that a suite's file takes from several sources: its value, and which source it comes from."""
+
+    value: Json
+    origin: str
+    same_as: str = ""
+    """The setting of ours that it stands for; the project's own value is in force if `origin` is `default`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 
@@ -254,8 +278,6 @@ class Suite:
     description: str = ""
     path: Path | None = None
     format: str = "native"
-    hooks: str = ""
-    """`module:Class` of what its format adds to a run (`proctor.running.suite_hooks`), imported when a run needs it."""
     warnings: tuple[Problem, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
     judge: Json = None
@@ -268,12 +290,39 @@ class Suite:
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not hold against the suite."""
     key_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
-    """Where `agent`, `agents`, `judge`, `reexecute`, `settings` and what is in them (`agent.http.url`) are written."""
+    """Where `agent`, `agents`, `judge`, `reexecute`, `settings` and what is in them (`agent.http.url`) are written.
+    A tool may add the keys that its kind of agent is made of: `tools[0].source`."""
+    unscored: Literal["error", "skipped"] = "error"
+    """The outcome of a case that was answered and that nothing scores."""
+    env_files: tuple[Path, ...] = ()
+    """Files of variables that are set while the suite is run; the one that matters most comes first."""
+    file_settings: FileSettings | None = None
+    """How files attached to turns are read; `None` for the usual limits, with downloads in `.proctor/files`."""
+    verbosity: Literal["quiet", "normal", "verbose"] | None = None
+    """How much the suite's file wants to see on the terminal; `None` if it does not say."""
+    retrieval_tools: tuple[str, ...] = ()
+    """Names of tools, or patterns such as `mcp__docs__*`, whose results are passages that an answer may rest on."""
+    resolved: Mapping[str, ResolvedSetting] = field(default_factory=dict)
+    """Settings with their origin, for `proctor doctor`."""
 
     @property
     def base(self) -> Path | None:
         """The folder that relative references in the suite start from."""
         return None if self.path is None else self.path.resolve().parent
+
+    def located(self, problem: Problem) -> Problem:
+        """A problem that says where it is in the document, with the file and line of that place."""
+        if problem.path is not None:
+            return problem
+        place = problem.where
+        while place and place not in self.key_positions:
+            place = place[: max(place.rfind("."), place.rfind("["), 0)]
+        position = self.key_positions.get(place)
+        return (
+            replace(problem, path=self.path)
+            if position is None
+            else replace(problem, path=position.path, line=position.line)
+        )
 
     def with_cases(self, change: Callable[[Case], Case]) -> Suite:
         """The suite with each case as `change` makes it."""

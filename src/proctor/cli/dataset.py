@@ -14,7 +14,6 @@ import click
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
-from proctor.cases.formats import pixie
 from proctor.cases.formats.loading import load
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import Suite
@@ -31,7 +30,7 @@ from proctor.cli.options_and_output import (
 )
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.cli.trace_to_case import proposal_from_store, spans_of
-from proctor.evaluators.datasets import DatasetStore, read_dataset
+from proctor.compat.pixie.datasets import DatasetStore, read_dataset
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.trace_cases import Proposal, suite_of_traces
@@ -236,7 +235,7 @@ def datasets_as_suites() -> list[Suite]:
     """The datasets of their folder as far as they can be read, finished or not."""
     datasets = [read_dataset(details.path) for details in DatasetStore().list_details()]
     return [
-        Suite(item.name, item.cases, item.evaluators, item.runnable, path=item.path, format=pixie.NAME)
+        Suite(item.name, item.cases, item.evaluators, item.runnable, path=item.path, format="pixie")
         for item in datasets
     ]
 

@@ -13,7 +13,7 @@ import click
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Settings
+from proctor.cases.suite import Settings, Suite
 from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
     cluster_options,
@@ -31,7 +31,6 @@ from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import unresolved
 from proctor.running.resume import environment
 from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions
-from proctor.running.suite_hooks import hooks_of
 from proctor.running.suite_judges import judge_sources, unavailable
 
 OPTIONAL = {
@@ -119,12 +118,18 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
     problems = [str(problem) for suite in suites for problem in unresolved(suite, options, load=loads)]
     found: dict[str, Any] = {"path": path, "ok": not problems}
     found["says"] = problems or [_describe(suite) for suite in suites]
-    settings = {
-        suite.name: hooks_of(suite).settings_in_force(suite, configuration.values, configuration.origins)
-        for suite in suites
-    }
-    if any(said is not None for said in settings.values()):
-        found["agents"] = {name: said for name, said in settings.items() if said is not None}
+    settings = {suite.name: _resolved(suite, configuration) for suite in suites if suite.resolved}
+    return found | ({"agents": settings} if settings else {})
+
+
+def _resolved(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """The settings that the suite's file takes from several sources; the project's own hold before its defaults."""
+    found = {}
+    for key, setting in suite.resolved.items():
+        value, origin = setting.value, setting.origin
+        if origin == "default" and setting.same_as in configuration.values:
+            value, origin = configuration.values[setting.same_as], configuration.origins[setting.same_as]
+        found[key] = {"value": value, "origin": origin}
     return found
 
 

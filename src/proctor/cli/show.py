@@ -29,7 +29,6 @@ from proctor.cli.options_and_output import (
     store_option,
     write_documents,
 )
-from proctor.compat.holodeck.run_record import records_of
 from proctor.reporting.analysis import analyse, write_markdown
 from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
 from proctor.reporting.report_files import write_reports
@@ -50,7 +49,6 @@ from proctor.viewer.library import open_library
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--failed", is_flag=True, help="Only what did not pass.")
 @click.option("--judge-calls", is_flag=True, help="What judged scores and simulated users rest on; -v also all words.")
-@click.option("--record", "record_to", metavar="FILE", help="Write the record that a run of an agent.yaml left.")
 @report_options
 @store_option
 def command(**given: Any) -> int:
@@ -60,8 +58,6 @@ def command(**given: Any) -> int:
     """
     kept, run = open_run(read_configuration().store(given["store"]), given["run_id"])
     targets = report_targets(given)
-    if given["record_to"] is not None:
-        return _write_record(run, kept, given["record_to"], targets)
     if given["judge_calls"]:
         return _tell_judge_calls(run, kept, given, targets)
     if targets:
@@ -102,18 +98,6 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
         return 0
     if not tell_judge_calls(screen_of(sys.stdout), trials, calls.find, verbose=given["verbose"]):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
-    return 0
-
-
-def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
-    found = records_of(kept.folder, run.id)
-    if targets:
-        raise UsageError("--record is a document of its own; ask for other reports in a command of their own")
-    if not found:
-        raise UsageError(f"run {run.id} left no record; runs of an agent.yaml do")
-    if len(found) > 1:
-        raise UsageError(f"run {run.id} left more than one record: {', '.join(map(str, found))}")
-    _write_text(found[0].read_text(encoding="utf-8"), target)
     return 0
 
 

@@ -31,18 +31,15 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.evaluators.datasets import usual_folder
+from proctor.compat.pixie.datasets import usual_folder
 from proctor.gate.decision import GateSettings
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
-from proctor.results.run import Run
 from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
-from proctor.results.verdict import RunVerdict
 from proctor.running.run import Request, run_suites
 from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
-from proctor.running.settings import ClusterOptions, Listener, RunOptions
-from proctor.running.suite_hooks import SuiteHooks, hooks_of
+from proctor.running.settings import ClusterOptions, RunOptions
 
 T = TypeVar("T", Suite, Case, Turn)
 
@@ -129,7 +126,7 @@ def command(**given: Any) -> int:
         if is_watched:
             tell_loading(stream, _agents(given, suites))
     told = given | _verbosity(given, suites)
-    return carry_out(lambda terminal: _run(_request(given, configuration, suites), terminal, told["quiet"]), told)
+    return carry_out(lambda terminal: run_suites(_request(given, configuration, suites), terminal), told)
 
 
 def _agents(given: dict[str, Any], suites: Iterable[Suite]) -> list[Any]:
@@ -140,31 +137,10 @@ def _agents(given: dict[str, Any], suites: Iterable[Suite]) -> list[Any]:
     return [agent.get("python") if isinstance(agent, Mapping) else agent for agent in named]
 
 
-def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVerdict]:
-    """Some formats leave a record of each run beside the results, also of one that was interrupted."""
-    by_hooks: dict[SuiteHooks, list[Suite]] = {}
-    for suite in request.suites if request.store is not None else ():
-        if suite.hooks:
-            by_hooks.setdefault(hooks_of(suite), []).append(suite)
-    prepared = [hooks.records(suites, request.options) for hooks, suites in by_hooks.items()]
-    run, verdict = run_suites(request, terminal)
-    for keep in prepared:
-        if keep is None or request.store is None:
-            continue
-        kept = keep(run, verdict, request.store)
-        for path in () if quiet else kept.files:
-            say(f"record: {path}")
-        for reason in kept.failures:
-            say(f"warning: {reason}", err=True)
-    return run, verdict
-
-
 def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
     """How much is told where the command line does not say: what the suites' own files say, if all of them can."""
-    if given["quiet"] or given["verbose"] or not all(suite.hooks for suite in suites):
-        return {}
-    said = [hooks_of(suite).verbosity(suite) for suite in suites]
-    if not said or None in said:
+    said = [suite.verbosity for suite in suites]
+    if given["quiet"] or given["verbose"] or not said or None in said:
         return {}
     quiet = all(level == "quiet" for level in said)
     return {"quiet": quiet, "verbose": not quiet and "verbose" in said}

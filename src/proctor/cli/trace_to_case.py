@@ -14,7 +14,7 @@ from proctor.cases.formats.native.writer import write_text
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
 from proctor.cli.suite_files import write_file
-from proctor.evaluators.datasets import make_entry
+from proctor.compat.pixie.datasets import make_entry
 from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces

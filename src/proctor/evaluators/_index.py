@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.safety import Moderation as Moderation
     from proctor.evaluators.safety import PIILeakage as PIILeakage
     from proctor.evaluators.safety import PromptInjection as PromptInjection
-    from proctor.evaluators.foreign import CodeGrader as CodeGrader
 
 EVALUATORS: dict[str, str] = {
     "ExactMatch": "proctor.evaluators.text.matching:ExactMatch",
@@ -116,6 +115,5 @@ EVALUATORS: dict[str, str] = {
     "Moderation": "proctor.evaluators.safety:Moderation",
     "PIILeakage": "proctor.evaluators.safety:PIILeakage",
     "PromptInjection": "proctor.evaluators.safety:PromptInjection",
-    "CodeGrader": "proctor.evaluators.foreign:CodeGrader",
 }
 """The module and class of each name that a suite may use."""

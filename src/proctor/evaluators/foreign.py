@@ -1,26 +1,21 @@
-"""Evaluators written for other tools: scorers of the `autoevals` package, and graders for HoloDeck's context object."""
+"""Evaluators made of scorers of the `autoevals` package."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
-from proctor.base.references import resolve
-from proctor.base.threads import call_in_thread, is_async
-from proctor.evaluators.declaration import evaluator
+from proctor.base.json_data import UNSET, fingerprint, plain
+from proctor.base.threads import call_in_thread
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, read_verdict
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
 """The classes of autoevals under which everything that asks a model stands."""
@@ -262,137 +257,3 @@ def _settled(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_settled(item) for item in value]
     return type(value).__qualname__
-
-
-@dataclass(frozen=True, slots=True)
-class ToolInvocation:
-    """A tool call as a grader sees it: a copy, so that a grader may do with it what it likes."""
-
-    name: str
-    args: dict[str, Json] = field(default_factory=dict)
-    result: Json = None
-    bytes: int = 0
-    """The size of the result as text."""
-    duration_ms: float | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GraderContext:
-    """Everything a grader is told about one turn."""
-
-    turn_input: str
-    agent_response: str
-    ground_truth: str | None = None
-    tool_invocations: tuple[ToolInvocation, ...] = ()
-    retrieval_context: tuple[str, ...] | None = None
-    turn_index: int = 0
-    test_case_name: str | None = None
-    turn_config: dict[str, Json] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GraderResult:
-    """What a grader may return when a bare score does not say enough."""
-
-    score: float
-    passed: bool | None = None
-    """Decides the outcome whatever the score and the threshold; `None` leaves it to them."""
-    reason: str | None = None
-    details: Mapping[str, Any] | None = None
-
-
-@evaluator(family="code", example={"grader": "checks.py:grade"})
-@dataclass(frozen=True, slots=True)
-class CodeGrader:
-    """Whatever the named function, given a `GraderContext`, makes of the answer.
-
-    What the function makes of HoloDeck's `GraderContext` (`turn_input`, `agent_response`, `ground_truth`,
-    `tool_invocations`, `retrieval_context`, `turn_index`, `test_case_name`, `turn_config`): true, false, a number, or
-    an object with `score` and if need be `passed`, which then decides, `reason`, `details`. Sync or async. Returning
-    nothing is an `error`.
-    """
-
-    grader: str
-    """`module.path:function` or `file.py:function`."""
-    base: Path | None = None
-    function: Callable[[GraderContext], Any] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.grader, str):
-            raise UsageError(f"grader must be a reference such as graders:check, not {self.grader!r}")
-        function = resolve(self.grader, self.base)
-        if not callable(function):
-            raise UsageError(f"{self.grader!r} is a {type(function).__name__}, which cannot be called")
-        object.__setattr__(self, "function", function)
-
-    @staticmethod
-    def reference_in(arguments: Mapping[str, Any]) -> str:
-        """The code that an evaluator with these arguments calls, for validation, which loads none."""
-        return str(arguments.get("grader", ""))
-
-    @property
-    def version(self) -> str:
-        """Changes with the code of the grader."""
-        return source_fingerprint(self.function)
-
-    async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        context = grader_context(evaluable)
-        if is_async(self.function):
-            result = await self.function(context)
-        else:
-            result = await call_in_thread(self.function, context)
-            if inspect.isawaitable(result):
-                result = await result
-        return read_result(result)
-
-
-def grader_context(evaluable: Evaluable) -> GraderContext:
-    """What a grader is told, taken from what an evaluator sees."""
-    truth = evaluable.expectation
-    return GraderContext(
-        turn_input=_text(evaluable.input),
-        agent_response=_text(evaluable.output),
-        ground_truth=None if truth is UNSET or truth is None else _text(truth),
-        tool_invocations=tuple(invocation(call) for call in evaluable.tool_calls),
-        retrieval_context=evaluable.retrieval_context,
-        turn_index=max(0, len(evaluable.turns) - 1),
-        test_case_name=evaluable.description or None,
-        turn_config=plain(evaluable.turn_metadata) or None,
-    )
-
-
-def invocation(call: ToolCall) -> ToolInvocation:
-    """A call as a grader sees it."""
-    size = 0 if call.result is None else len(_text(call.result).encode("utf-8", "surrogatepass"))
-    return ToolInvocation(call.name, plain(call.arguments), plain(call.result), size, call.duration_ms, call.error)
-
-
-def _text(value: Json) -> str:
-    return "" if value is None else show(value)
-
-
-def read_result(result: Any) -> Evaluation:
-    """The Evaluation a grader means; unlike other evaluators a grader has to say something."""
-    if result is None:
-        raise BadVerdict("returned nothing; a grader returns True, False, a number or a GraderResult")
-    if not hasattr(result, "score"):
-        return _scored(result)
-    reason = getattr(result, "reason", None) or getattr(result, "reasoning", None) or ""
-    details = _details(getattr(result, "details", None))
-    evaluation = _scored(Evaluation(result.score, str(reason), details))
-    passed = getattr(result, "passed", None)
-    return evaluation if passed is None else replace(evaluation, passed=bool(passed))
-
-
-def _scored(verdict: Any) -> Evaluation:
-    evaluation = read_verdict(verdict)
-    if evaluation is None:
-        raise BadVerdict("returned nothing")
-    return evaluation
-
-
-def _details(details: Any) -> dict[str, Any]:
-    if details is None:
-        return {}
-    return plain(details) if isinstance(details, Mapping) else {"details": plain(details)}

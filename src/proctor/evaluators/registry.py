@@ -127,7 +127,21 @@ def build(
     if target is None:
         spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
         target = shipped(spec.name)
-    call = _instantiate(spec, target, base)
+    return bind(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
+
+
+def bind(
+    spec: EvaluatorSpec,
+    call: Callable[..., Any],
+    sources: JudgeSources = NO_SOURCES,
+    *,
+    suite_threshold: float | None = None,
+) -> Bound:
+    """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at.
+
+    `sources` are the places that may name its judge, `suite_threshold` is the one of the suite's criteria. Raises
+    `InvalidJudge` when its judge is not valid.
+    """
     declaration, call = declaration_of(call), undecorated(call)
     spec = _with_declared(spec, declaration)
     is_shipped = spec.name in shipped_evaluators()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.reporting.comparison_report import what_differs
-from proctor.reporting.explain import answer, asked, expected_lines, one_line_reason, shown
+from proctor.reporting.explain import answer, asked, expected_lines, shown
 from proctor.results.comparison.comparison import Comparison, Passes
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.reasons import headline_reason
+from proctor.results.run import Run, Score, TrialResult
 from proctor.results.statistics import mean
 from proctor.results.verdict import RunVerdict
 
@@ -39,7 +40,7 @@ def _trial_row(run: str, agent: str, trial: TrialResult, names: list[str]) -> di
         "tags": ", ".join(trial.case.tags),
         "trial": trial.number,
         "outcome": trial.outcome.value,
-        "reason": "" if trial.outcome is Outcome.PASSED else one_line_reason(trial, LONGEST_REASON),
+        "reason": headline_reason(trial, LONGEST_REASON),
         "input": "\n".join(asked(trial.case, turn) for turn in trial.case.turns),
         "answer": "\n".join(answer(reply) for reply in trial.replies),
         "tools": ", ".join(call.name for reply in trial.replies for call in reply.tool_calls),

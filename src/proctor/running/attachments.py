@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from proctor.agents.reply import Reply
+from proctor.agents.user_code import call_user_function
 from proctor.base.json_data import canonical, plain, show
-from proctor.base.threads import call_in_thread
-from proctor.cases.files import FileReader, FileText, UnreadableFile, title, with_files
-from proctor.cases.suite import Attachment, Turn
+from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile, title, with_files
+from proctor.cases.suite import Attachment, Suite, Turn
 from proctor.running.conversation import Answer, User
 from proctor.running.failures import ConversationSpoiled
 from proctor.running.plan import PlannedSuite, PlannedTrial
-from proctor.running.suite_hooks import hooks_of
 
-_FILES_OF_TURN: contextvars.ContextVar[tuple[FileText, ...]] = contextvars.ContextVar("files of the turn", default=())
+DOWNLOADS = ".proctor/files"
 
 
-def files_of_turn() -> tuple[FileText, ...]:
-    """The text of the files of the turn that the agent is answering, in their order."""
-    return _FILES_OF_TURN.get()
+def file_settings_of(suite: Suite) -> FileSettings:
+    """How the files of a suite are read, and where downloads are stored."""
+    return suite.file_settings or FileSettings(cache=(suite.base or Path.cwd()) / DOWNLOADS)
 
 
 class AttachedFiles:
     """The files of a run; one that several trials name is read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_file: Callable[[Attachment], Any] | None = None) -> None:
+        """`read_file` reads every file, each time it is needed, in place of Proctor's own reader."""
+        self._read_file = read_file
         self._readers: dict[PlannedSuite, FileReader] = {}
         self._texts: dict[tuple[PlannedSuite, str], asyncio.Task[FileText]] = {}
 
@@ -38,18 +40,20 @@ class AttachedFiles:
         """The files of a trial, or `None` if it has none or the agent reads them itself."""
         if not any(turn.attachments for turn in planned.case.turns):
             return None
-        if planned.suite.agent.takes_files:
+        if planned.suite.agent.takes_files and self._read_file is None:
             return None
         return TrialFiles(planned, self)
 
     async def text(self, planned: PlannedSuite, attachment: Attachment) -> FileText:
+        if self._read_file is not None:
+            return await _read(self._read_file, attachment, file_settings_of(planned.suite))
         if planned not in self._readers:
             suite = planned.suite
-            self._readers[planned] = FileReader(suite.base or Path.cwd(), hooks_of(suite).file_settings(suite))
+            self._readers[planned] = FileReader(suite.base or Path.cwd(), file_settings_of(suite))
         reader = self._readers[planned]
         key = planned, canonical(plain(attachment))
         if key not in self._texts or self._texts[key].cancelled():
-            self._texts[key] = task = asyncio.create_task(_read(reader, attachment))
+            self._texts[key] = task = asyncio.create_task(_read(reader.read, attachment, reader.settings))
             task.add_done_callback(_consume_exception)
         return await asyncio.shield(self._texts[key])
 
@@ -67,7 +71,6 @@ class TrialFiles:
         return lambda: _UserWithFiles(new_user(), self)
 
     async def brought(self, turn: Turn, index: int) -> Turn:
-        _FILES_OF_TURN.set(())
         if not turn.attachments or not isinstance(turn.input, str):
             return turn
         try:
@@ -75,9 +78,8 @@ class TrialFiles:
         except UnreadableFile as error:
             raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
         self._texts[index] = texts
-        _FILES_OF_TURN.set(tuple(texts))
         files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
-        return replace(turn, input=with_files(turn.input, files))
+        return replace(turn, input=with_files(turn.input, files), attachments=())
 
     def noted(self, answer: Answer) -> Answer:
         """The answer with what there is to know of the files; what they say is what an answer may rest on."""
@@ -128,11 +130,11 @@ class _UserWithFiles:
             self._reading, self._since = self._reading + time.perf_counter() - self._since, None
 
 
-async def _read(reader: FileReader, attachment: Attachment) -> FileText:
-    seconds = reader.settings.read_seconds + (reader.settings.fetch_seconds if attachment.url else 0.0)
+async def _read(read: Callable[[Attachment], Any], attachment: Attachment, settings: FileSettings) -> FileText:
+    seconds = settings.read_seconds + (settings.fetch_seconds if attachment.url else 0.0)
     try:
-        async with asyncio.timeout(seconds):
-            text: FileText = await call_in_thread(reader.read, attachment)
+        async with asyncio.timeout(seconds if math.isfinite(seconds) else None):
+            text: FileText = await call_user_function(read, attachment)
             return text
     except TimeoutError:
         raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None

@@ -125,12 +125,10 @@ async def converse(
     backoff: float,
     watchdog: Watchdog,
     new_user: Callable[[], User],
-    *,
-    goes_on: bool = False,
 ) -> Answer:
     """Hold the conversation of `case`. A transient failure is tried again, and a warning of the answer says so.
 
-    A conversation that `goes_on` sends no turn again: a turn that fails has failed, and the next one is sent.
+    If the case continues after a failed turn, no turn is sent again: it has failed, and the next one is sent.
     """
     carry_context_into_pools()
     retries = _Retries(limits.retries, backoff)
@@ -140,7 +138,7 @@ async def converse(
         user = new_user()
         trial = TrialContext(number, limits.max_reply_bytes, ToolMocks(case.doubles) if case.doubles else None)
         with collect_spans() as trace:
-            talk = _Conversation(agent, case, user, trial, trace.spans, retries, goes_on=goes_on)
+            talk = _Conversation(agent, case, user, trial, trace.spans, retries)
             failure = await _attempt(talk, limits.timeout, watchdog)
         duration_ms = (CLOCK.perf_counter() - clock - talk.excluded_seconds) * 1000
         if failure is None or not failure.is_transient or talk.replies or not retries.left:
@@ -221,8 +219,6 @@ class _Conversation:
         trial: TrialContext,
         spans: list[Span],
         retries: _Retries,
-        *,
-        goes_on: bool,
     ) -> None:
         self.replies: list[Reply] = []
         self.warnings: list[str] = []
@@ -235,7 +231,7 @@ class _Conversation:
         self._user = user
         self._spans = spans
         self._retries = retries
-        self._goes_on = goes_on
+        self._goes_on = case.continue_after_failed_turn
         self._paused = 0.0
         self._pause_began: float | None = None
         self._broken_in_a_row = 0

@@ -41,7 +41,7 @@ from proctor.running.rate_limit import RateLimit
 from proctor.running.resume import OpenRun
 from proctor.running.reuse import EarlierAnswer
 from proctor.running.scoring import ScoringContext
-from proctor.running.settings import Listener, RunOptions
+from proctor.running.settings import Listener, RunOptions, TrialListener
 from proctor.running.timeouts import Watchdog
 from proctor.running.trial import TrialRunner, internal_error
 from proctor.running.trial_writer import TrialWriter
@@ -136,7 +136,7 @@ class Execution:
         self._trials = TrialRunner(
             options=options,
             scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, judges),
-            files=AttachedFiles(),
+            files=AttachedFiles(options.read_file),
             rate=None if options.rate is None else RateLimit(options.rate),
             earlier=earlier,
             unavailable=self._unavailable,
@@ -224,6 +224,8 @@ class Execution:
 
     async def _take_trials(self) -> None:
         while (planned := await self._dispatcher.next()) is not None:
+            if isinstance(self._listener, TrialListener):
+                self._listener.trial_started(planned.case, planned.number)
             try:
                 trial = await self._trials.run(planned)
             except asyncio.CancelledError:

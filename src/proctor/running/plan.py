@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -27,13 +26,13 @@ from proctor.base.json_data import fingerprint
 from proctor.base.positions import Position, pointer_text
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.files import Contents
+from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
-from proctor.evaluators.registry import Bound, build, locate_evaluator, told_apart
+from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
 from proctor.running.settings import NO_OPTIONS, Limits, RunOptions, limits_for
 from proctor.running.simulated_user import player_problems
-from proctor.running.suite_hooks import agent_hint, hooks_of
 from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, position_of
 
 Evaluators = tuple[Bound, ...]
@@ -211,14 +210,14 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = F
     Code that it names is run only with `load`: otherwise its file has to be there and to define the name.
     """
     problems: list[Problem] = []
-    with environment_from(hooks_of(suite).env_files(suite)) if suite.hooks else nullcontext():
+    with environment_from(suite.env_files):
         resolver = _EvaluatorResolver(suite, options, problems, load=load)
         for case in suite.cases:
             resolver.of_case(case)
         resolver.check_judges()
         problems.extend(_unknown_tools(suite, load=load))
         for item in _for_each_agent(suite, None, {}):
-            if item.suite.agent is None and not hooks_of(suite).describes_agent(suite):
+            if item.suite.agent is None:
                 continue
             agent = _agent_of(item.suite, None, problems, load=load)
             if agent is not None:
@@ -342,13 +341,14 @@ def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
 def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: bool = True) -> BaseAgent | None:
     """The agent of a suite; `None` if there is a problem, or if it is code that is only located and not loaded."""
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
-    if reference is None and hooks_of(suite).describes_agent(suite):
-        return _described_agent(suite, problems, load=load)
     if reference is None:
-        problems.append(Problem(f"names no agent; {agent_hint(suite)}give one with --agent app.py:agent", suite.path))
+        problems.append(Problem(f"names no agent; {_agent_hint(suite)}give one with --agent app.py:agent", suite.path))
         return None
     try:
         return resolve_agent(reference, base) if load else check_agent(reference, base)
+    except InvalidSuite as error:
+        problems.extend(problem if override is not None else suite.located(problem) for problem in error.problems)
+        return None
     except UsageError as error:
         if override is not None:
             problem = Problem(f"agent: {error}")
@@ -360,12 +360,10 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: boo
         return None
 
 
-def _described_agent(suite: Suite, problems: list[Problem], *, load: bool) -> BaseAgent | None:
-    try:
-        return hooks_of(suite).described_agent(suite, load=load)
-    except InvalidSuite as error:
-        problems.extend(error.problems)
-        return None
+def _agent_hint(suite: Suite) -> str:
+    """How to name an agent in a file of this format, as the middle of a sentence."""
+    known = format_named(suite.format)
+    return "" if known is None else known.agent_hint
 
 
 class _EvaluatorResolver:
@@ -456,11 +454,14 @@ class _EvaluatorResolver:
         """The evaluator of a spec; `None` if it cannot be resolved, or if it is code that is only located."""
         if key not in self._resolved:
             self._resolved[key] = None
+            given, threshold = self._options.evaluators.get(spec.title), self._suite.criteria.threshold
             try:
-                if self._load or not locate_evaluator(spec, self._suite.base):
-                    self._resolved[key] = build(
-                        spec, self._suite.base, self._sources, suite_threshold=self._suite.criteria.threshold
-                    )
+                if given is not None:
+                    bare = replace(spec, arguments={}, label=spec.title, gates=True)
+                    self._resolved[key] = bind(bare, given, self._sources, suite_threshold=threshold)
+                elif self._load or not locate_evaluator(spec, self._suite.base):
+                    base = self._suite.base
+                    self._resolved[key] = build(spec, base, self._sources, suite_threshold=threshold)
             except InvalidJudge as error:
                 self._note_judge(spec, key, error)
             except UsageError as error:

@@ -45,7 +45,6 @@ from proctor.running.resume import (
 )
 from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
 from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
-from proctor.running.suite_hooks import hooks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,8 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
 
 def variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
     """Sets the variables of the suites' `.env` files while they are run or scored."""
-    hooked = [suite for suite in suites if suite.hooks]
-    if not hooked:
-        return nullcontext()
-    return environment_from(path for suite in hooked for path in hooks_of(suite).env_files(suite))
+    files = [path for suite in suites for path in suite.env_files]
+    return environment_from(files) if files else nullcontext()
 
 
 async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:

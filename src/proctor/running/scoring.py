@@ -45,7 +45,6 @@ from proctor.running.conversation import Answer
 from proctor.running.evaluables import conversation_evaluable, turn_evaluables
 from proctor.running.plan import PlannedTrial
 from proctor.running.settings import Limits
-from proctor.running.suite_hooks import hooks_of
 from proctor.running.suite_judges import session_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInterrupt, run_with_timeout
 from proctor.tracing.capture import untraced
@@ -108,7 +107,7 @@ def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
         failed = Outcome.FAILED in (answer.failed_turns, outcome)
         return replace(answer, outcome=Outcome.FAILED if failed else Outcome.ERROR)
     if not scores:
-        outcome = hooks_of(suite).outcome_unscored()
+        outcome = Outcome(suite.unscored)
     return replace(answer, outcome=outcome, reason=reason)
 
 

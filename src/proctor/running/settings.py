@@ -6,13 +6,14 @@ else reads the `Limits` that the plan holds. Who judges is decided in `judging.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.trial_context import MAX_REPLY_BYTES
 from proctor.base.errors import UsageError
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.files import FileText
+from proctor.cases.suite import Attachment, Case, Settings, Suite
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 
@@ -68,6 +69,10 @@ class RunOptions:
     """Turns a second that each endpoint is sent at most."""
     cluster: ClusterOptions | None = None
     """Ask the agents on workers, which the run starts or finds."""
+    read_file: Callable[[Attachment], FileText | Awaitable[FileText]] | None = None
+    """Reads the files of turns, for every agent, in place of Proctor's own reader; raises `UnreadableFile`."""
+    evaluators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Evaluators by title, each called in place of the one that suites name under this title; they always count."""
 
 
 NO_OPTIONS = RunOptions()
@@ -115,6 +120,15 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+@runtime_checkable
+class TrialListener(Protocol):
+    """A listener that also hears of each trial when it begins."""
+
+    def trial_started(self, case: Case, number: int) -> None:
+        """`number` counts the trials of a case from 1."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

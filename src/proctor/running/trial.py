@@ -16,6 +16,7 @@ from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import Answer, RunStopped, User, WrittenUser, converse
 from proctor.running.plan import PlannedTrial
 from proctor.running.rate_limit import RateLimit
+from proctor.running.retrieval import with_passages
 from proctor.running.reuse import EarlierAnswer, answer_of
 from proctor.running.scoring import (
     WITHOUT_MODEL,
@@ -27,7 +28,6 @@ from proctor.running.scoring import (
 )
 from proctor.running.settings import RunOptions, limits_for
 from proctor.running.simulated_user import player_of, users_of, why_unplayable
-from proctor.running.suite_hooks import hooks_of
 from proctor.running.tool_reexecution import answering_for_tools, reexecuted
 
 
@@ -83,11 +83,9 @@ class TrialRunner:
             await self.rate.wait(suite.agent, len(case.turns))
             if self.is_stopping():
                 raise RunStopped("")
-        goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
         current_trial.set(TrialContext(planned.number))
-        answer = await converse(
-            suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, goes_on=goes_on
-        )
+        answer = await converse(suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user)
+        answer = replace(answer, replies=with_passages(answer.replies, suite.suite.retrieval_tools))
         return answer if files is None else files.noted(answer)
 
     def _users(self, planned: PlannedTrial) -> Callable[[], User]:

@@ -12,9 +12,9 @@ import yaml
 
 import proctor
 from proctor.cases.formats.loading import load
+from proctor.compat.holodeck import with_claude
+from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.backends import BackendSelector
-from proctor.declared import with_claude
-from proctor.declared.agent_reader import read_agent
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
 

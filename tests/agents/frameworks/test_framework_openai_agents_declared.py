@@ -19,8 +19,8 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
+from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.backends import BackendAgent, BackendSelector
-from proctor.declared.agent_reader import read_agent
 
 TOOLS = """
 def rate(city: str) -> dict:

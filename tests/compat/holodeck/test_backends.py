@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from holodeck_tokens import tokens
 from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
@@ -21,8 +22,8 @@ from proctor.compat.holodeck.backends import (
     ExecutionResult,
     ProctorBackend,
     TokenUsage,
+    reply_of,
 )
-from proctor.compat.holodeck.test_results import reply_of
 
 TOOLS = "def rate(city: str) -> int:\n    '''The rate in a city.'''\n    return len(city)\n"
 
@@ -63,7 +64,7 @@ def test_a_backend_is_chosen_asked_and_torn_down(tmp_path: Path) -> None:
     assert once.response == "1: 4"
     assert once.tool_calls == [{"name": "rate", "arguments": {"city": "Oslo"}, "call_id": "call_0"}]
     assert once.tool_results == [{"name": "rate", "result": 4, "call_id": "call_0", "is_error": False}]
-    assert once.token_usage == TokenUsage(22, 14, 36)
+    assert once.token_usage == tokens(22, 14, 36)
     assert [(said.response, said.num_turns) for said in talk] == [("1: 4", 1), ("2: 6", 2)]
 
 
@@ -182,4 +183,6 @@ def test_results_without_ids_are_paired_by_name_and_order() -> None:
 
 
 def test_tokens_add_up() -> None:
-    assert TokenUsage(1, 2, 3) + TokenUsage(1, 1, 2, 4, 5) == TokenUsage(2, 3, 5, 4, 5)
+    assert tokens(1, 2, 3) + TokenUsage(
+        prompt_tokens=1, completion_tokens=1, total_tokens=2, cache_creation_tokens=4, cache_read_tokens=5
+    ) == tokens(2, 3, 5, 4, 5)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from holodeck_tokens import tokens
 
 from proctor.cases.formats.loading import load
 from proctor.compat.holodeck import (
@@ -18,7 +19,6 @@ from proctor.compat.holodeck import (
     TestExecutor,
     TestReport,
     TestResult,
-    TokenUsage,
     generate_markdown_report,
 )
 from proctor.reporting.json_report import trial_data
@@ -241,21 +241,25 @@ def test_a_partial_answer_keeps_its_text_its_calls_and_its_usage(tmp_path: Path)
             "Let me see",
             [{"name": "search", "arguments": {"q": 1}, "call_id": "1"}],
             [{"name": "search", "result": "found", "call_id": "1"}],
-            TokenUsage(3, 4, 7),
+            tokens(3, 4, 7),
             is_error=True,
             error_reason="max turns reached",
         )
 
     report = examine(write(tmp_path, [{"name": "one", "input": "x", "ground_truth": "x"}, *talk("a", "b")]), Desk(half))
     one, several = report.results
-    assert (one.agent_response, one.tool_calls, one.token_usage) == ("Let me see", ["search"], TokenUsage(3, 4, 7))
+    assert (one.agent_response, one.tool_calls, one.token_usage) == (
+        "Let me see",
+        ["search"],
+        tokens(3, 4, 7),
+    )
     assert one.tool_invocations[0].result == "found"
     assert (one.outcome, one.passed, one.errors) == ("failed", False, ["max turns reached"])
     assert several.turns is not None
     assert [(t.response, t.tool_calls, t.errors) for t in several.turns] == [
         ("Let me see", ["search"], ["max turns reached"])
     ] * 2
-    assert several.token_usage == TokenUsage(6, 8, 14)
+    assert several.token_usage == tokens(6, 8, 14)
     assert several.errors == ["[turn 1] max turns reached", "[turn 2] max turns reached"]
 
 

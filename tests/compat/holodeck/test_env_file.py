@@ -47,7 +47,6 @@ def test_variables_beside_the_agent_and_in_the_working_folder_hold_while_it_runs
     assert report.results[0].passed
     assert dict(os.environ) == before
     assert "hello-from-beside" not in report.model_dump_json()
-    assert "the-working-folder" not in executor.save_record(project / "results").read_text()
 
 
 def test_the_real_environment_comes_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

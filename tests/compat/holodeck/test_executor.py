@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import proctor.compat.holodeck as holodeck
-from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.errors import InvalidSuite
 from proctor.compat.holodeck import (
     RAG_EVALUATOR_MAP,
     AnswerRelevancyEvaluator,
@@ -45,9 +45,9 @@ EVERYTHING = EvalKwargsBuilder("answer", "question", "truth", "files", ["passage
 
 
 def test_every_documented_name_is_there() -> None:
-    assert {getattr(holodeck, name).__name__ for name in holodeck.__all__ if name != "RAG_EVALUATOR_MAP"} == {
-        name for name in holodeck.__all__ if name != "RAG_EVALUATOR_MAP"
-    }
+    others = {"RAG_EVALUATOR_MAP", "AgentConfig", "EvaluationMetric", "TestCase"}  # a table, and second names
+    assert all(getattr(holodeck, name).__name__ == name for name in holodeck.__all__ if name not in others)
+    assert holodeck.AgentConfig is holodeck.Agent
     with pytest.raises(AttributeError, match="no attribute 'TestExecuter'"):
         holodeck.TestExecuter  # noqa: B018
 
@@ -143,7 +143,7 @@ class Terminal(io.StringIO):
 
 
 def result(name: str, passed: bool, ms: int = 10, **rest: Any) -> TestResult:
-    return TestResult(name, "q", passed=passed, execution_time_ms=ms, **rest)
+    return TestResult(test_name=name, test_input="q", passed=passed, execution_time_ms=ms, **rest)
 
 
 def test_progress_in_a_log_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,9 @@ def test_progress_at_a_terminal_spins_and_has_colours_unless_they_are_unwanted(m
 
 def test_quiet_tells_only_the_end_and_verbose_tells_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    metric = MetricResult("bleu", "standard", 0.5, 0.4, True, reasoning="half of it")
+    metric = MetricResult(
+        metric_name="bleu", kind="standard", score=0.5, threshold=0.4, passed=True, reasoning="half of it"
+    )
     quiet, verbose = ProgressIndicator(2, quiet=True), ProgressIndicator(1, verbose=True)
     quiet.update(result("one", True))
     assert quiet.get_progress_line() == ""
@@ -220,18 +222,13 @@ def test_what_a_file_says_yields_to_the_caller(tmp_path: Path) -> None:
     config = executor.config
     assert (config.llm_timeout, config.parallel_test_cases, config.cache_dir) == (5, 2, "c")
     assert (config.file_timeout, config.cache_enabled) == (30, True)
-    with pytest.raises(UsageError, match="llm_timeout must be a number of seconds, more than 0"):
+    with pytest.raises(ValueError, match="must be more than 0 seconds"):
         ExecutionConfig(llm_timeout=0)
 
 
-@pytest.mark.parametrize(
-    ("text", "version"), [("---\nversion: 1.2\n---\nBe kind.", "1.2"), ("Be kind.", "auto-"), ("---\nversion", "auto-")]
-)
-def test_a_report_says_what_it_was_made_with(tmp_path: Path, text: str, version: str) -> None:
-    (tmp_path / "prompt.md").write_text(text)
-    path = write(tmp_path, [{"input": "q", "ground_truth": "q"}], instructions={"file": "prompt.md"})
+def test_a_report_says_what_it_was_made_with(tmp_path: Path) -> None:
+    path = write(tmp_path, [{"input": "q", "ground_truth": "q"}])
     known = asyncio.run(TestExecutor(path, backend=Echo()).execute_tests()).environment
-    assert known["prompt_version"].startswith(version)
     assert json.loads(known["execution_config"])["llm_timeout"] == 300
     assert known["agent_fingerprint"]
 

@@ -165,7 +165,7 @@ def test_a_file_processor_gets_the_file_as_holodeck_describes_it_and_may_make_it
     class Maker:
         def process_file(self, file: FileInput) -> ProcessedFileInput:
             seen.append(file)
-            return ProcessedFileInput(file, "made")
+            return ProcessedFileInput(original=file, markdown_content="made")
 
     path = write(tmp_path, [{"input": "x", "ground_truth": "x", "files": [FILE]}])
     report = examine(path, file_processor=Maker())
@@ -186,7 +186,9 @@ def test_a_file_processor_may_be_put_in_place_after_the_executor_is_made(tmp_pat
     path = write(tmp_path, [{"input": "x", "ground_truth": "x", "files": [FILE]}])
     executor = TestExecutor(path, backend=Echo())
     executor.file_processor = Mock(spec=FileProcessor)
-    executor.file_processor.process_file = Mock(return_value=ProcessedFileInput(FileInput("data.xlsx"), "from a mock"))
+    executor.file_processor.process_file = Mock(
+        return_value=ProcessedFileInput(original=FileInput(path="data.xlsx"), markdown_content="from a mock")
+    )
     [found] = asyncio.run(executor.execute_tests()).results
     assert "from a mock" in (found.agent_response or "")
 
@@ -214,7 +216,8 @@ def test_an_executor_has_a_file_processor_that_starts_from_the_agents_folder(tmp
     (tmp_path / "policy.md").write_text("within 30 days")
     executor = TestExecutor(write(tmp_path), backend=Echo())
     assert (
-        executor.file_processor.process_file(FileInput("policy.md", type="text")).markdown_content == "within 30 days"
+        executor.file_processor.process_file(FileInput(path="policy.md", type="text")).markdown_content
+        == "within 30 days"
     )
     tests = [{"input": "x", "files": [{"path": "policy.md", "type": "text"}], "ground_truth": "x"}]
     report = examine(write(tmp_path, tests), file_processor=FileProcessor())

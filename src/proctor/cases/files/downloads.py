@@ -19,20 +19,22 @@ from proctor.base.json_data import Json
 from proctor.cases.files.file_text import MOST_BYTES, UnreadableFile
 
 ATTEMPTS = 2
+FIRST_PAUSE_SECONDS = 0.2
+"""Before a download is tried again; doubled each time."""
 UNSAID_SECONDS = 3600.0
 """How long a file is taken to be the same where its server says nothing."""
 
 
-def fetch(url: str, seconds: float, cache: Path | None) -> bytes:
+def fetch(url: str, seconds: float, cache: Path | None, attempts: int = ATTEMPTS) -> bytes:
     """The file at an address; raises `UnreadableFile`."""
     if not url.lower().startswith(("http://", "https://")):
         raise UnreadableFile(f"{url} cannot be fetched: only http and https addresses can")
     known = None if cache is None else _Kept(cache, url)
     if known is None:
-        return _get(url, seconds, {})[2]
+        return _get(url, seconds, {}, attempts)[2]
     if known.is_fresh and known.content is not None:
         return known.content
-    status, headers, body = _get(url, seconds, known.conditions)
+    status, headers, body = _get(url, seconds, known.conditions, attempts)
     if status == 304 and known.content is not None:
         known.keep(known.content, headers)
         return known.content
@@ -40,10 +42,10 @@ def fetch(url: str, seconds: float, cache: Path | None) -> bytes:
     return body
 
 
-def _get(url: str, seconds: float, conditions: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-    """A broken connection is tried once more; what the server refuses is refused."""
+def _get(url: str, seconds: float, conditions: dict[str, str], attempts: int) -> tuple[int, dict[str, str], bytes]:
+    """A broken connection is tried again; what the server refuses is refused."""
     deadline = time.monotonic() + seconds
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, max(1, attempts) + 1):
         try:
             return _attempt(url, seconds, deadline, conditions)
         except UnreadableFile:
@@ -51,8 +53,10 @@ def _get(url: str, seconds: float, conditions: dict[str, str]) -> tuple[int, dic
         except Exception as error:  # addresses can be wrong in more ways than a client has names for
             if time.monotonic() >= deadline:
                 raise UnreadableFile(f"{url} was not fetched within {seconds:g} s") from None
-            if attempt == ATTEMPTS:
+            if attempt >= attempts:
                 raise UnreadableFile(f"{url} cannot be fetched: {type(error).__name__}: {error}") from None
+            pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
+            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
     raise AssertionError  # the last attempt returns or raises
 
 

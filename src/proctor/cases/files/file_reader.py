@@ -15,19 +15,12 @@ from proctor.cases.files.downloads import fetch
 from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, UnreadableFile
 from proctor.cases.files.html_text import declared_encoding, text_of_html
 from proctor.cases.files.kinds import KIND_NAMES, NOT_TEXT, detected_kind, kind_said
-from proctor.cases.suite import Attachment
+from proctor.cases.suite import Attachment, FileSettings
 
 NO_TEXT = "is not text; say of what type it is"
 
 
-@dataclass(frozen=True, slots=True)
-class FileSettings:
-    """How long files may take, and where fetched ones are kept."""
-
-    read_seconds: float = 30.0
-    fetch_seconds: float = 30.0
-    cache: Path | None = None
-    """`None` keeps nothing."""
+USUAL_SETTINGS = FileSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +28,7 @@ class FileReader:
     """Reads the files of one suite."""
 
     base: Path
-    settings: FileSettings = FileSettings()
+    settings: FileSettings = USUAL_SETTINGS
 
     def read(self, attachment: Attachment) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
@@ -60,7 +53,8 @@ class FileReader:
         if attachment.url is None:
             return local_content(self.base, attachment.path or "")
         keep = attachment.options.get("cache") is not False
-        return fetch(attachment.url, self.settings.fetch_seconds, self.settings.cache if keep else None)
+        settings = self.settings
+        return fetch(attachment.url, settings.fetch_seconds, settings.cache if keep else None, settings.fetch_attempts)
 
 
 def local_content(base: Path, path: str) -> bytes:

@@ -1,13 +1,27 @@
-"""HoloDeck's documented names: change where they are imported from to `proctor.compat.holodeck`, and nothing else.
+"""Everything about HoloDeck: its `agent.yaml` files, the agents they describe, and its Python names.
 
-All of them are Proctor's own. They stand in `__init__.pyi` and are loaded when they are first used.
+`plugin.py` says what the folder adds to Proctor. A file comes in through `reader.py` and becomes a suite whose `agent`
+is data; `agent.py` builds that agent when a run needs it. HoloDeck's names stand in `api.py`, and are imported when
+they are first used: change where they are imported from to `proctor.compat.holodeck`, and nothing else.
 """
 
 from __future__ import annotations
 
-from proctor.base.lazy_imports import lazy_names, names_in_stub
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-_MODULE_OF = names_in_stub(__file__)
+if TYPE_CHECKING:
+    from proctor.compat.holodeck.api import *  # noqa: F403  the names stand once, there
 
-__all__ = list(_MODULE_OF)
-__getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+_API = "proctor.compat.holodeck.api"
+
+
+def __getattr__(name: str) -> Any:
+    api = import_module(_API)
+    if name == "__all__" or name in api.__all__:
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *import_module(_API).__all__]

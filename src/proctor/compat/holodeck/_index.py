@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from proctor.compat.holodeck.marks import Relevance as Relevance
     from proctor.compat.holodeck.marks import Coherence as Coherence
     from proctor.compat.holodeck.marks import Fluency as Fluency
+    from proctor.compat.holodeck.grader import CodeGrader as CodeGrader
 
 EVALUATORS: dict[str, str] = {
     "Equality": "proctor.compat.holodeck.equality:Equality",
@@ -17,5 +18,6 @@ EVALUATORS: dict[str, str] = {
     "Relevance": "proctor.compat.holodeck.marks:Relevance",
     "Coherence": "proctor.compat.holodeck.marks:Coherence",
     "Fluency": "proctor.compat.holodeck.marks:Fluency",
+    "CodeGrader": "proctor.compat.holodeck.grader:CodeGrader",
 }
 """The module and class of each name that a suite may use."""

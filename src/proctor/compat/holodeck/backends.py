@@ -5,48 +5,134 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.agent import Agent, BaseAgent, with_defaults
-from proctor.agents.reply import Reply
+from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.environment import environment_from
-from proctor.base.errors import InvalidSuite, ProctorError, one_line
-from proctor.base.json_data import fingerprint, show
+from proctor.base.errors import InvalidSuite, ProctorError, UnreadableReply, one_line
+from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.threads import call_in_thread, is_async
-from proctor.cases.formats.holodeck.configuration import agent_env_files
-from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.compat.holodeck.test_results import (
-    BackendError,
-    BackendInitError,
-    BackendSessionError,
-    BackendTimeoutError,
-    ExecutionResult,
-    TokenUsage,
-    reply_of,
-    result_of,
-)
-from proctor.declared.agent_reader import describes_agent
-from proctor.declared.declared_agent import Backend, DeclaredAgent, backend_for, backend_of, retrieved
-from proctor.declared.description import AgentSpec, FunctionSpec
+from proctor.compat.holodeck.agent import DescribedAgent
+from proctor.compat.holodeck.agent_reader import read_agent
+from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec
+from proctor.compat.holodeck.models import Agent as AgentModel
+from proctor.compat.holodeck.reader import NAME, is_conversation, suite_of
+from proctor.compat.holodeck.test_results import TokenUsage
 
-__all__ = [
-    "AgentBackend",
-    "AgentSession",
-    "BackendAgent",
-    "BackendError",
-    "BackendInitError",
-    "BackendSelector",
-    "BackendSessionError",
-    "BackendTimeoutError",
-    "ExecutionResult",
-    "ProctorBackend",
-    "ProctorSession",
-    "TokenUsage",
-]
+
+class BackendError(ProctorError):
+    """A backend could not do what it is for."""
+
+
+class BackendInitError(BackendError):
+    """A backend could not be made: a package, a key or the description of the agent is missing or wrong."""
+
+
+class BackendSessionError(BackendError):
+    """A conversation could not go on."""
+
+    breaks_session = True
+    """Two of these in a row end the conversation; after one, the next turn is still sent."""
+
+
+class BackendTimeoutError(BackendError):
+    """A backend took too long."""
+
+
+@dataclass
+class ExecutionResult:
+    """What came back for one message."""
+
+    response: str
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    tool_results: list[dict[str, Any]] = field(default_factory=list)
+    token_usage: TokenUsage = field(default_factory=TokenUsage.zero)
+    structured_output: Any | None = None
+    num_turns: int = 1
+    is_error: bool = False
+    error_reason: str | None = None
+    thinking: str = ""
+
+
+def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
+    """A reply in HoloDeck's shape; calls and results share an id, and need not be paired by position."""
+    calls = [
+        {"name": c.name, "arguments": dict(c.arguments), "call_id": _id(c, i)} for i, c in enumerate(reply.tool_calls)
+    ]
+    results = [
+        {
+            "name": c.name,
+            "result": c.error if c.error is not None else c.result,
+            "call_id": _id(c, i),
+            "is_error": c.error is not None,
+        }
+        for i, c in enumerate(reply.tool_calls)
+    ]
+    return ExecutionResult(reply.text, calls, results, _tokens(reply.usage), reply.structured, turns)
+
+
+def reply_of(result: Any) -> Reply:
+    """A backend's result as a reply; where it says that something went wrong, with what there is of an answer."""
+    if not hasattr(result, "response"):
+        raise UnreadableReply(f"the backend returned {type(result).__name__}, which is no ExecutionResult")
+    error = None
+    if getattr(result, "is_error", False):
+        error = str(getattr(result, "error_reason", None) or "the backend gave no reason")
+    answers = _Answers(_list_field(result, "tool_results"))
+    calls = tuple(_tool_call(call, answers) for call in _list_field(result, "tool_calls"))
+    spent: Any = getattr(result, "token_usage", None)
+    given, written = getattr(spent, "prompt_tokens", None), getattr(spent, "completion_tokens", None)
+    usage = Usage(given, written) if given or written else None
+    structured = plain(getattr(result, "structured_output", None))
+    if not isinstance(result.response, str | None):
+        raise UnreadableReply(f"the response of the backend is {type(result.response).__name__}, not str")
+    return Reply(result.response or "", calls, usage, structured=structured, raw=result, error=error)
+
+
+def _list_field(result: Any, name: str) -> list[dict[str, Any]]:
+    items = getattr(result, name, None) or []
+    if not isinstance(items, (list, tuple)) or not all(isinstance(item, dict) for item in items):
+        raise UnreadableReply(f"the {name} of the backend are not a list of dictionaries: {items!r:.80}")
+    return list(items)
+
+
+class _Answers:
+    """Results of tools, found by the call's id, else the next one of the same name."""
+
+    def __init__(self, results: list[dict[str, Any]]) -> None:
+        self._left = list(results)
+
+    def take(self, name: str, identity: Any) -> dict[str, Any] | None:
+        fits = [item for item in self._left if identity is not None and item.get("call_id") == identity]
+        fits = fits or [item for item in self._left if item.get("name") == name and item.get("call_id") is None]
+        if not fits:
+            return None
+        self._left.remove(fits[0])
+        return fits[0]
+
+
+def _tool_call(call: dict[str, Any], answers: _Answers) -> ToolCall:
+    name, identity = str(call.get("name", "")), call.get("call_id")
+    given: Json = plain(call.get("arguments", call.get("args")))
+    answer = answers.take(name, identity) or {}
+    result, failed = plain(answer.get("result")), bool(answer.get("is_error"))
+    error = (result if isinstance(result, str) else show(result)) if failed else None
+    mark = None if identity is None else str(identity)
+    return ToolCall.parse(name, given, result=None if failed else result, error=error, id=mark)
+
+
+def _id(call: ToolCall, index: int) -> str:
+    return call.id or f"{call.name}-{index + 1}"
+
+
+def _tokens(usage: Usage | None) -> TokenUsage:
+    prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage is not None else (0, 0)
+    return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
 
 @runtime_checkable
@@ -76,7 +162,7 @@ class AgentBackend(Protocol):
 
 
 class ProctorBackend:
-    """Any agent that Proctor can examine, as a backend."""
+    """Any agent that Proctor can test, as a backend."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = with_defaults(agent)
@@ -96,8 +182,8 @@ class ProctorBackend:
         """One message to an agent that knows nothing of others; `context` is said before it."""
         session = await self.create_session()
         try:
-            told = [str(item.get("content", "")) for item in context or () if item.get("content")]
-            return await session.send("\n\n".join([*told, message]))
+            before = [str(item.get("content", "")) for item in context or () if item.get("content")]
+            return await session.send("\n\n".join([*before, message]))
         except BackendSessionError as error:
             return ExecutionResult("", is_error=True, error_reason=str(error))
         finally:
@@ -124,7 +210,7 @@ class ProctorSession:
         self._agent = agent
         self._opened: Any = None
         self._session: Any = None
-        self._said = 0
+        self._turns = 0
 
     async def prepare(self) -> None:
         if self._session is None:
@@ -132,19 +218,19 @@ class ProctorSession:
                 self._opened = self._agent.session(Case("session", (Turn(""),)))
                 self._session = await self._opened.__aenter__()
             except Exception as error:
-                raise BackendSessionError(_told(error)) from error
+                raise BackendSessionError(_error_text(error)) from error
 
     async def send(self, message: str) -> ExecutionResult:
         await self.prepare()
         try:
             reply = await self._session.send(Turn(message))
         except Exception as error:
-            raise BackendSessionError(_told(error)) from error
-        self._said += 1
-        return result_of(reply, self._said)
+            raise BackendSessionError(_error_text(error)) from error
+        self._turns += 1
+        return result_of(reply, self._turns)
 
     async def send_streaming(self, message: str) -> AsyncGenerator[str, None]:
-        """The answer as one piece: agents are examined by what they say in the end."""
+        """The answer as one piece: agents are tested by what they say in the end."""
         yield (await self.send(message)).response
 
     async def close(self) -> None:
@@ -154,19 +240,20 @@ class ProctorSession:
 
 
 class BackendAgent(BaseAgent):
-    """Any backend as an agent that Proctor can examine; one that was brought along is used as it is."""
+    """Any backend as an agent that Proctor can test; one that a program passes is used as it is."""
 
     takes_files = False
 
-    def __init__(self, backend: AgentBackend, name: str = "", spec: AgentSpec | None = None) -> None:
+    def __init__(self, backend: AgentBackend, name: str = "") -> None:
         self.backend = backend
         self.name = name or type(backend).__name__
-        self.fingerprint = fingerprint(self.name, type(backend).__qualname__, spec.fingerprint if spec else "")
-        self._spec = spec
+        self.fingerprint = fingerprint(self.name, type(backend).__qualname__, "")
+        self.tokens: dict[tuple[str, int], TokenUsage] = {}
+        """As the backend counted them, with those of its caches, by the id of the case and the index of the turn."""
 
     async def start(self) -> None:
         if hasattr(self.backend, "initialize"):
-            await _done(self.backend.initialize)
+            await _call(self.backend.initialize)
 
     async def stop(self) -> None:
         await close(self.backend)
@@ -175,86 +262,85 @@ class BackendAgent(BaseAgent):
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
         """A case of one message is asked by `invoke_once`, as HoloDeck does, any other in a session."""
         if not is_conversation(case) and case.scenario is None:
-            yield _BackendConversation(self.backend.invoke_once, self._spec)
+            yield _BackendConversation(self.backend.invoke_once, case.id, self.tokens)
             return
-        session = await _done(self.backend.create_session)
+        session = await _call(self.backend.create_session)
         try:
-            yield _BackendConversation(session.send, self._spec)
+            yield _BackendConversation(session.send, case.id, self.tokens)
         finally:
             if hasattr(session, "close"):
-                await _done(session.close)
+                await _call(session.close)
 
 
 async def close(backend: Any) -> None:
-    """Tear a backend down, where it can be."""
+    """Tear a backend down, if it can be."""
     if hasattr(backend, "teardown"):
-        await _done(backend.teardown)
+        await _call(backend.teardown)
 
 
-async def _done(step: Any, *given: Any) -> Any:
-    """What a method of a backend comes to; one that is not async must not keep the others waiting."""
-    if is_async(step):
-        return await step(*given)
-    found = await call_in_thread(step, *given)
-    return await found if inspect.isawaitable(found) else found
+async def _call(method: Any, *arguments: Any) -> Any:
+    """What a method of a backend returns; one that is not async must not keep the others waiting."""
+    if is_async(method):
+        return await method(*arguments)
+    result = await call_in_thread(method, *arguments)
+    return await result if inspect.isawaitable(result) else result
 
 
 class _BackendConversation:
-    def __init__(self, send: Any, spec: AgentSpec | None) -> None:
+    def __init__(self, send: Any, case_id: str, tokens: dict[tuple[str, int], TokenUsage]) -> None:
         self._send = send
-        self._spec = spec
-        self._passages: list[str] = []
+        self._case_id = case_id
+        self._tokens = tokens
+        self._turns = 0
 
     async def send(self, turn: Turn) -> Reply:
+        place = self._case_id, self._turns
+        self._turns += 1
         message = turn.input if isinstance(turn.input, str) else show(turn.input)
-        reply = reply_of(await _done(self._send, message))
-        if self._spec is None:
-            return reply
-        found = retrieved(reply.tool_calls, self._spec)
-        self._passages += [passage for passage in found if passage not in self._passages]
-        return replace(reply, retrieval_context=tuple(found or self._passages) or None)
+        result = await _call(self._send, message)
+        spent = getattr(result, "token_usage", None)
+        if isinstance(spent, TokenUsage) and spent != TokenUsage.zero():
+            self._tokens[place] = spent
+        return reply_of(result)
 
 
 class BackendSelector:
-    """Chooses who runs an agent by its `model.provider` and by what is installed."""
+    """Chooses what runs an agent by its `model.provider` and by what is installed."""
 
     @staticmethod
     async def select(agent: Any, tool_instances: Mapping[str, Any] | None = None, mode: str = "test") -> ProctorBackend:
-        """A backend for an agent.yaml, its suite or its spec; it is ready to be asked.
+        """A backend for an `agent.yaml`, or for what was read from it; it is ready to be asked.
 
         `tool_instances` replaces functions of the file by name. `mode` is `test`, the only one there is here.
         """
         if mode != "test":
             raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
         suite = _suite_of(agent)
-        with environment_from(agent_env_files(suite.base) if isinstance(suite, Suite) else []):
-            spec, backend = _chosen(suite)
-            chosen = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), backend))
+        description = suite.agent.get(NAME) if isinstance(suite.agent, Mapping) else None
+        if description is None:
+            raise BackendInitError(f"{suite.name} describes no agent: it has no 'model'")
+        with environment_from(suite.env_files):
+            try:
+                spec, choice = read_agent(description, suite.base)
+            except InvalidSuite as error:
+                problems = [suite.located(problem) for problem in error.problems]
+                raise BackendInitError(str(InvalidSuite(problems))) from error
+            chosen = ProctorBackend(DescribedAgent(_with_instances(spec, tool_instances or {}), choice.name))
             await chosen.initialize()
         return chosen
 
 
-def _chosen(suite: Suite | AgentSpec) -> tuple[AgentSpec, Backend]:
+def _suite_of(agent: Any) -> Suite:
+    if isinstance(agent, Suite):
+        return agent
+    if isinstance(agent, AgentModel):
+        return suite_of(agent)
+    if not isinstance(agent, (str, Path)):
+        raise BackendInitError(f"a backend is chosen for an agent.yaml or what was read from it, not {agent!r:.80}")
     try:
-        return (suite, backend_of(suite)) if isinstance(suite, AgentSpec) else backend_for(suite)
+        [suite] = load([agent])
     except InvalidSuite as error:
         raise BackendInitError(str(error)) from error
-
-
-def _suite_of(agent: Any) -> Any:
-    if isinstance(agent, (Suite, AgentSpec)):
-        suite: Any = agent
-    elif isinstance(agent, (str, Path)):
-        try:
-            [suite] = load([agent])
-        except InvalidSuite as error:
-            raise BackendInitError(str(error)) from error
-    else:
-        suite = getattr(agent, "suite", None)
-    if isinstance(suite, Suite) and not describes_agent(suite):
-        raise BackendInitError(f"{suite.name} describes no agent: it has no 'model'")
-    if not isinstance(suite, (Suite, AgentSpec)):
-        raise BackendInitError(f"a backend is chosen for an agent.yaml or what was read from it, not {agent!r:.80}")
     return suite
 
 
@@ -271,5 +357,5 @@ def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
     return replace(spec, tools=tuple(tools))
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) if isinstance(error, ProctorError) else one_line(error)

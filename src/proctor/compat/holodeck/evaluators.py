@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import functools
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from proctor.agents.user_code import call_user_function
 from proctor.base.errors import NeedsModel, ProctorError, one_line
 from proctor.base.json_data import UNSET, show
-from proctor.base.threads import call_in_thread, is_async
 from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
@@ -345,24 +343,21 @@ def evaluator_of(spec: EvaluatorSpec) -> BaseEvaluator | None:
     return evaluator
 
 
-def brought_along(evaluator: Any, metric: str, threshold: float | None = None) -> Callable[..., Any]:
-    """An evaluator that a program hands over, as one that the engine can call.
+def scoring_function(evaluator: Any, metric: str, threshold: float | None = None) -> Callable[..., Any]:
+    """An evaluator that a program passes, as a function that the engine can call.
 
-    Where no threshold is given, its own `passed` decides; where what it requires is not known, it is not called.
+    If no threshold is given, its own `passed` decides; if what it requires is not known, it is not called.
     """
     if not hasattr(evaluator, "evaluate"):
         return evaluator  # type: ignore[no-any-return]
 
     async def score(evaluable: Evaluable) -> Evaluation:
-        given = _kwargs(evaluator, evaluable)
-        if missing := sorted(str(param) for param in evaluator.get_param_spec().required if str(param) not in given):
+        arguments = _kwargs(evaluator, evaluable)
+        required = evaluator.get_param_spec().required
+        if missing := sorted(str(param) for param in required if str(param) not in arguments):
             raise NothingToCompare(f"it requires {', '.join(missing)}, and the test has none")
-        if is_async(evaluator.evaluate):
-            found = await evaluator.evaluate(**given)
-        else:
-            found = await call_in_thread(functools.partial(evaluator.evaluate, **given))
-            found = await found if inspect.isawaitable(found) else found
-        return read_result(found, metric, decides=threshold is None)
+        result = await call_user_function(evaluator.evaluate, **arguments)
+        return read_result(result, metric, decides=threshold is None)
 
     return score
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.base.documents import Fields
-from proctor.cases.formats.holodeck.variables import CONCEALED
+from proctor.compat.holodeck.variables import CONCEALED
 from proctor.judging.provider_table import parse_model_name
 from proctor.judging.providers import ModelSpec
 from proctor.judging.specs import JudgeSpec, PanelSpec, read_address, read_expanded

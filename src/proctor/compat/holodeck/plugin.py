@@ -1,20 +1,48 @@
-"""What Proctor knows of HoloDeck. Light to import: it is looked at whenever a file is loaded."""
+"""What HoloDeck adds to Proctor. Light to import: it is looked at whenever a file is loaded."""
 
 from __future__ import annotations
 
-from proctor.cases.formats.holodeck.declaration import recognises, refusal
-from proctor.cases.formats.holodeck.keys import NAME
+from pathlib import Path
+
+from proctor.base.json_data import Json
 from proctor.compat.holodeck._index import EVALUATORS
-from proctor.plugins import Format, ImportName, JudgeSpelling, Plugin
+from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
+
+_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
+_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
+    if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
+        return False
+    if "test_cases" not in data and "test_cases_file" not in data:
+        return False
+    if not _ROOT_MARKS.isdisjoint(data):
+        return True
+    tests = data.get("test_cases")
+    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
+
+
+def refusal(data: Json) -> str | None:
+    """Why a file that describes an agent is not a suite."""
+    if isinstance(data, dict) and {"model", "instructions"} <= data.keys():
+        return "describes an agent and no tests of it; add 'test_cases' or 'test_cases_file'"
+    return None
+
+
+_REPORTS = "--json FILE, --md FILE, --html FILE or --junit FILE"
+_SELECT = "choose cases with -k WORDS or --tag T, or stop early with --maxfail N"
+_INGEST = "the source files of an agent are read again in every run, so leave it out"
 
 PLUGIN = Plugin(
     name="holodeck",
     formats=[
         Format(
-            name=NAME,
+            name="holodeck",
             summary="HoloDeck's `agent.yaml`: an agent, the metrics it is measured by, and its tests.",
             recognises=recognises,
-            read="proctor.cases.formats.holodeck.agent_file:read_document",
+            read="proctor.compat.holodeck.reader:read",
             suffixes=(".yaml", ".yml", ".json"),
             file_names=("agent.*",),
             keys=frozenset({"test_cases", "test_cases_file"}),
@@ -27,6 +55,14 @@ PLUGIN = Plugin(
             keys=frozenset({"provider"}),
             naming_keys=frozenset({"provider"}),
             read="proctor.compat.holodeck.judge_model:read_judge",
+        )
+    ],
+    agents=[
+        AgentKind(
+            key="holodeck",
+            build="proctor.compat.holodeck.agent:build",
+            check="proctor.compat.holodeck.agent:check",
+            example="agent: {holodeck: {model: {provider: openai, name: gpt-5-mini}, instructions: {inline: Hi}}}",
         )
     ],
     evaluators=EVALUATORS,
@@ -47,11 +83,30 @@ PLUGIN = Plugin(
         "contextual_recall": "ContextualRecall",
         "answer_relevancy": "AnswerRelevancy",
     },
+    reporters=[
+        Reporter(
+            name="holodeck",
+            help="HoloDeck's TestReport as JSON.",
+            write="proctor.compat.holodeck.reporter:write",
+        )
+    ],
+    templates=[
+        Template(name="holodeck", summary="an agent.yaml with its tests", folder="proctor.compat.holodeck:template")
+    ],
     import_names={
         "holodeck": ImportName(
             home="proctor.compat.holodeck",
             modules="proctor.compat.holodeck.import_paths:IMPORT_PATHS",
             page="docs/holodeck.md",
         )
+    },
+    option_hints={
+        "--limit": _SELECT,
+        "-n": _SELECT,
+        "--force-ingest": _INGEST,
+        "-f": _INGEST,
+        "--output": f"write reports with {_REPORTS}",
+        "--format": f"the kind of a report is its option: {_REPORTS}",
+        "--parallel-test-cases": "say --parallel N, or -j N",
     },
 )

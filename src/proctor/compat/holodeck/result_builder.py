@@ -1,31 +1,36 @@
-"""Trials and runs in the shape of HoloDeck's report."""
+"""A run as HoloDeck's report: each trial is the result of a test.
+
+Everything comes from the run itself, so that the report of a stored run is the same. What no run stores, the text of
+files and the tokens as a backend counted them, is added by the executor (`TurnRecords`).
+"""
 
 from __future__ import annotations
 
 import datetime
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.agents.reply import Reply, Usage
-from proctor.base.json_data import Json, plain, show
-from proctor.cases.formats.holodeck.metrics import RAG
-from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
-from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck.config import expected_tools, ground_truth
-from proctor.compat.holodeck.driven_agent import Seen, unread
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.cases.matchers.value_matchers import Equals, Matcher
+from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Turn
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
+from proctor.compat.holodeck.files import file_key, unread
+from proctor.compat.holodeck.grader import invocation
+from proctor.compat.holodeck.models import RAG
+from proctor.compat.holodeck.reader import EXPECTED_TOOLS, is_conversation
 from proctor.compat.holodeck.test_results import (
     UNMATCHED,
     MetricResult,
+    ProcessedFileInput,
     ReportSummary,
     TestReport,
     TestResult,
     TokenUsage,
     TurnResult,
 )
-from proctor.evaluators.foreign import invocation
 from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
 from proctor.reporting.explain import answer
@@ -36,18 +41,30 @@ from proctor.running.scoring import RETRIES
 from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
-NOTHING_SEEN = Seen()
 NOT_SENT = "not sent: "
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 
-def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> TestResult:
+@dataclass(frozen=True, slots=True)
+class TurnRecords:
+    """What a report says of turns and no run stores."""
+
+    files: dict[str, ProcessedFileInput] = field(default_factory=dict)
+    """By `file_key`."""
+    tokens: dict[tuple[str, int], TokenUsage] = field(default_factory=dict)
+    """By the id of the case and the index of the turn."""
+
+
+NO_RECORDS = TurnRecords()
+
+
+def result_of(trial: TrialResult, records: TurnRecords = NO_RECORDS) -> TestResult:
     """One trial as the result of a test."""
     case = trial.case
-    turns = [_turn(trial, suite, index, seen) for index in range(len(case.turns))]
+    turns = [_turn(trial, index, records) for index in range(len(case.turns))]
     single = None if is_conversation(case) else turns[0]
     said = [turn.response for turn in turns if turn.response is not None]
-    return TestResult(
+    return TestResult.model_construct(
         test_name=case.description or case.id,
         test_input="\n---\n".join(turn.input for turn in turns),
         processed_files=[file for turn in turns for file in turn.processed_files],
@@ -62,7 +79,7 @@ def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> Te
         passed=trial.outcome is Outcome.PASSED,
         execution_time_ms=round(trial.duration_ms),
         errors=_errors(trial, turns),
-        timestamp=when(trial.started_at),
+        timestamp=iso_timestamp(trial.started_at),
         token_usage=_sum_of(turn.token_usage for turn in turns),
         turns=None if single else turns,
         grader_details=single.grader_details if single else None,
@@ -73,78 +90,48 @@ def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> Te
 
 
 def report_of(
-    run: Run, verdict: RunVerdict, suite: Suite, path: str, warnings: Sequence[str], seen: Seen = NOTHING_SEEN
+    run: Run, verdict: RunVerdict, suite: str, *, warnings: Sequence[str] = (), records: TurnRecords = NO_RECORDS
 ) -> TestReport:
-    """What a run says of one suite, whole."""
-    tally = Tally()
-    results = [tally.counted(result) for result in results_of(run, suite, seen)]
-    return framed(run, verdict, suite, path, warnings, tally.summary(run), results)
-
-
-def results_of(run: Run, suite: Suite, seen: Seen = NOTHING_SEEN) -> Iterator[TestResult]:
-    """One by one, so that a report of any size can be written."""
-    return (result_of(trial, suite, seen) for trial in run.trials if trial.suite == suite.name)
-
-
-def framed(
-    run: Run,
-    verdict: RunVerdict,
-    suite: Suite,
-    path: str,
-    warnings: Sequence[str],
-    summary: ReportSummary,
-    results: list[TestResult],
-) -> TestReport:
-    """A report with whatever is not about single tests."""
-    others = len(verdict.suites) > 1
-    own = next((item for item in verdict.suites if others and item.name == suite.name), verdict)
-    return TestReport(
-        agent_name=suite.name,
-        agent_config_path=path,
+    """What a run says of the suite of that name, or of its only one."""
+    info = next(item for item in run.suites if item.name == suite)
+    results = [result_of(trial, records) for trial in run.trials if trial.suite == suite]
+    own = next((item for item in verdict.suites if len(verdict.suites) > 1 and item.name == suite), verdict)
+    environment = {"agent": info.agent, "agent_fingerprint": info.agent_fingerprint, "run": run.id}
+    return TestReport.model_construct(
+        agent_name=suite,
+        agent_config_path="" if info.path is None else str(info.path),
         results=results,
-        summary=summary,
-        timestamp=when(run.started_at if run.finished_at is None else run.finished_at),
+        summary=_summary(run, results),
+        timestamp=iso_timestamp(run.started_at if run.finished_at is None else run.finished_at),
         holodeck_version=f"proctor {__version__}",
-        environment=dict(run.environment),
+        environment={**run.environment, **{name: value for name, value in environment.items() if value}},
         outcome=own.outcome.value,
         reason=own.reason,
-        warnings=list(dict.fromkeys([*(str(problem) for problem in suite.warnings), *warnings])),
+        warnings=list(dict.fromkeys(warnings)),
     )
 
 
-class Tally:
-    """Counts and means over results, which are not kept."""
-
-    def __init__(self) -> None:
-        self._outcomes: dict[str, int] = {}
-        self._passed = 0
-        self._scores: dict[str, tuple[int, float]] = {}
-
-    def counted(self, result: TestResult) -> TestResult:
-        self._outcomes[result.outcome] = self._outcomes.get(result.outcome, 0) + 1
-        self._passed += result.passed
+def _summary(run: Run, results: Sequence[TestResult]) -> ReportSummary:
+    scores: dict[str, list[float]] = {}
+    for result in results:
         for metric in result.metric_results:
             if metric.score is not None:
-                count, total = self._scores.get(metric.metric_name, (0, 0.0))
-                self._scores[metric.metric_name] = count + 1, total + metric.score
-        return result
-
-    def summary(self, run: Run) -> ReportSummary:
-        tests = sum(self._outcomes.values())
-        ended = run.started_at if run.finished_at is None else run.finished_at
-        return ReportSummary(
-            total_tests=tests,
-            passed=self._passed,
-            failed=tests - self._passed,
-            pass_rate=100 * self._passed / tests if tests else 0.0,
-            total_duration_ms=round(max(0.0, ended - run.started_at) * 1000),
-            metrics_evaluated={name: count for name, (count, _) in self._scores.items()},
-            average_scores={name: total / count for name, (count, total) in self._scores.items()},
-            unmeasured=tests - self._outcomes.get("passed", 0) - self._outcomes.get("failed", 0),
-        )
+                scores.setdefault(metric.metric_name, []).append(metric.score)
+    passed = sum(result.passed for result in results)
+    ended = run.started_at if run.finished_at is None else run.finished_at
+    return ReportSummary(
+        total_tests=len(results),
+        passed=passed,
+        failed=len(results) - passed,
+        pass_rate=100 * passed / len(results) if results else 0.0,
+        total_duration_ms=round(max(0.0, ended - run.started_at) * 1000),
+        metrics_evaluated={name: len(values) for name, values in scores.items()},
+        average_scores={name: statistics.fmean(values) for name, values in scores.items()},
+        unmeasured=sum(result.outcome not in ("passed", "failed") for result in results),
+    )
 
 
-def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResult:
+def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
     case, turn = trial.case, trial.case.turns[index]
     place = case.id, index
     reply = trial.replies[index] if index < len(trial.replies) else None
@@ -154,8 +141,8 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
     errors = [_complaint(score) for score in scores if _is_error(score)]
     reached = reply is not None and reply.error is None
     broke = None if reply is None or reply.error is None else reply.error.partition("\n  at ")[0]
-    metrics = [_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools]
-    return TurnResult(
+    metrics = [_metric(score, _spec(score, case, turn)) for score in scores if score is not tools]
+    return TurnResult.model_construct(
         turn_index=index,
         input=show(turn.input),
         response=None if reply is None or (broke is not None and not answer(reply)) else answer(reply),
@@ -169,12 +156,18 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
         passed=reached
         and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
-        token_usage=None if reply is None else seen.tokens.get(place) or _tokens(reply.usage),
+        token_usage=None if reply is None else records.tokens.get(place) or _tokens(reply.usage),
         errors=[broke, *errors] if broke is not None else errors if reached else [_unsent(trial, index)],
         skipped=_is_unsent(trial, index),
         grader_details=_grader_details(scores, metrics),
-        processed_files=list(seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason])),
+        processed_files=_files(turn, trial, records),
     )
+
+
+def _files(turn: Turn, trial: TrialResult, records: TurnRecords) -> list[ProcessedFileInput]:
+    known = [records.files.get(file_key(item)) for item in turn.attachments]
+    missing = unread(turn.attachments, [*trial.warnings, trial.reason])
+    return [file or other for file, other in zip(known, missing, strict=True)]
 
 
 def _went_on(trial: TrialResult) -> bool:
@@ -203,15 +196,16 @@ def _complaint(score: Score) -> str:
     return f"{score.evaluator}: {score.reasoning}" if score.reasoning else f"{score.evaluator}: {score.outcome.value}"
 
 
-def _spec(score: Score, case: Case, turn: Turn, suite: Suite) -> EvaluatorSpec | None:
+def _spec(score: Score, case: Case, turn: Turn) -> EvaluatorSpec | None:
     """The metric a score is of; two of one name are told apart by a number."""
     title = score.evaluator.partition(" #")[0]
-    return next((spec for spec in suite.evaluators_of(case, turn) if spec.title in (title, score.evaluator)), None)
+    specs = (case.evaluators or ()) if turn.evaluators is None else turn.evaluators
+    return next((spec for spec in specs if spec.title in (title, score.evaluator)), None)
 
 
 def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
     settled = score.outcome in (Outcome.PASSED, Outcome.FAILED)
-    return MetricResult(
+    return MetricResult.model_construct(
         metric_name=score.evaluator,
         kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
         score=score.details.get(OWN_SCORE, score.value),
@@ -239,15 +233,15 @@ def _mean(group: Sequence[MetricResult]) -> MetricResult:
     scores = [metric.score for metric in group if metric.score is not None]
     problems = [metric.error for metric in group if metric.error]
     worst = max(group, key=lambda metric: _GRAVITY.index(metric.outcome))
-    return replace(
-        worst,
-        score=statistics.fmean(scores) if scores else None,
-        passed=_all_of([metric.passed for metric in group]),
-        error="; ".join(dict.fromkeys(problems)) or None,
-        retry_count=sum(metric.retry_count or 0 for metric in group),
-        evaluation_time_ms=sum(metric.evaluation_time_ms or 0 for metric in group),
-        reasoning="\n".join([*_mean_note(len(scores)), *(m.reasoning for m in group if m.reasoning)]) or None,
-    )
+    changes = {
+        "score": statistics.fmean(scores) if scores else None,
+        "passed": _all_of([metric.passed for metric in group]),
+        "error": "; ".join(dict.fromkeys(problems)) or None,
+        "retry_count": sum(metric.retry_count or 0 for metric in group),
+        "evaluation_time_ms": sum(metric.evaluation_time_ms or 0 for metric in group),
+        "reasoning": "\n".join([*_mean_note(len(scores)), *(m.reasoning for m in group if m.reasoning)]) or None,
+    }
+    return worst.model_copy(update=changes)
 
 
 def _mean_note(scores: int) -> list[str]:
@@ -328,7 +322,7 @@ def _tokens(usage: Usage | None) -> TokenUsage | None:
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
     given, written = usage.input_tokens or 0, usage.output_tokens or 0
-    return TokenUsage(given, written, given + written)
+    return TokenUsage(prompt_tokens=given, completion_tokens=written, total_tokens=given + written)
 
 
 def _sum_of(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
@@ -336,5 +330,34 @@ def _sum_of(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
     return sum(known[1:], known[0]) if known else None
 
 
-def when(seconds: float) -> str:
+def iso_timestamp(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def ground_truth(turn: Turn) -> str | None:
+    """The expected answer as text."""
+    truth = turn.expected.output
+    return None if truth is UNSET or truth is None else show(truth)
+
+
+def expected_tools(turn: Turn) -> list[Json] | None:
+    """The expected calls as a file has them: a name, or a name with arguments and a count."""
+    calls = turn.expected.tool_calls
+    return None if calls is None else [_expected_tool(call) for call in calls]
+
+
+def _expected_tool(call: ExpectedCall) -> Json:
+    if call.arguments is None and call.count == 1:
+        return call.name
+    written: dict[str, Json] = {"name": call.name}
+    if call.arguments is not None:
+        written["args"] = {name: _as_written(matcher) for name, matcher in call.arguments.items()}
+    return written if call.count == 1 else {**written, "count": call.count}
+
+
+def _as_written(matcher: Matcher) -> Json:
+    """A literal by itself, any other matcher as HoloDeck writes it: like the native form, but without the `$`."""
+    if isinstance(matcher, Equals):
+        return plain(matcher.value)
+    form = plain(matcher.to_json())
+    return {key.removeprefix("$"): item for key, item in form.items()} if isinstance(form, dict) else form

@@ -35,7 +35,6 @@ from proctor.base.errors import ProctorError, one_line
 from proctor.cases.suite import Suite
 from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
 from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
-from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.instrumentation import instrumenting
 from proctor.version import __version__
 
@@ -235,12 +234,11 @@ class AgentHost:
 
     def _load_agent(self, item: SuiteOrder, folder: Path) -> BaseAgent:
         suite = replace(item.suite, path=_moved(item.suite.path, self._order.folder, folder))
-        if suite.hooks:
-            self._resources.enter_context(environment_from(hooks_of(suite).env_files(suite)))
+        if suite.env_files:
+            files = [_moved(path, self._order.folder, folder) for path in suite.env_files]
+            self._resources.enter_context(environment_from(path for path in files if path and path.is_file()))
         if item.agent_override is not None:
             return resolve_agent(item.agent_override, folder)
-        if suite.agent is None:
-            return hooks_of(suite).described_agent(suite)
         return resolve_agent(suite.agent, suite.base)
 
     def _folder(self, upload: bytes) -> Path:

@@ -1,0 +1,133 @@
+"""HoloDeck's `FileProcessor`, and what is known of the files that tests name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import canonical, plain
+from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile, title
+from proctor.cases.suite import Attachment
+from proctor.compat.holodeck.models import FileInput
+from proctor.compat.holodeck.test_results import ProcessedFileInput
+
+OPTIONS = ("pages", "sheet", "range", "cache")
+
+
+def file_input(item: Attachment) -> FileInput:
+    """An attachment as HoloDeck's processors take it."""
+    options = {key: item.options.get(key) for key in OPTIONS}
+    return FileInput.model_construct(
+        path=item.path, url=item.url, type=item.kind, description=item.description, **options
+    )
+
+
+def file_key(item: Attachment) -> str:
+    """What tells one file of a test from another."""
+    return canonical(plain(item))
+
+
+class FileProcessor:
+    """Reads files. What goes wrong is the `error` of what `process_file` returns; nothing is raised.
+
+    Relative paths start from `base_dir`, else from the working folder; an executor starts from the agent's folder.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        download_timeout_ms: int = 30_000,
+        max_retries: int = 3,
+        processing_timeout_ms: int = 30_000,
+        *,
+        base_dir: str | Path | None = None,
+        cache_enabled: bool = True,
+    ) -> None:
+        for name, value in (
+            ("download_timeout_ms", download_timeout_ms),
+            ("processing_timeout_ms", processing_timeout_ms),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise UsageError(f"{name} must be a number of milliseconds, more than 0, not {value!r}")
+        self.cache_dir = Path(cache_dir or ".holodeck/cache")
+        self.download_timeout_ms = download_timeout_ms
+        self.max_retries = max_retries
+        """How often a download is tried, at least once."""
+        self.processing_timeout_ms = processing_timeout_ms
+        self.base_dir = None if base_dir is None else Path(base_dir)
+        self.cache_enabled = cache_enabled
+
+    def process_file(self, file_input: FileInput) -> ProcessedFileInput:
+        """The text of a file under `markdown_content`, or the reason why there is none under `error`."""
+        clock = time.perf_counter()
+        try:
+            found = self._read(_attachment(file_input))
+        except UnreadableFile as error:
+            return _processed(file_input, markdown_content="", processing_time_ms=_since(clock), error=str(error))
+        metadata = dict(found.metadata) | ({"warning": "; ".join(found.notes)} if found.notes else {})
+        text = found.text.strip()
+        return _processed(file_input, markdown_content=text, metadata=metadata, processing_time_ms=_since(clock))
+
+    def _read(self, item: Attachment) -> FileText:
+        base = self.base_dir or Path.cwd()
+        cache = base / self.cache_dir if self.cache_enabled else None
+        seconds = self.processing_timeout_ms / 1000, self.download_timeout_ms / 1000
+        return FileReader(base, FileSettings(*seconds, cache, max(1, self.max_retries))).read(item)
+
+
+def _processed(original: Any, **fields: Any) -> ProcessedFileInput:
+    return ProcessedFileInput.model_construct(original=original, **fields)
+
+
+def _attachment(file: Any) -> Attachment:
+    """Anything with the fields of a `FileInput`."""
+    options = {key: value for key in OPTIONS if (value := getattr(file, key, None)) is not None}
+    kind = getattr(file, "type", None)
+    return Attachment(
+        getattr(file, "path", None), getattr(file, "url", None), kind, getattr(file, "description", None), options
+    )
+
+
+def _since(clock: float) -> int:
+    return round((time.perf_counter() - clock) * 1000)
+
+
+def as_processed(result: Any, item: Attachment, spent_ms: float) -> ProcessedFileInput:
+    """What a file processor made of a file: HoloDeck's shape, or the text alone."""
+    original, spent = file_input(item), round(spent_ms)
+    if isinstance(result, str):
+        return _processed(original, markdown_content=result, processing_time_ms=spent)
+    text, error = getattr(result, "markdown_content", None), getattr(result, "error", None)
+    if text is None and error is None:
+        wrong = f"the file processor returned {type(result).__name__}, which has no text"
+        return _processed(original, processing_time_ms=spent, error=wrong)
+    metadata, cached = plain(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
+    own_time = getattr(result, "processing_time_ms", None)
+    return _processed(
+        original,
+        markdown_content=str(text or ""),
+        metadata=metadata if isinstance(metadata, dict) else None,
+        cached_path=None if cached is None else str(cached),
+        processing_time_ms=spent if own_time is None else int(own_time),
+        error=None if error is None else str(error),
+    )
+
+
+def file_text(processed: ProcessedFileInput) -> FileText:
+    """A processed file as the engine takes it; raises `UnreadableFile`."""
+    if processed.error:
+        raise UnreadableFile(f"the file {processed.original.name} could not be read: {processed.error}")
+    warning = (processed.metadata or {}).get("warning")
+    return FileText(processed.markdown_content or "", notes=(str(warning),) if warning else ())
+
+
+def unread(attachments: Sequence[Attachment], messages: Sequence[str]) -> list[ProcessedFileInput]:
+    """The files of a turn that was not asked, or of a stored run; `messages` are those of its trial."""
+    return [_processed(file_input(item), error=_error_about(item, messages)) for item in attachments]
+
+
+def _error_about(item: Attachment, messages: Sequence[str]) -> str | None:
+    return next((message for message in messages if message and title(item) in message), None)

@@ -1,0 +1,808 @@
+"""HoloDeck's models of an `agent.yaml`: the agent, its tests and metrics, and how they are run.
+
+The field names and defaults are HoloDeck's. What the models check is the shape of the file; what Proctor cannot do, and
+whether files, keys and packages are there, is found out when the agent is built (`agent_reader`).
+
+A tool or test that is wrong is one problem with its place, so rules over several fields name the key to change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    Strict,
+    StrictBool,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from proctor.base.documents import kind, nearest
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json, plain
+from proctor.base.references import is_reference
+from proctor.base.regexes import check_pattern
+from proctor.cases.suite import Suite
+from proctor.cases.validation import problem_at
+from proctor.judging.provider_table import parse_model_name
+
+FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
+MAX_FILES = 10
+MAX_TOOLS = 50
+MAX_RETRIES = 3
+TOP_MARK = 5
+"""The top of the scale on which HoloDeck's judges give their marks."""
+TEMPERATURE = 0.3
+MAX_TOKENS = 1000
+"""What HoloDeck asks models with by default."""
+_PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d{1,9}\])*"
+"""Where in an answer of data a metric looks: keys and indices."""
+
+
+class HoloDeckModel(BaseModel):
+    """A model that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    __test__: ClassVar[bool] = False
+
+    def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
+        """As JSON text in ASCII, so that half a character in an answer breaks nothing."""
+        return json.dumps(plain(self.model_dump(**options)), indent=indent)
+
+
+class ExtensibleModel(HoloDeckModel):
+    """A model that leaves out the `x-` keys, which users may add freely."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_extensions(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {key: value for key, value in data.items() if not str(key).startswith("x-")}
+
+
+def extensions(data: Json) -> dict[str, Json]:
+    """The `x-` keys of an object."""
+    return {key: value for key, value in data.items() if key.startswith("x-")} if isinstance(data, Mapping) else {}
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise problem_at((), "must not be blank")
+    return text
+
+
+def _whole_number(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _shortest(value: float) -> float:
+    """30 and not 30.0, as the file has it."""
+    return int(value) if value.is_integer() else value
+
+
+def _seconds(value: float) -> float:
+    if value <= 0:
+        raise problem_at((), "must be more than 0 seconds")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_not_blank)]
+Whole = Annotated[int, BeforeValidator(_whole_number), Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False), AfterValidator(_shortest)]
+Seconds = Annotated[Number, AfterValidator(_seconds)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Count = Annotated[Whole, Field(ge=1)]
+
+
+class LLMProvider(HoloDeckModel):
+    """A model and how it is asked."""
+
+    provider: Text
+    name: Text
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = TEMPERATURE
+    max_tokens: Count | None = MAX_TOKENS
+    top_p: Share | None = None
+    endpoint: Text | None = None
+    api_key: SecretStr | None = None
+    """`${NAME}` until the model is asked."""
+    api_version: Text | None = None
+    auth_provider: str | None = None
+
+    @field_validator("provider")
+    @classmethod
+    def _check_provider(cls, provider: str) -> str:
+        try:
+            parse_model_name(f"{provider}:model")
+        except UsageError as error:
+            raise problem_at((), f"cannot be used: {error}") from None
+        return provider
+
+    def as_written(self) -> dict[str, Any]:
+        """What the file says, without defaults; the key as the variable that holds it."""
+        found = self.model_dump(exclude_unset=True)
+        if self.api_key is not None:
+            found["api_key"] = self.api_key.get_secret_value()
+        return found
+
+
+# Tests
+
+
+class FileInput(HoloDeckModel):
+    """A file as a test names it."""
+
+    path: Text | None = None
+    url: Text | None = None
+    type: Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"] | None = None
+    description: str | None = None
+    pages: list[Any] | None = None
+    sheet: Text | None = None
+    range: Text | None = None
+    cache: StrictBool | None = None
+
+    @field_validator("pages")
+    @classmethod
+    def _check_pages(cls, pages: list[Any] | None) -> list[Any] | None:
+        for index, page in enumerate(pages or ()):
+            if isinstance(page, bool) or not isinstance(page, int) or page < 1:
+                raise problem_at((index,), "must be a page number, from 1")
+        return pages
+
+    @property
+    def name(self) -> str:
+        return self.path or self.url or "unnamed"
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """Which part of the file is read, and whether a download is stored."""
+        given = {"pages": self.pages, "sheet": self.sheet, "range": self.range, "cache": self.cache}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+class TestFile(FileInput):
+    """A file of a test, which says where it is and of what type."""
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        folder: Path | None = (info.context or {}).get("folder")
+        if (self.path is None) == (self.url is None):
+            raise problem_at((), "needs either 'path' or 'url'")
+        if self.type is None:
+            raise problem_at((), f"needs 'type', one of {', '.join(FILE_TYPES)}")
+        if self.path is not None and folder is not None and not _is_file(folder / self.path):
+            raise problem_at(("path",), f"names {self.path}, which is not there (looked in {folder})")
+        return self
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+class ExpectedTool(HoloDeckModel):
+    """A call that is expected, with arguments and how often."""
+
+    name: Text
+    args: dict[str, Any] | None = None
+    count: Count = 1
+
+    @field_validator("args")
+    @classmethod
+    def _check_args(cls, args: dict[str, Any] | None) -> dict[str, Any] | None:
+        """An object with `fuzzy` or `regex` is a matcher, anything else is the very value."""
+        for name, value in (args or {}).items():
+            if not isinstance(value, dict) or {"fuzzy", "regex"}.isdisjoint(value):
+                continue
+            if len(value) != 1:
+                raise problem_at((name,), f"must have one key, fuzzy or regex, and not {', '.join(sorted(value))}")
+            if "regex" in value:
+                _check_regex(value["regex"], (name, "regex"))
+            elif value["fuzzy"] is None or isinstance(value["fuzzy"], dict | list):
+                raise problem_at((name, "fuzzy"), f"must be text or a number, not {kind(value['fuzzy'])}")
+        return args
+
+
+def _check_regex(pattern: Any, place: tuple[str, ...]) -> None:
+    if not isinstance(pattern, str):
+        raise problem_at(place, f"must be a pattern, not {kind(pattern)}")
+    try:
+        check_pattern(pattern)
+    except ValueError as error:
+        raise problem_at(place, f"{pattern!r} is not a pattern: {error}") from None
+
+
+def _tool_name_or_object(item: Any) -> Any:
+    if isinstance(item, str) and not item.strip():
+        raise problem_at((), "must not be blank; name a tool")
+    if not isinstance(item, str | Mapping | ExpectedTool):
+        raise problem_at((), f"must be a tool's name or an object with 'name', not {kind(item)}")
+    return item
+
+
+def _text_or_object(item: Any) -> str:
+    return "text" if isinstance(item, str) else "object"
+
+
+ToolExpectation = Annotated[
+    Annotated[str, Tag("text")] | Annotated[ExpectedTool, Tag("object")],
+    Discriminator(_text_or_object),
+    BeforeValidator(_tool_name_or_object),
+]
+
+
+class StandardMetric(HoloDeckModel):
+    """A metric that is computed, or for which a judge gives a mark."""
+
+    type: Literal["standard"] = "standard"
+    metric: (
+        Literal["bleu", "rouge", "meteor", "equality", "numeric", "groundedness", "relevance", "coherence", "fluency"]
+        | None
+    ) = None
+    threshold: Annotated[Number, Field(ge=0)] | None = None
+    enabled: StrictBool = True
+    scale: Annotated[Whole, Field(ge=2)] | None = None
+    model: LLMProvider | None = None
+    fail_on_error: StrictBool | None = None
+    retry_on_failure: Annotated[Whole, Field(ge=1, le=MAX_RETRIES)] | None = None
+    timeout_ms: Count | None = None
+    custom_prompt: Text | None = None
+    case_insensitive: StrictBool | None = None
+    strip_whitespace: StrictBool | None = None
+    strip_punctuation: StrictBool | None = None
+    absolute_tolerance: Annotated[Number, Field(ge=0)] | None = None
+    relative_tolerance: Annotated[Number, Field(ge=0)] | None = None
+    accept_percent: StrictBool | None = None
+    accept_thousands_separators: StrictBool | None = None
+    response_path: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.metric is None:
+            raise problem_at((), f"needs 'metric', one of {', '.join(STANDARD)}")
+        most = (self.scale or TOP_MARK) if self.metric in JUDGED else 1
+        if self.threshold is not None and self.threshold > most:
+            raise problem_at(("threshold",), f"must be at most {most}, not {self.threshold:g}")
+        if self.response_path is not None and not re.fullmatch(_PATH, self.response_path):
+            wrong = f"{self.response_path!r} is not a path"
+            raise problem_at(("response_path",), f"{wrong}; write keys and indices, such as order.items[0].price")
+        return self
+
+
+class GEvalMetric(HoloDeckModel):
+    """A metric by criteria of the user's own, which a judge applies."""
+
+    type: Literal["geval"] = "geval"
+    name: Text
+    criteria: Text
+    evaluation_steps: list[str] | None = None
+    evaluation_params: list[Any] | None = None
+    strict_mode: StrictBool | None = None
+    threshold: Share | None = None
+    enabled: StrictBool = True
+    model: LLMProvider | None = None
+    fail_on_error: StrictBool | None = None
+
+    @field_validator("evaluation_params")
+    @classmethod
+    def _check_params(cls, params: list[Any] | None) -> list[Any] | None:
+        if params == []:
+            raise problem_at((), f"is empty, so the judge would see nothing; name some of {', '.join(JUDGE_INPUTS)}")
+        for index, name in enumerate(params or ()):
+            if name not in JUDGE_INPUTS:
+                raise problem_at((index,), f"must be one of {', '.join(JUDGE_INPUTS)}, not {name!r}")
+        return params
+
+
+class RAGMetric(HoloDeckModel):
+    """A metric that compares an answer with what was retrieved for it."""
+
+    type: Literal["rag"] = "rag"
+    metric_type: (
+        Literal["faithfulness", "contextual_relevancy", "contextual_precision", "contextual_recall", "answer_relevancy"]
+        | None
+    ) = None
+    threshold: Share | None = None
+    include_reason: StrictBool | None = None
+    enabled: StrictBool = True
+    model: LLMProvider | None = None
+    fail_on_error: StrictBool | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.metric_type is None:
+            raise problem_at((), f"needs 'metric_type', one of {', '.join(RAG)}")
+        return self
+
+
+class CodeMetric(HoloDeckModel):
+    """A function of the user's own that grades an answer."""
+
+    type: Literal["code"] = "code"
+    grader: Text
+    name: Text | None = None
+    threshold: Share | None = None
+    enabled: StrictBool = True
+    fail_on_error: StrictBool | None = None
+
+    @field_validator("grader")
+    @classmethod
+    def _check_grader(cls, grader: str) -> str:
+        if not is_reference(grader) and not _is_module_reference(grader):
+            wrong = f"{grader!r} is not a reference"
+            raise problem_at((), f"{wrong}; write package.module:function or file.py:function")
+        return grader
+
+
+def _is_module_reference(text: str) -> bool:
+    """`g:grade`: a module of one letter is taken for a drive elsewhere, but can hold a grader."""
+    module, colon, name = text.partition(":")
+    return bool(colon) and module.isidentifier() and name.isidentifier()
+
+
+_METRIC_SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
+"""Which type a metric is that does not say so, by a key that only it has."""
+_METRIC_TYPES = ("standard", "geval", "rag", "code")
+
+
+def _metric_type(metric: Any) -> str | None:
+    if isinstance(metric, HoloDeckModel):
+        return str(getattr(metric, "type", ""))
+    if not isinstance(metric, Mapping):
+        return "standard"
+    if metric.get("type") is not None:
+        return str(metric["type"])
+    return next((kind for key, kind in _METRIC_SHAPES.items() if key in metric), None)
+
+
+def _check_metric(metric: Any) -> Any:
+    if not isinstance(metric, Mapping):
+        return metric
+    given = metric.get("type")
+    if given is not None and not isinstance(given, str):
+        raise problem_at(("type",), f"must be text, not {kind(given)}")
+    if given is not None and given not in _METRIC_TYPES:
+        one_of = ", ".join(_METRIC_TYPES)
+        raise problem_at(("type",), f"must be one of {one_of}, not {given!r}{nearest(given, _METRIC_TYPES)}")
+    if _metric_type(metric) is None:
+        raise problem_at((), f"needs 'type', one of {', '.join(_METRIC_TYPES)}")
+    return metric
+
+
+Metric = Annotated[
+    Annotated[StandardMetric, Tag("standard")]
+    | Annotated[GEvalMetric, Tag("geval")]
+    | Annotated[RAGMetric, Tag("rag")]
+    | Annotated[CodeMetric, Tag("code")],
+    Discriminator(_metric_type),
+    BeforeValidator(_check_metric),
+]
+
+LEXICAL = {"bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR"}
+EXACT = {"equality": "Equality", "numeric": "Numeric"}
+JUDGED = {
+    "groundedness": "Groundedness",
+    "relevance": "Relevance",
+    "coherence": "Coherence",
+    "fluency": "Fluency",
+}
+STANDARD = LEXICAL | EXACT | JUDGED
+RAG = {
+    "faithfulness": "Faithfulness",
+    "contextual_relevancy": "ContextualRelevancy",
+    "contextual_precision": "ContextualPrecision",
+    "contextual_recall": "ContextualRecall",
+    "answer_relevancy": "AnswerRelevancy",
+}
+"""HoloDeck's metrics and the evaluators that they are."""
+JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
+
+
+class EvaluationConfig(HoloDeckModel):
+    """The metrics of every test, and who judges where they need a judge and name none."""
+
+    metrics: list[Metric] = Field(min_length=1)
+    model: LLMProvider | None = None
+    optimizer: dict[str, Any] | None = None
+
+
+class TurnFields(ExtensibleModel):
+    """What a message to the agent and what is expected back consist of."""
+
+    input: Text | None = None
+    ground_truth: Text | None = None
+    expected_tools: list[ToolExpectation] | None = None
+    files: list[TestFile] | None = None
+    retrieval_context: list[str] | None = None
+    evaluations: list[Metric] | None = None
+
+    @field_validator("files")
+    @classmethod
+    def _check_files(cls, files: list[TestFile] | None) -> list[TestFile] | None:
+        if files and len(files) > MAX_FILES:
+            raise problem_at((), f"has {len(files)} files; {MAX_FILES} are the most")
+        return files
+
+
+class Turn(TurnFields):
+    """One message of a conversation."""
+
+    input: Text = Field(description="text")
+    turn_config: dict[str, Any] | None = None
+
+
+class TestCaseModel(TurnFields):
+    """One test: a message, or a conversation of `turns`."""
+
+    name: Text | None = None
+    turns: list[Turn] | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.turns is None:
+            if self.input is None:
+                raise problem_at((), "needs 'input' (text)")
+            return self
+        for name in ("input", "ground_truth", "expected_tools", "files", "retrieval_context"):
+            if getattr(self, name) is not None:
+                raise problem_at((name,), "cannot stand beside 'turns'; move it into one of them")
+        return self
+
+
+TestCase = TestCaseModel
+
+
+def _folder_text(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+class ExecutionConfig(HoloDeckModel):
+    """How tests are run; `None` leaves it to the next source: the file, the project, the environment, the defaults."""
+
+    file_timeout: Seconds | None = None
+    llm_timeout: Seconds | None = None
+    """Seconds for all turns of a test together."""
+    download_timeout: Seconds | None = None
+    cache_enabled: StrictBool | None = None
+    cache_dir: Annotated[Text, BeforeValidator(_folder_text)] | None = None
+    verbose: StrictBool | None = None
+    quiet: StrictBool | None = None
+    parallel_test_cases: Count | None = None
+
+    def over(self, other: ExecutionConfig) -> ExecutionConfig:
+        """What this says, and where it says nothing, what `other` does."""
+        return ExecutionConfig(**other.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
+
+
+# The agent
+
+
+class Instructions(HoloDeckModel):
+    """What the model is told first, here or in a file."""
+
+    inline: Text | None = None
+    file: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.inline is None) == (self.file is None):
+            raise problem_at((), "needs either 'inline' or 'file'")
+        return self
+
+
+def _tool_name(name: str) -> str:
+    if not (name.isascii() and name.replace("_", "a").isalnum()):
+        raise problem_at((), f"must be made of letters, digits and _, not {name!r}")
+    return name
+
+
+class ToolModel(HoloDeckModel):
+    """What all tools have."""
+
+    name: Annotated[Text, AfterValidator(_tool_name)]
+    description: str | None = None
+    defer_loading: StrictBool = False
+
+
+def _parameters(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A whole JSON Schema, or a description of each parameter by its name."""
+    if given is None or (given.get("type") == "object" and isinstance(given.get("properties"), dict)):
+        return given
+    for name, item in given.items():
+        if not isinstance(item, dict):
+            raise problem_at((name,), f"must be an object, not {kind(item)}")
+    return given
+
+
+Parameters = Annotated[dict[str, Any] | None, AfterValidator(_parameters)]
+
+
+class FunctionTool(ToolModel):
+    """A Python function of the project."""
+
+    type: Literal["function"] = "function"
+    file: Text
+    function: Text
+    parameters: Parameters = None
+
+    @field_validator("file")
+    @classmethod
+    def _check_file(cls, file: str) -> str:
+        if not file.endswith(".py"):
+            raise problem_at((), f"must be a Python file, not {file!r}")
+        return file
+
+
+class PromptTool(ToolModel):
+    """A question to a model, with gaps that the agent fills."""
+
+    type: Literal["prompt"] = "prompt"
+    template: Text | None = None
+    file: Text | None = None
+    parameters: Parameters = None
+    model: LLMProvider | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.template is None) == (self.file is None):
+            raise problem_at((), "needs either 'template' or 'file'")
+        return self
+
+
+class VectorstoreTool(ToolModel):
+    """Files that are searched by meaning."""
+
+    type: Literal["vectorstore"] = "vectorstore"
+    source: Text
+    embedding_model: Text | None = None
+    embedding_dimensions: Count | None = None
+    top_k: Annotated[Whole, Field(ge=1, le=100)] = 5
+    min_similarity_score: Annotated[Number, Field(ge=-1, le=1)] | None = None
+    chunk_size: Count = 512
+    chunk_overlap: Annotated[Whole, Field(ge=0)] | None = None
+    vector_field: Any = None
+    id_field: Text | None = None
+    meta_fields: list[str] | None = None
+    meta_prefix: str | None = None
+    field_separator: str | None = None
+    delimiter: str | None = None
+    record_path: Text | None = None
+    record_prefix: Any = None
+    database: Any = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.chunk_overlap is not None and self.chunk_overlap >= self.chunk_size:
+            raise problem_at(("chunk_overlap",), f"must be less than chunk_size, which is {self.chunk_size}")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise problem_at(("delimiter",), "must be one character")
+        if not isinstance(self.database, str | dict | None):
+            raise problem_at(("database",), "must be a name, or an object with 'provider'")
+        fields = [self.vector_field] if isinstance(self.vector_field, str) else self.vector_field or []
+        if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+            raise problem_at(("vector_field",), "must be a name or a list of names")
+        self.vector_field = [name for name in fields if name.strip()]
+        return self
+
+
+class MCPTool(ToolModel):
+    """A server of tools that speaks the Model Context Protocol."""
+
+    type: Literal["mcp"] = "mcp"
+    transport: str = "stdio"
+    command: Text | None = None
+    args: list[str] = []
+    env: dict[str, str] | None = None
+    env_file: Text | None = None
+    url: Text | None = None
+    headers: dict[str, str] | None = None
+    timeout: Seconds = 30
+    request_timeout: Seconds = 60
+    load_tools: StrictBool = True
+    load_prompts: StrictBool = False
+    is_retrieval: StrictBool = False
+    registry_name: str | None = None
+
+
+class HierarchicalDocumentTool(ToolModel):
+    """HoloDeck's search in documents with an outline, which Proctor does not run."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["hierarchical_document"] = "hierarchical_document"
+
+
+TOOL_TYPES = ("function", "mcp", "prompt", "vectorstore")
+"""The types of tools that Proctor runs."""
+
+
+def _check_tool_type(tool: Any) -> Any:
+    if not isinstance(tool, Mapping):
+        return tool
+    given = tool.get("type")
+    if given is None:
+        raise problem_at((), f"needs 'type', one of {', '.join(TOOL_TYPES)}")
+    if not isinstance(given, str):
+        raise problem_at(("type",), f"must be text, not {kind(given)}")
+    if given not in (*TOOL_TYPES, "hierarchical_document"):
+        raise problem_at(("type",), unsupported_tool(given))
+    return tool
+
+
+def unsupported_tool(given: str) -> str:
+    """What is wrong with a tool of a type that Proctor does not run."""
+    known = ", ".join(TOOL_TYPES)
+    return f"is {given!r}, which Proctor does not run; it runs {known}{nearest(given, TOOL_TYPES)}"
+
+
+Tool = Annotated[
+    Annotated[
+        FunctionTool | MCPTool | PromptTool | VectorstoreTool | HierarchicalDocumentTool, Field(discriminator="type")
+    ],
+    BeforeValidator(_check_tool_type),
+]
+
+
+class ExtendedThinking(HoloDeckModel):
+    enabled: StrictBool = False
+    budget_tokens: Annotated[Whole, Field(ge=1_000, le=100_000)] = 10_000
+
+
+class Permissions(HoloDeckModel):
+    allowed_tools: list[str] | None = None
+    disallowed_tools: list[str] = []
+
+
+class VendorConfig(HoloDeckModel):
+    """Limits, effort and which tools may be used; the keys without a type are refused when the agent is built."""
+
+    max_turns: Count | None = None
+    effort: Literal["low", "medium", "high", "max"] | None = None
+    fallback_model: Text | None = None
+    disallowed_tools: list[str] = []
+    max_budget_usd: Any = None
+    permission_mode: Any = None
+    agents: Any = None
+    setting_sources: Any = None
+    bash: Any = None
+    file_system: Any = None
+    web_search: Any = None
+
+
+class ClaudeConfig(VendorConfig):
+    extended_thinking: ExtendedThinking | None = None
+    allowed_tools: list[str] | None = None
+
+
+class OpenAIConfig(VendorConfig):
+    permissions: Permissions | None = None
+
+
+Backend = Literal["claude-agent-sdk", "openai-agents", "pydantic-ai"]
+
+
+class SharedServer(MCPTool):
+    """A server that a configuration file gives to every agent; relative paths start from that file's folder."""
+
+    folder: Path
+
+
+class AgentDescription(HoloDeckModel):
+    """What the agent is made of: what stands under `agent: {holodeck: ...}` in a suite."""
+
+    name: str = "agent"
+    model: LLMProvider = Field(description="which model answers")
+    instructions: Instructions = Field(description="with 'inline' or 'file'")
+    response_format: Any = None
+    tools: list[Tool] | None = None
+    embedding_provider: LLMProvider | None = None
+    claude: ClaudeConfig | None = None
+    openai: OpenAIConfig | None = None
+    backend: Backend | None = None
+    """What runs the agent, where it is not to be chosen by `model.provider`."""
+    mcp_servers: list[SharedServer] = []
+
+    @field_validator("tools")
+    @classmethod
+    def _check_tools(cls, tools: list[ToolModel] | None) -> list[ToolModel] | None:
+        return check_tools(tools)
+
+
+def check_tools(tools: list[ToolModel] | None) -> list[ToolModel] | None:
+    """A name belongs to one tool, and there are not too many of them."""
+    if tools and len(tools) > MAX_TOOLS:
+        raise problem_at((), f"has {len(tools)} tools; {MAX_TOOLS} are the most")
+    names: set[str] = set()
+    for index, tool in enumerate(tools or ()):
+        if tool.name in names:
+            raise problem_at((index, "name"), f"is given to more than one tool: {tool.name!r}")
+        names.add(tool.name)
+    return tools
+
+
+DESCRIPTION_KEYS = (
+    "model",
+    "instructions",
+    "response_format",
+    "tools",
+    "embedding_provider",
+    "claude",
+    "openai",
+    "backend",
+)
+"""The keys of a file that describe the agent itself."""
+
+
+class AgentTests(ExtensibleModel):
+    """An `agent.yaml` as far as tests go: the agent's description is looked into only if the agent is built."""
+
+    name: Text = Field(description="text")
+    description: Text | None = None
+    author: Text | None = None
+    agent: Text | dict[str, Any] | None = None
+    """Instead of a description: a reference or an address, as in any suite."""
+    model: Any = None
+    instructions: Any = None
+    response_format: Any = None
+    tools: Any = None
+    embedding_provider: Any = None
+    claude: Any = None
+    openai: Any = None
+    backend: Any = None
+    evaluations: EvaluationConfig | None = None
+    execution: ExecutionConfig | None = None
+    test_cases: list[TestCaseModel] | None = None
+    test_cases_file: Text | None = None
+    observability: Any = None
+    deployment: Any = None
+
+    @field_validator("agent", mode="before")
+    @classmethod
+    def _check_agent(cls, agent: Any) -> Any:
+        if not isinstance(agent, str | Mapping | None):
+            raise problem_at((), f"must be text, not {kind(agent)}")
+        return agent
+
+
+class Agent(AgentTests):
+    """An `agent.yaml` with everything in it; `test_cases` may be shortened or put in another order before a run."""
+
+    model: LLMProvider | None = None
+    instructions: Instructions | None = None
+    tools: list[Tool] | None = None
+    embedding_provider: LLMProvider | None = None
+    claude: ClaudeConfig | None = None
+    openai: OpenAIConfig | None = None
+    backend: Backend | None = None
+
+    @field_validator("tools")
+    @classmethod
+    def _check_tools(cls, tools: list[ToolModel] | None) -> list[ToolModel] | None:
+        return check_tools(tools)
+
+    _suite_as_read: Suite | None = PrivateAttr(None)
+
+    @property
+    def suite_as_read(self) -> Suite | None:
+        """The suite of the file that the agent was read from; `None` for one that was made by hand."""
+        return self._suite_as_read
+
+    @suite_as_read.setter
+    def suite_as_read(self, suite: Suite | None) -> None:
+        self._suite_as_read = suite

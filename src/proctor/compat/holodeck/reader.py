@@ -1,0 +1,625 @@
+"""Reads an `agent.yaml`: its tests and metrics become a suite, and the agent that it describes becomes `Suite.agent`.
+
+The file is parsed once. `${NAME}` is filled in, except where it holds a secret; the models check the shape; then each
+test becomes a case and each metric an evaluator. What describes the agent is put into the suite as data, together with
+what `config.yml` says of its provider, and is looked into only if the agent is built.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from proctor.base.documents import Document, kind, nearest
+from proctor.base.environment import environment_from
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.json_data import UNSET, Json
+from proctor.base.positions import Pointer, Position
+from proctor.base.source import read_text
+from proctor.cases.ids import UniqueIds
+from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
+from proctor.cases.suite import (
+    NO_EXPECTATION,
+    Attachment,
+    Case,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    ResolvedSetting,
+    Suite,
+    Turn,
+)
+from proctor.cases.validation import validate
+from proctor.compat.holodeck.backend_choice import choose_backend
+from proctor.compat.holodeck.models import (
+    DESCRIPTION_KEYS,
+    JUDGED,
+    LEXICAL,
+    MAX_TOKENS,
+    RAG,
+    STANDARD,
+    TEMPERATURE,
+    TOP_MARK,
+    Agent,
+    AgentDescription,
+    AgentTests,
+    CodeMetric,
+    EvaluationConfig,
+    ExpectedTool,
+    FileInput,
+    GEvalMetric,
+    LLMProvider,
+    RAGMetric,
+    StandardMetric,
+    TestCaseModel,
+    TurnFields,
+    extensions,
+)
+from proctor.compat.holodeck.models import Turn as TurnModel
+from proctor.compat.holodeck.settings import (
+    DEFAULT,
+    agent_env_files,
+    config_files,
+    execution_in_force,
+    file_settings,
+    resolve_execution,
+    suite_settings,
+)
+from proctor.compat.holodeck.variables import conceal, substitute
+
+A = TypeVar("A", bound=AgentTests)
+
+NAME = "holodeck"
+"""The name of the format, and of the kind of agent."""
+SECRET_KEYS = (*DESCRIPTION_KEYS, "author", "observability", "deployment")
+"""Where keys of services stand that are never filled in."""
+AGENT_KEYS = frozenset({"model", "instructions", "evaluations", "execution", "agent", "test_cases", "test_cases_file"})
+"""One of these is in every agent's file."""
+WITHOUT_EFFECT = ("observability", "deployment")
+"""What is about running the agent for others, and changes nothing in a test."""
+SAMPLING_KEYS = ("temperature", "max_tokens", "top_p")
+"""What is said of models that write, and not of embedding models."""
+MODEL_KEYS = tuple(name for name in LLMProvider.model_fields if name != "auth_provider")
+IN_MEMORY = ("in-memory", "in_memory", "memory")
+"""How files name the index that is built in."""
+SCORE_IT = "give 'evaluations' or 'expected_tools'"
+EXPECTED_TOOLS = EvaluatorSpec("ExpectedTools", label="expected_tools", scope="turn")
+STORE_TYPES = ("vectorstore", "hierarchical_document")
+
+
+def read(document: Document) -> list[Suite]:
+    """The suite that an agent's file is."""
+    return [read_agent_file(document, AgentTests)[1]]
+
+
+def read_agent_file(
+    document: Document, model: type[A], *, allow_missing_files: bool = False, allow_no_tests: bool = False
+) -> tuple[A, Suite]:
+    """The agent of a file and its suite; raises `InvalidSuite` with everything that is wrong.
+
+    A program may add tests, and the files that they name, before it runs them.
+    """
+    env_files = agent_env_files(document.path.resolve().parent)
+    try:
+        with environment_from(env_files):
+            reader = _Reader(document, model, allow_missing_files, allow_no_tests)
+            agent = reader.agent()
+            document.finish()
+            assert agent is not None  # nothing is missing without a problem that says so
+            suite = reader.suite(agent, tuple(env_files))
+    except UsageError as error:
+        raise InvalidSuite([Problem(str(error))]) from None
+    if isinstance(agent, Agent):
+        agent.suite_as_read = suite
+    return agent, suite
+
+
+def suite_of(agent: Agent, path: str | Path = "agent.yaml") -> Suite:
+    """The suite of an agent with the tests that it has now; one that was made by hand is read as if it were a file."""
+    read_as: Suite | None = agent.suite_as_read
+    if read_as is None:
+        data = {name: _as_data(value) for name, value in agent if name in agent.model_fields_set}
+        document = Document(Path(path), "", data, lambda pointer: None)
+        return read_agent_file(document, Agent, allow_missing_files=True, allow_no_tests=True)[1]
+    document = Document(read_as.path or Path(path), "", {}, lambda pointer: None)
+    return replace(read_as, cases=_Tests(document, read_as.evaluators).cases(agent.test_cases or [], []))
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, LLMProvider):
+        return value.as_written()
+    if isinstance(value, BaseModel):
+        return {name: _as_data(item) for name, item in value if name in value.model_fields_set}
+    return [_as_data(item) for item in value] if isinstance(value, list) else value
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, document: Document, model: type[Any], allow_missing_files: bool, allow_no_tests: bool) -> None:
+        self.document = document
+        self.folder = document.path.resolve().parent
+        self._model = model
+        self._context = {"folder": None if allow_missing_files else document.path.parent}
+        self._allow_no_tests = allow_no_tests
+        self._data = substitute(document, document.data, conceals=holds_secrets)
+        self._configs, problems = config_files(self.folder)
+        document.problems.extend(problems)
+        self._tests_document = document
+        self._raw_tests: list[Json] = []
+        self._tests_pointer: Pointer = ("test_cases",)
+
+    def agent(self) -> Any:
+        """The agent with its tests; `None` if something is wrong, which the document is told."""
+        data = self._data
+        is_object = isinstance(data, Mapping)
+        rest = {key: value for key, value in data.items() if key != "test_cases"} if is_object else data
+        agent = validate(self._model, rest, self.document, context=self._context)
+        tests = self._tests() if is_object else []
+        if agent is None:
+            return None
+        for key in WITHOUT_EFFECT:
+            if getattr(agent, key) is not None:
+                self.document.warn((key,), "is kept, but has no effect on tests")
+        self._warn_of_tools()
+        if tests or data.get("test_cases") is not None:
+            agent.test_cases = tests
+        return agent
+
+    def suite(self, agent: AgentTests, env_files: tuple[Path, ...]) -> Suite:
+        document = self.document
+        defaults, judge = self._evaluations(agent.evaluations)
+        settings = resolve_execution(document, agent.execution, self._configs)
+        tests = _Tests(self._tests_document, defaults, self._tests_pointer)
+        cases = tests.cases(agent.test_cases or [], self._raw_tests)
+        if self._tests_document is not document:
+            document.warnings.extend(self._tests_document.warnings)
+        description, positions = self._description(agent)
+        positions |= document.positions_below(("agent",), "agent")
+        positions |= document.positions_below(("evaluations", "model"), "judge")
+        document.finish()
+        config = execution_in_force(settings)
+        return Suite(
+            name=agent.name,
+            cases=cases,
+            evaluators=defaults,
+            agent=agent.agent if agent.agent is not None or description is None else {NAME: description},
+            unscored="skipped",
+            settings=suite_settings(settings),
+            judge=judge,
+            description=agent.description or "",
+            path=document.path,
+            format=NAME,
+            warnings=tuple(document.warnings),
+            extra=extensions(self._data),
+            env_files=env_files,
+            file_settings=file_settings(config, self.folder),
+            verbosity="quiet" if config.quiet else "verbose" if config.verbose else "normal",
+            retrieval_tools=retrieval_tools(self._data.get("tools")),
+            resolved=self._resolved(agent, description, settings),
+            key_positions=positions,
+        )
+
+    # Tests
+
+    def _tests(self) -> list[TestCaseModel]:
+        named = self._data.get("test_cases_file")
+        items = self._data.get("test_cases")
+        if items is not None and named is not None:
+            self.document.problem(("test_cases_file",), "cannot stand beside 'test_cases'; keep one of them")
+        elif isinstance(named, str):
+            items = self._tests_elsewhere(named)
+        elif items is None and named is None and not self._allow_no_tests:
+            self.document.problem((), "needs 'test_cases' (a list)")
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            self._tests_document.problem(self._tests_pointer, f"must be a list, not {kind(items)}")
+            return []
+        if not items and not self._allow_no_tests:
+            self._tests_document.problem(self._tests_pointer, "is empty; give at least one")
+        self._raw_tests = items
+        read = [
+            validate(TestCaseModel, item, self._tests_document, (*self._tests_pointer, index), self._context)
+            for index, item in enumerate(items)
+        ]
+        if self._tests_document is not self.document:
+            self.document.problems.extend(self._tests_document.problems)
+        return [test for test in read if test is not None]
+
+    def _tests_elsewhere(self, named: str) -> Json:
+        """The tests of `test_cases_file`, whose problems are located in that file."""
+        document = self.document
+        path = document.path.parent / named
+        try:
+            text = read_text(path)
+        except InvalidSuite as error:
+            document.problem(("test_cases_file",), f"names {named}, which {error.problems[0].message}")
+            return None
+        if path.resolve() == document.path.resolve():
+            wrong = "names this file itself; write its tests under 'test_cases'"
+            document.problem(("test_cases_file",), wrong)
+            return None
+        try:
+            other = Document(path, text)
+        except InvalidSuite as error:
+            document.problems.extend(error.problems)
+            return None
+        data = substitute(other, other.data, conceals=holds_secrets)
+        self._tests_document, self._tests_pointer = other, ()
+        if isinstance(data, list):
+            return data
+        self._tests_pointer = ("test_cases",)
+        if not isinstance(data, Mapping):
+            document.problems.append(Problem(f"must be an object, not {kind(data)}", path, 1))
+            return None
+        if data.get("test_cases") is None:
+            other.problem((), "needs 'test_cases' (a list)")
+        for key in data:
+            if key != "test_cases" and not str(key).startswith("x-"):
+                other.unknown_key((key,), f"is not a known key{nearest(str(key), ['test_cases'])}")
+        if data.get("test_cases") is None:
+            document.problems.extend(other.problems)
+        return data.get("test_cases")
+
+    # Metrics
+
+    def _evaluations(self, config: EvaluationConfig | None) -> tuple[tuple[EvaluatorSpec, ...], Json]:
+        """The evaluators of every test, and the model that judges where they need one and name none."""
+        if config is None:
+            return (), None
+        if config.optimizer is not None:
+            message = "is kept, but has no effect: Proctor measures and does not optimise"
+            self.document.warn(("evaluations", "optimizer"), message)
+        specs = evaluators_of(config.metrics, ("evaluations", "metrics"), self.document)
+        judge = None if config.model is None else config.model.as_written()
+        return specs, judge and {**self._provider_defaults(judge), **judge}
+
+    # The agent's description
+
+    def _description(self, agent: AgentTests) -> tuple[dict[str, Json] | None, dict[str, Position]]:
+        """What the agent is made of, and where each part of that stands; `None` if the file describes no agent."""
+        if self._data.get("model") is None:
+            return None, {}
+        found = {key: self._data[key] for key in DESCRIPTION_KEYS if self._data.get(key) is not None}
+        positions: dict[str, Position] = {}
+        for key in found:
+            positions |= self.document.positions_below((key,), key)
+        for key in ("model", "embedding_provider"):
+            found[key] = self._with_defaults(found.get(key), key, positions)
+        found["tools"] = (
+            [
+                {**tool, "model": self._with_defaults(tool["model"], f"tools[{index}].model", positions)}
+                if isinstance(tool, dict) and isinstance(tool.get("model"), dict)
+                else tool
+                for index, tool in enumerate(found["tools"])
+            ]
+            if isinstance(found.get("tools"), list)
+            else found.get("tools")
+        )
+        servers = self._shared_servers(found["tools"], positions)
+        description = {"name": agent.name, **found, "mcp_servers": servers}
+        if not servers:
+            del description["mcp_servers"]
+        return {key: value for key, value in description.items() if value is not None}, positions
+
+    def _provider_defaults(self, block: Mapping[str, Json]) -> dict[str, Json]:
+        """What configuration files say of the provider that a model block names."""
+        found: dict[str, Json] = {}
+        for file in reversed(self._configs):
+            found |= {k: v for k, v in file.provider(block.get("provider"))[1].items() if k != "provider"}
+        return found
+
+    def _with_defaults(self, block: Json, place: str, positions: dict[str, Position]) -> Json:
+        """A model block with what configuration files say of its provider; the block itself wins."""
+        if not isinstance(block, dict):
+            return block
+        for file in reversed(self._configs):
+            key, chosen = file.provider(block.get("provider"))
+            for name in chosen:
+                if name not in block:
+                    positions[f"{place}.{name}"] = file.document.position(("providers", key, name))
+        usual = self._provider_defaults(block)
+        wanted = [name for name in usual if place != "embedding_provider" or name not in SAMPLING_KEYS]
+        return {**{name: usual[name] for name in wanted}, **block}
+
+    def _shared_servers(self, tools: Json, positions: dict[str, Position]) -> list[Json]:
+        """Servers of tools that configuration files give to every agent; the agent's own tools come first."""
+        known = {tool.get("name") for tool in tools if isinstance(tool, dict)} if isinstance(tools, list) else set()
+        found: list[Json] = []
+        for file in self._configs:
+            for index, server in enumerate(file.servers):
+                if server.get("name") in known:
+                    continue
+                known.add(server.get("name"))
+                positions |= file.document.positions_below(("mcp_servers", index), f"mcp_servers[{len(found)}]")
+                found.append({"type": "mcp", **server, "folder": str(file.path.parent.resolve())})
+        return found
+
+    def _resolved(
+        self, agent: AgentTests, description: dict[str, Json] | None, execution: Mapping[str, ResolvedSetting]
+    ) -> dict[str, ResolvedSetting]:
+        """Backend, model and execution for `proctor doctor`; a secret is shown as the variable that holds it."""
+        found: dict[str, ResolvedSetting] = {}
+        if description is not None and agent.agent is None:
+            quiet = Document(self.document.path, "", {}, lambda pointer: None)
+            read = validate(AgentDescription, description, quiet)
+            if read is not None:
+                choice = choose_backend(read)
+                found["backend"] = ResolvedSetting(choice.name, choice.reason)
+        found |= {f"model.{key}": setting for key, setting in self._resolved_model().items()}
+        return found | {f"execution.{key}": setting for key, setting in execution.items()}
+
+    def _resolved_model(self) -> dict[str, ResolvedSetting]:
+        block = self._data.get("model")
+        if not isinstance(block, Mapping):
+            return {}
+        sources: list[tuple[str, Mapping[str, Json]]] = [(str(self.document.path), block)]
+        sources += [(str(file.path), _without_provider(file.provider(block.get("provider")))) for file in self._configs]
+        sources.append((DEFAULT, {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS}))
+        found: dict[str, ResolvedSetting] = {}
+        for key in MODEL_KEYS:
+            source = next((source for source in sources if key in source[1]), None)
+            if source is not None:
+                found[key] = ResolvedSetting(conceal(key, source[1][key]), source[0])
+        return found
+
+    def _warn_of_tools(self) -> None:
+        """What tools say and tests do without."""
+        tools = self._data.get("tools")
+        for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+            if not isinstance(tool, dict):
+                continue
+            at = ("tools", index)
+            if tool.get("type") == "vectorstore" and (named := other_database(tool.get("database"))) is not None:
+                self.document.warn((*at, "database"), f"is {named!r}, which is not used; the built-in index is")
+            if tool.get("type") == "mcp" and tool.get("registry_name") is not None:
+                self.document.warn((*at, "registry_name"), "is kept, but has no effect on tests")
+            if tool.get("type") == "mcp" and tool.get("description") is not None:
+                self.document.warn((*at, "description"), "has no effect: the server describes its tools itself")
+
+
+def _without_provider(found: tuple[str, Mapping[str, Json]]) -> dict[str, Json]:
+    return {key: value for key, value in found[1].items() if key != "provider"}
+
+
+def holds_secrets(pointer: Pointer) -> bool:
+    """Where keys of model services stand; a tool argument called `token` is none of them."""
+    return bool(pointer) and (pointer[0] in SECRET_KEYS or ("evaluations" in pointer and "model" in pointer))
+
+
+def other_database(database: Json) -> Json:
+    """The database of a tool, if it is another than memory."""
+    named = database.get("provider") if isinstance(database, dict) else database
+    return None if named in IN_MEMORY else named
+
+
+def retrieval_tools(tools: Json) -> tuple[str, ...]:
+    """Which tools retrieve, by whatever name a backend calls them: `kb`, `kb_search`, `vectorstore-kb`."""
+    found: list[str] = []
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
+            continue
+        if tool.get("type") in STORE_TYPES:
+            found += [name, f"{name}_search", f"mcp__holodeck_tools__{name}_search"]
+            found += [f"{kind}-{name}" for kind in STORE_TYPES]
+        elif tool.get("type") == "mcp" and tool.get("is_retrieval"):
+            found += [name, f"mcp__{name}__*", f"mcp_{name}__*"]
+    return tuple(found)
+
+
+class _Tests:
+    """Turns tests into cases."""
+
+    def __init__(
+        self, document: Document, defaults: tuple[EvaluatorSpec, ...], pointer: Pointer = ("test_cases",)
+    ) -> None:
+        self._document = document
+        self._defaults = defaults
+        self._pointer = tuple(pointer)
+
+    def cases(self, tests: list[TestCaseModel], raw: list[Json]) -> tuple[Case, ...]:
+        """The cases; `raw` has what the file says of each test beside what the models know."""
+        ids = UniqueIds()
+        cases = []
+        for index, test in enumerate(tests):
+            extra = extensions(raw[index]) if index < len(raw) else {}
+            cases.append(self._case(test, (*self._pointer, index), ids, f"test-{index + 1}", extra))
+        bare = [index for index, case in enumerate(cases) if not self._is_scored(case)]
+        if len(bare) > 1 and len(bare) == len(cases):
+            self._document.warn(self._pointer, f"holds no test that can be scored; {SCORE_IT}")
+        else:
+            for index in bare:
+                self._document.warn((*self._pointer, index), f"is run, but nothing scores it; {SCORE_IT}")
+        return tuple(cases)
+
+    def _is_scored(self, case: Case) -> bool:
+        inherited = self._defaults if case.evaluators is None else case.evaluators
+        return any(inherited if turn.evaluators is None else turn.evaluators for turn in case.turns)
+
+    def _case(
+        self, test: TestCaseModel, pointer: Pointer, ids: UniqueIds, unnamed: str, extra: dict[str, Json]
+    ) -> Case:
+        case_id = ids.claim(test.name or unnamed)
+        if test.name and case_id != test.name:
+            message = f"is not the only {test.name!r}; this test is reported as {case_id!r}"
+            self._document.warn((*pointer, "name"), message)
+        metrics = self._metrics(test, pointer)
+        if test.turns is None:
+            turns: tuple[Turn, ...] = (self._turn(test, pointer),)
+            evaluators = _with_tools(metrics, self._defaults, turns[0])
+        else:
+            turns, evaluators = self._conversation(test.turns, pointer, metrics), metrics
+        return Case(
+            case_id,
+            turns,
+            description=test.name or "",
+            evaluators=evaluators,
+            extra=extra,
+            continue_after_failed_turn=test.turns is not None,
+            position=self._document.position((*pointer, "name")),
+        )
+
+    def _conversation(
+        self, turns: list[TurnModel], pointer: Pointer, metrics: tuple[EvaluatorSpec, ...] | None
+    ) -> tuple[Turn, ...]:
+        inherited = self._defaults if metrics is None else metrics
+        found = []
+        for index, turn in enumerate(turns):
+            at = (*pointer, "turns", index)
+            made = self._turn(turn, at)
+            own = _with_tools(self._metrics(turn, at), inherited, made)
+            found.append(replace(made, evaluators=own, metadata=turn.turn_config or {}))
+        return tuple(found)
+
+    def _metrics(self, turn: TurnFields, pointer: Pointer) -> tuple[EvaluatorSpec, ...] | None:
+        """A list replaces what would be inherited; an empty one does not."""
+        if not turn.evaluations:
+            return None
+        return evaluators_of(turn.evaluations, (*pointer, "evaluations"), self._document)
+
+    def _turn(self, turn: TurnFields, pointer: Pointer) -> Turn:
+        if turn.expected_tools == []:
+            message = "is empty and asserts nothing, not even that no tool is used"
+            self._document.warn((*pointer, "expected_tools"), message)
+        calls = tuple(map(expected_call, turn.expected_tools or ())) or None
+        truth = UNSET if turn.ground_truth is None else turn.ground_truth
+        has_expectation = truth is not UNSET or calls is not None
+        return Turn(
+            turn.input or "",
+            expected=Expected(output=truth, tool_calls=calls) if has_expectation else NO_EXPECTATION,
+            retrieval_context=tuple(turn.retrieval_context or ()) or None,
+            attachments=tuple(map(attachment, turn.files or ())),
+        )
+
+
+def is_conversation(case: Case) -> bool:
+    """Whether a test was written with `turns`, be it only one."""
+    return case.continue_after_failed_turn or len(case.turns) > 1
+
+
+def _with_tools(
+    own: tuple[EvaluatorSpec, ...] | None, inherited: tuple[EvaluatorSpec, ...], turn: Turn
+) -> tuple[EvaluatorSpec, ...] | None:
+    """Expected tools bring an evaluator of their own."""
+    if turn.expected.tool_calls is None:
+        return own
+    return (*(inherited if own is None else own), EXPECTED_TOOLS)
+
+
+def expected_call(item: str | ExpectedTool) -> ExpectedCall:
+    """An expected tool as the engine compares it: by a part of its name, with further arguments allowed."""
+    if isinstance(item, str):
+        return ExpectedCall(item, substring=True, extra_arguments=True)
+    matchers = None if item.args is None else {name: _matcher(value) for name, value in item.args.items()}
+    return ExpectedCall(item.name, matchers, item.count, substring=True, extra_arguments=True)
+
+
+def _matcher(value: Any) -> Matcher:
+    if isinstance(value, dict) and value.keys() == {"regex"}:
+        return Regex(value["regex"])
+    if isinstance(value, dict) and value.keys() == {"fuzzy"}:
+        return Fuzzy(value["fuzzy"])
+    return Equals(value)
+
+
+def attachment(file: FileInput) -> Attachment:
+    return Attachment(file.path, file.url, file.type, file.description, file.options)
+
+
+NAMED_BY = {"standard": "metric", "rag": "metric_type", "code": "grader", "geval": "name"}
+"""The key of each kind of metric under which its name stands."""
+
+
+def evaluators_of(metrics: list[Any], pointer: Pointer, document: Document) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators that metrics are, without those that are not enabled; what has no effect is warned of."""
+    found = []
+    for index, metric in enumerate(metrics):
+        at = (*pointer, index)
+        if isinstance(metric, StandardMetric):
+            spec = _standard(metric, functools.partial(_warn_key, document, at))
+        elif isinstance(metric, RAGMetric):
+            if metric.include_reason is False:
+                document.warn((*at, "include_reason"), "has no effect: the reason is always kept")
+            spec = _judged(RAG[str(metric.metric_type)], metric.metric_type, metric, {})
+        elif isinstance(metric, GEvalMetric):
+            spec = _judged("GEval", metric.name, metric, _geval_arguments(metric))
+        else:
+            assert isinstance(metric, CodeMetric)
+            label = metric.name or metric.grader.rpartition(":")[2]
+            spec = EvaluatorSpec("CodeGrader", {"grader": metric.grader}, metric.threshold, label=label, scope="turn")
+        if metric.enabled:
+            position = document.position((*at, NAMED_BY[metric.type]))
+            found.append(replace(spec, optional=metric.fail_on_error is False, position=position))
+    return tuple(found)
+
+
+def _warn_key(document: Document, at: Pointer, key: str, message: str) -> None:
+    document.warn((*at, key), message)
+
+
+def _judged(name: str, label: str | None, metric: RAGMetric | GEvalMetric, arguments: dict[str, Json]) -> EvaluatorSpec:
+    model = {} if metric.model is None else {"model": metric.model.as_written()}
+    threshold = None if metric.threshold is None else float(metric.threshold)
+    return EvaluatorSpec(name, arguments | model, threshold, label=label, scope="turn")
+
+
+def _geval_arguments(metric: GEvalMetric) -> dict[str, Json]:
+    given = {
+        "criteria": metric.criteria,
+        "evaluation_steps": metric.evaluation_steps,
+        "evaluation_params": metric.evaluation_params or ["actual_output"],
+        "strict_mode": metric.strict_mode,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+OPTIONS_OF = {
+    "equality": ("case_insensitive", "strip_whitespace", "strip_punctuation"),
+    "numeric": ("absolute_tolerance", "relative_tolerance", "accept_percent", "accept_thousands_separators"),
+}
+"""Which keys change how a computed metric compares."""
+
+
+def _standard(metric: StandardMetric, warn: Callable[[str, str], None]) -> EvaluatorSpec:
+    name = str(metric.metric)
+    is_judged = name in JUDGED
+    arguments: dict[str, Json] = {"variant": "rougeL"} if name == "rouge" else {}
+    for owner, options in OPTIONS_OF.items():
+        for option in options:
+            value = getattr(metric, option)
+            if value is not None and owner == name:
+                arguments[option] = value
+            elif value is not None:
+                warn(option, f"has no effect on {name}")
+    for option in ("scale", "custom_prompt"):
+        value = getattr(metric, option)
+        if value is not None and is_judged:
+            arguments[option] = value
+        elif value is not None:
+            warn(option, f"has no effect on {name}")
+    if metric.model is not None and is_judged:
+        arguments["model"] = metric.model.as_written()
+    elif metric.model is not None:
+        warn("model", "has no effect: no model judges this metric")
+    if metric.retry_on_failure and not is_judged:
+        warn("retry_on_failure", f"has no effect on {name}: what is computed comes out the same each time")
+    threshold = metric.threshold
+    if threshold is not None and is_judged and threshold > 1:  # a mark on the judge's scale
+        threshold = threshold / (metric.scale or TOP_MARK)
+    return EvaluatorSpec(
+        STANDARD[name],
+        arguments,
+        None if threshold is None else float(threshold),
+        label=name,
+        gates=threshold is not None or name not in LEXICAL,
+        scope="turn",
+        timeout=None if metric.timeout_ms is None else metric.timeout_ms / 1000,
+        path=metric.response_path,
+        retries=(metric.retry_on_failure or 0) if is_judged else 0,
+    )

@@ -1,0 +1,96 @@
+"""The tools of a described agent as functions: Python functions, prompts that a model answers, searches in files."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.agents.tools import UnfitArguments, fitted
+from proctor.base.json_data import Json, plain
+from proctor.base.threads import call_in_thread
+from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec, PromptSpec, StoreSpec, ToolSpec, tool_name
+from proctor.compat.holodeck.passages import VectorStore
+from proctor.compat.holodeck.tool_reader import render, schema_error
+from proctor.judging.providers import ModelSpec
+
+Ask = Callable[[ModelSpec | None, str], Awaitable[str]]
+"""Puts one question to a model, the agent's own where none is given."""
+
+_QUERY: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "What to look for, in plain words."}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that is ready to be called; it raises `UnfitArguments` for arguments that it cannot take."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Json]
+    call: Callable[[Mapping[str, Any]], Awaitable[Json]]
+    deferred: bool = False
+
+
+def build_tools(spec: AgentSpec, ask: Ask) -> list[Tool]:
+    """The tools that the agent may use, for one run: what they keep in memory is kept that long."""
+    allowed = [tool for tool in spec.tools if spec.vendor_options.allows(tool_name(tool), tool.name)]
+    return [_build(tool, ask) for tool in allowed]
+
+
+def _build(spec: ToolSpec, ask: Ask) -> Tool:
+    schema = _QUERY if isinstance(spec, StoreSpec) else spec.schema
+    work: Any = _function(spec) if isinstance(spec, FunctionSpec) else None
+    if isinstance(spec, PromptSpec):
+        work = _prompt(spec, ask)
+    elif isinstance(spec, StoreSpec):
+        work = _search(spec)
+    return Tool(tool_name(spec), spec.description, schema, _checked(schema, work), spec.deferred)
+
+
+def _checked(schema: Mapping[str, Json], work: Any) -> Any:
+    """Models write arguments that fit no schema; they are told so, and may try again."""
+
+    async def call(arguments: Mapping[str, Any]) -> Json:
+        wrong = schema_error(schema, plain(arguments))
+        if wrong is not None:
+            raise UnfitArguments(wrong)
+        return plain(await work(arguments))
+
+    return call
+
+
+def _function(spec: FunctionSpec) -> Any:
+    function = spec.function
+    if function is None:
+        raise ValueError(f"the tool {spec.name} was only checked, and its function was not loaded")
+
+    async def call(arguments: Mapping[str, Any]) -> Any:
+        positional, named = fitted(function, arguments)
+        if inspect.iscoroutinefunction(function):
+            return await function(*positional, **named)
+        result = await call_in_thread(function, *positional, **named)
+        return await result if inspect.isawaitable(result) else result
+
+    return call
+
+
+def _prompt(spec: PromptSpec, ask: Ask) -> Any:
+    async def call(arguments: Mapping[str, Any]) -> str:
+        return await ask(spec.model, render(spec.template, arguments))
+
+    return call
+
+
+def _search(spec: StoreSpec) -> Any:
+    store = VectorStore(spec)
+
+    async def call(arguments: Mapping[str, Any]) -> list[dict[str, Json]]:
+        return await store.search(arguments["query"])
+
+    return call

@@ -1,0 +1,105 @@
+"""Builds a described agent with the Claude Agent SDK: its functions become tools of a server in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from proctor.agents.agent import Agent
+from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
+from proctor.base.errors import AgentFailed, one_line
+from proctor.base.json_data import show
+from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
+from proctor.compat.holodeck.tools import Tool, build_tools
+from proctor.judging.providers import ModelSpec
+
+SERVER = "holodeck_tools"
+
+
+@asynccontextmanager
+async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
+    """The options that make the agent; Claude Code itself is started with each session."""
+    agent = ClaudeAgent(options_of(spec), spec.name)
+    agent.fingerprint = spec.fingerprint
+    yield agent
+
+
+def options_of(spec: AgentSpec) -> Any:
+    """What the file says, as the SDK takes it; nothing of the person's own settings is read."""
+    from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+
+    tools = build_tools(spec, _ask)
+    servers: dict[str, Any] = {server.name: _server(server) for server in spec.servers}
+    if tools:
+        servers[SERVER] = create_sdk_mcp_server(SERVER, tools=[_tool(tool) for tool in tools])
+    vendor_options = spec.vendor_options
+    shape, tokens = spec.response_schema, vendor_options.thinking_tokens
+    return ClaudeAgentOptions(
+        model=spec.model.model,
+        system_prompt=spec.instructions,
+        tools=[],
+        mcp_servers=servers,
+        allowed_tools=_allowed(spec, tools),
+        disallowed_tools=list(vendor_options.disallowed_tools),
+        max_turns=vendor_options.max_turns,
+        fallback_model=vendor_options.fallback_model,
+        effort=vendor_options.effort,
+        thinking=None if tokens is None else {"type": "enabled", "budget_tokens": tokens},
+        output_format=None if shape is None else {"type": "json_schema", "schema": dict(shape)},
+        setting_sources=[],
+        env=_environment(spec.model),
+    )
+
+
+def _allowed(spec: AgentSpec, tools: list[Tool]) -> list[str]:
+    """Every tool that the file gives the agent may be used without a question to the user."""
+    given = spec.vendor_options.allowed_tools
+    own = [f"mcp__{SERVER}__{tool.name}" for tool in tools]
+    if given is None:
+        return own + [server.prefix.removesuffix("__") for server in spec.servers]
+    theirs = [name for name in given if any(name.startswith(server.prefix) for server in spec.servers)]
+    return own + theirs + [server.prefix.removesuffix("__") for server in spec.servers if server.name in given]
+
+
+def _tool(tool: Tool) -> Any:
+    from claude_agent_sdk import tool as made
+
+    async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            result = await tool.call(arguments)
+        except Exception as error:
+            return {"content": [{"type": "text", "text": one_line(error)}], "is_error": True}
+        return {"content": [{"type": "text", "text": result if isinstance(result, str) else show(result)}]}
+
+    return made(tool.name, tool.description, dict(tool.schema))(call)
+
+
+def _server(server: McpSpec) -> dict[str, Any]:
+    if server.transport == "stdio":
+        return {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
+    return {"type": server.transport, "url": server.url, "headers": dict(server.headers)}
+
+
+def _environment(model: ModelSpec) -> dict[str, str]:
+    """Where Claude Code finds its model; Ollama speaks Anthropic's language at its root."""
+    found: dict[str, str] = {}
+    if model.base_url is not None:
+        found["ANTHROPIC_BASE_URL"] = model.base_url.removesuffix("/v1")
+    if model.api_key is not None:
+        found["ANTHROPIC_API_KEY"] = model.api_key
+    return found
+
+
+async def _ask(model: ModelSpec | None, prompt: str) -> str:
+    from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+
+    options = ClaudeAgentOptions(tools=[], setting_sources=[], max_turns=1)
+    if model is not None:
+        options.model, options.env = model.model, _environment(model)
+    async for message in query(prompt=prompt, options=options):
+        if isinstance(message, ResultMessage):
+            if message.is_error:
+                raise AgentFailed(f"the prompt was not answered: {message.result}")
+            return message.result or ""
+    raise AgentFailed("the prompt was not answered")

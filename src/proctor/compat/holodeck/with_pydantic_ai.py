@@ -1,0 +1,221 @@
+"""Builds a described agent with Pydantic AI, which can ask every provider."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import Agent
+from proctor.agents.frameworks import FrameworkAgent
+from proctor.agents.frameworks.pydantic_ai import PydanticAi, Session
+from proctor.agents.reply import Reply
+from proctor.agents.tools import UnfitArguments
+from proctor.agents.turn_recorder import TurnRecorder
+from proctor.base.errors import AgentFailed, one_line
+from proctor.base.masking import mask
+from proctor.cases.suite import Turn
+from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, no_answer_message
+from proctor.compat.holodeck.tool_reader import schema_error
+from proctor.compat.holodeck.tools import Ask, Tool, build_tools
+from proctor.judging.provider_errors import endpoint_failure
+from proctor.judging.providers import ModelSpec, model_of
+
+OF_ANTHROPIC = ("anthropic", "bedrock")
+"""Whose models take no temperature while they think."""
+EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+
+
+@asynccontextmanager
+async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
+    """The agent, its model's connections and its servers of tools, until the context ends."""
+    from pydantic_ai import Agent as PydanticAgent
+
+    async with AsyncExitStack() as stack:
+        model, named = await _model(spec, stack)
+        logs = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-mcp-")))
+        agent: Any = PydanticAgent(
+            model,
+            name=spec.name,
+            instructions=spec.instructions,
+            model_settings=_settings(spec, named),
+            tools=[_tool(tool) for tool in build_tools(spec, _asking(model))],
+            toolsets=[await _connected(server, spec, stack, logs) for server in spec.servers],
+            **_output(spec),
+        )
+        if spec.response_schema is not None:
+            agent.output_validator(_fits(spec))
+        await stack.enter_async_context(agent)
+        yield FrameworkAgent(_DescribedAdapter(_limited(agent, spec), spec.model), spec.name, spec.fingerprint)
+
+
+class _DescribedAdapter(PydanticAi):
+    """An agent for which a model service that cannot be reached is an infrastructure error."""
+
+    def __init__(self, target: Any, model: ModelSpec) -> None:
+        super().__init__(target)
+        self._model = model
+
+    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+        from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
+
+        try:
+            return await super().send(session, turn, recorder)
+        except (ModelAPIError, FallbackExceptionGroup) as error:
+            last: Any = error.exceptions[-1] if isinstance(error, FallbackExceptionGroup) else error
+            failure = endpoint_failure(last)
+            words = mask(f"{self._model.name} {failure}", [self._model.api_key or ""])
+            raise AgentFailed(words, transient=failure.transient, retry_after=failure.retry_after) from None
+
+
+async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:
+    """The model that is asked, and the one that the file names: two where there is another to fall back on."""
+    model = await stack.enter_async_context(_plainly(spec.model))
+    if spec.vendor_options.fallback_model is None:
+        return model, model
+    from pydantic_ai.models.fallback import FallbackModel
+
+    other = await stack.enter_async_context(_plainly(replace(spec.model, model=spec.vendor_options.fallback_model)))
+    return FallbackModel(model, other), model
+
+
+def _plainly(spec: ModelSpec) -> Any:
+    """A model that is told what the file says and nothing else.
+
+    The library would explain system messages in mid-conversation to models that have none, and none are sent here.
+    """
+    model = model_of(spec)
+    model._announces_system_voice = False
+    return model
+
+
+def _settings(spec: AgentSpec, model: Any) -> Any:
+    """What the file says; a temperature that was not asked for is not sent to a model that takes none."""
+    asked = spec.model
+    given: dict[str, Any] = {"temperature": asked.temperature, "top_p": asked.top_p, "max_tokens": asked.max_tokens}
+    if _reasons(model):
+        given |= {"temperature": None, "top_p": None}
+    if spec.vendor_options.effort is not None:
+        given["thinking"] = EFFORTS[spec.vendor_options.effort]
+    if spec.vendor_options.thinking_tokens is not None:
+        given["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.vendor_options.thinking_tokens}
+    if asked.provider in OF_ANTHROPIC and not given.keys().isdisjoint(("thinking", "anthropic_thinking")):
+        given |= {"temperature": None, "top_p": None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _reasons(model: Any) -> bool:
+    profile = model.profile
+    return bool(profile.get("thinking_always_enabled") or profile.get("anthropic_disallows_sampling_settings"))
+
+
+def _output(spec: AgentSpec) -> dict[str, Any]:
+    if spec.response_schema is None:
+        return {}
+    from pydantic_ai import StructuredDict
+
+    return {"output_type": StructuredDict(dict(spec.response_schema), name="reply")}
+
+
+def _fits(spec: AgentSpec) -> Any:
+    from pydantic_ai import ModelRetry
+
+    def check(answer: Any) -> Any:
+        wrong = schema_error(spec.response_schema or {}, answer)
+        if wrong is not None:
+            raise ModelRetry(f"The reply does not fit its schema: {wrong}")
+        return answer
+
+    return check
+
+
+def _tool(tool: Tool) -> Any:
+    from pydantic_ai import ModelRetry
+    from pydantic_ai import Tool as PydanticTool
+    from pydantic_ai.exceptions import ToolFailed
+
+    async def call(**arguments: Any) -> Any:
+        try:
+            return await tool.call(arguments)
+        except UnfitArguments as error:
+            raise ModelRetry(str(error)) from error
+        except Exception as error:
+            raise ToolFailed(one_line(error)) from error
+
+    made: Any = PydanticTool.from_schema(call, tool.name, tool.description or None, dict(tool.schema))
+    made.defer_loading = tool.deferred
+    return made
+
+
+def _asking(usual: Any) -> Ask:
+    from pydantic_ai import Agent as PydanticAgent
+
+    async def ask(model: ModelSpec | None, prompt: str) -> str:
+        if model is None:
+            return str((await PydanticAgent(usual).run(prompt)).output)
+        given = {"temperature": model.temperature, "top_p": model.top_p, "max_tokens": model.max_tokens}
+        settings: Any = {name: value for name, value in given.items() if value is not None}
+        async with _plainly(model) as other:
+            return str((await PydanticAgent(other, model_settings=settings).run(prompt)).output)
+
+    return ask
+
+
+def _limited(agent: Any, spec: AgentSpec) -> Any:
+    """The agent with its own limit of rounds, which the library takes with each run only."""
+    if spec.vendor_options.max_turns is None:
+        return agent
+    from pydantic_ai.agent import WrapperAgent
+    from pydantic_ai.usage import UsageLimits
+
+    limits = UsageLimits(request_limit=spec.vendor_options.max_turns)
+
+    class Limited(WrapperAgent[Any, Any]):
+        def iter(self, *given: Any, **named: Any) -> Any:
+            return super().iter(*given, **{**named, "usage_limits": named.get("usage_limits") or limits})
+
+    return Limited(agent)
+
+
+async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, logs: Path) -> Any:
+    """The tools of a server that is there; what it complained about is told where it is not."""
+    from pydantic_ai.mcp import MCPToolset
+
+    log = logs / f"{server.name}.log"
+    toolset: Any = MCPToolset(
+        _transport(server, log),
+        id=server.name,
+        tool_error_behavior="failed",
+        init_timeout=server.connect_timeout,
+        read_timeout=server.request_timeout,
+    )
+    try:
+        async with asyncio.timeout(server.connect_timeout):  # the library's own limit does not hold over SSE
+            await stack.enter_async_context(toolset)
+    except TimeoutError:
+        raise AgentFailed(no_answer_message(server)) from None
+    except Exception as error:
+        said = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
+        words = f"{one_line(error)}{f' ({said})' if said else ''}"
+        raise AgentFailed(f"the MCP server {server.name} could not be used: {words}") from None
+    vendor_options = spec.vendor_options
+    tools = toolset.prefixed(server.prefix.removesuffix("_")).filtered(
+        lambda _, t: vendor_options.allows(t.name, server.name)
+    )
+    return tools.defer_loading() if server.deferred else tools
+
+
+def _transport(server: McpSpec, log: Path) -> Any:
+    from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
+
+    if server.transport == "stdio":
+        folder = None if server.cwd is None else str(server.cwd)
+        return StdioTransport(
+            server.command, list(server.args), dict(server.env), folder, keep_alive=False, log_file=log
+        )
+    kind = SSETransport if server.transport == "sse" else StreamableHttpTransport
+    return kind(server.url, headers=dict(server.headers))
