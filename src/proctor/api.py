@@ -74,7 +74,7 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
     - `fast` leaves out evaluators that need a language model.
     - `maxfail` stops after so many trials that did not pass.
-    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"embedded"`, or a mapping with options.
+    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
     - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
     - `rate` is the most turns per second that are sent to one endpoint.
     - `isolate` runs every trial in a process of its own.
@@ -152,7 +152,8 @@ def compare(
     """What changed from one run to another, with a verdict.
 
     - `before` and `after` are runs, or what the command line calls them: an id or the beginning of one, a name, `last`,
-      `last~1`, or the path of a file that `proctor export` wrote; `last@careful` is what one of its agents answered.
+      `last~1`, or the path of a file that `proctor runs export` wrote; `last@careful` is what one of its agents
+      answered.
     - `store` is the folder in which runs that are not files are looked for.
 
     >>> before = proctor.run("shop.yaml", store=".proctor")

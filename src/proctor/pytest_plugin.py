@@ -31,7 +31,7 @@ MARKERS = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("proctor", "agents under examination")
     group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
-    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")
+    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, rules, ...")
     group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
     group.addoption("--proctor-reuse", action="store_true", help="Take answers of earlier sessions.")
     group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")
@@ -56,7 +56,7 @@ def _install_aliases(config: pytest.Config) -> None:
     if not given and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
         return
     from proctor.base.errors import UsageError
-    from proctor.cli.configuration import configured_aliases
+    from proctor.config import configured_aliases
 
     try:
         config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, given)

@@ -155,7 +155,7 @@ def test_doctor_says_who_would_judge_and_what_is_missing(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert "judge                embedded (default): ready" in proctor("doctor").out
+    assert "judge                rules (default): ready" in proctor("doctor").out
     monkeypatch.setenv("PROCTOR_JUDGE", "openai:gpt-5-mini")
     ended = proctor("doctor")
     assert ended.code == 2
@@ -222,13 +222,14 @@ def test_a_key_that_the_judge_repeats_is_in_nothing_that_is_written(
     monkeypatch.setenv("QWEN", key)
     with judge_server(lambda asked: reply.replace("KEY", asked.headers["authorization"].split()[1])) as server:
         write_project(project, judge_at(server, api_key_env="QWEN"), cases=1)
-        formats = [part for name in ("json", "md", "html", "junit", "csv") for part in (f"--{name}", f"r.{name}")]
+        files = {"json": "r.json", "md": "r.md", "html": "r.html", "junit": "r.xml", "csv": "r.csv"}
+        formats = [part for name, file in files.items() for part in (f"--{name}", file)]
         ended = proctor("test", "desk.json", "-v", *formats)
         assert server.requests[0].headers["authorization"] == f"Bearer {key}"
     shown = proctor("show", "--judge-calls", "-v", "--json", "calls.json")
     assert "you sent [secret: " in ended.out
     written = [file for file in project.rglob("*") if file.is_file()]
-    assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.junit", "r.csv", "calls.json"}
+    assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.xml", "r.csv", "calls.json"}
     assert [file.name for file in written if key.encode() in file.read_bytes()] == []
     assert key not in ended.out + ended.err + shown.out + shown.err
 
@@ -294,15 +295,15 @@ def test_a_cost_that_is_known_in_part_is_told_as_such(proctor: Command, project:
     assert (judge["unpriced"], judge["cost_usd"] > 0) == (1, True)
 
 
-def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(proctor: Command, project: Path) -> None:
+def test_what_the_rules_cost_is_not_taken_for_what_the_next_one_does(proctor: Command, project: Path) -> None:
     with judge_server(
         {"statements": [{"text": "The answer.", "claim": "yes", "reason": "", "relevant": "yes"}]}
     ) as server:
-        write_project(project, {"cascade": ["embedded", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
+        write_project(project, {"cascade": ["rules", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
         ended = proctor("test", "desk.json")
-    assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
+    assert "judge rules then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
     shown = proctor("show", "--judge-calls").out
-    assert "call    statements v2 by embedded\n" in shown
+    assert "call    statements v2 by rules\n" in shown
     assert "$0.00" not in shown
 
 

@@ -52,6 +52,7 @@ class FailingCase:
     """The most frequent first; empty where they were not asked for."""
     quarantined: bool = False
     is_flaky: bool = False
+    """Whether it both passed and failed."""
 
     @property
     def example(self) -> DistinctReason | None:

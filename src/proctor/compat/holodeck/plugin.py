@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proctor.base.json_data import Json
 from proctor.compat.holodeck._index import EVALUATORS
-from proctor.plugins import AgentKind, Format, ImportName, Plugin, Reporter, Template
+from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
 
 _ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
 _TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
@@ -32,7 +32,7 @@ def refusal(data: Json) -> str | None:
 
 
 _REPORTS = "--json FILE, --md FILE, --html FILE or --junit FILE"
-_SELECT = "choose cases with -k WORDS or --tag T, or stop early with --maxfail N"
+_SELECT = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
 _INGEST = "the source files of an agent are read again in every run, so leave it out"
 
 PLUGIN = Plugin(
@@ -48,6 +48,13 @@ PLUGIN = Plugin(
             keys=frozenset({"test_cases", "test_cases_file"}),
             agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
             refusal=refusal,
+        )
+    ],
+    judge_spellings=[
+        JudgeSpelling(
+            keys=frozenset({"provider"}),
+            naming_keys=frozenset({"provider"}),
+            read="proctor.compat.holodeck.judge_model:read_judge",
         )
     ],
     agents=[
@@ -84,7 +91,13 @@ PLUGIN = Plugin(
         )
     ],
     templates=[
-        Template(name="holodeck", summary="an agent.yaml with its tests", folder="proctor.compat.holodeck:template")
+        Template(
+            name="holodeck",
+            summary="an agent.yaml with its tests",
+            folder="proctor.compat.holodeck:template",
+            test_arguments=("@agent.yaml",),
+            shares=("agent.py",),
+        )
     ],
     import_names={
         "holodeck": ImportName(
@@ -100,6 +113,6 @@ PLUGIN = Plugin(
         "-f": _INGEST,
         "--output": f"write reports with {_REPORTS}",
         "--format": f"the kind of a report is its option: {_REPORTS}",
-        "--parallel-test-cases": "say --parallel N, or -j N",
+        "--parallel-test-cases": "write --parallel N, or -j N",
     },
 )
