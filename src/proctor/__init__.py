@@ -13,11 +13,14 @@ from collections.abc import Mapping
 from proctor.base.lazy_imports import lazy_names, names_in_stub
 
 
-def _evaluators() -> Mapping[str, str]:
-    """Where each shipped evaluator is. Imported when a name is looked for that is not in the stub."""
+def _evaluators_and_tools() -> Mapping[str, str]:
+    """Where evaluators and the names of tools are. Imported when a name is looked for that is not in the stub."""
     from proctor.evaluators import shipped_evaluators
+    from proctor.plugins import exports_of_shipped_plugins
 
-    return {name: place for name, place in shipped_evaluators().items() if name[:1].isupper()}
+    evaluators = {name: place for name, place in shipped_evaluators().items() if name[:1].isupper()}
+    return exports_of_shipped_plugins() | evaluators
 
 
-__getattr__, __dir__ = lazy_names(globals(), names_in_stub(__file__), more=_evaluators)
+_PLACE_OF = names_in_stub(__file__, without="proctor.compat")
+__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_evaluators_and_tools)

@@ -42,27 +42,35 @@ from proctor.cases.suite import (
 from proctor.compat.adk.agent_evaluator import (
     AgentEvaluator as AgentEvaluator,
 )
+from proctor.compat.deepeval.dag import (
+    BinaryJudgement as BinaryJudgement,
+    NonBinaryJudgement as NonBinaryJudgement,
+    TaskNode as TaskNode,
+    Verdict as Verdict,
+)
+from proctor.compat.pixie.dataset_assertions import (
+    assert_dataset_pass as assert_dataset_pass,
+    assert_dataset_pass_sync as assert_dataset_pass_sync,
+)
+from proctor.compat.pixie.datasets import (
+    Dataset as Dataset,
+    DatasetStore as DatasetStore,
+)
 from proctor.evaluators._index import *
+from proctor.compat.adk._index import *
 from proctor.compat.deepeval._index import *
 from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *
 from proctor.evaluators import (
     AgentEvaluationPending as AgentEvaluationPending,
-    AutoevalsAdapter as AutoevalsAdapter,
-    BinaryJudgement as BinaryJudgement,
-    Dataset as Dataset,
-    DatasetStore as DatasetStore,
     Evaluable as Evaluable,
     Evaluation as Evaluation,
     EvaluationPending as EvaluationPending,
     Evaluator as Evaluator,
     Exchange as Exchange,
     Judged as Judged,
-    NonBinaryJudgement as NonBinaryJudgement,
     NothingToCompare as NothingToCompare,
     Step as Step,
-    TaskNode as TaskNode,
-    Verdict as Verdict,
     as_evaluable as as_evaluable,
     by_name as by_name,
     create_agent_evaluator as create_agent_evaluator,
@@ -105,8 +113,6 @@ from proctor.running.assertions.agent_runner import (
     AgentRunner as AgentRunner,
 )
 from proctor.running.assertions.assert_pass import (
-    assert_dataset_pass as assert_dataset_pass,
-    assert_dataset_pass_sync as assert_dataset_pass_sync,
     assert_pass as assert_pass,
     assert_pass_sync as assert_pass_sync,
     evaluate_sync as evaluate_sync,

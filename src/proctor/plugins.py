@@ -71,7 +71,7 @@ class Format:
     """A file format that suites can be read from."""
 
     name: str
-    """How `proctor formats` and reports call it."""
+    """How `proctor list formats` and reports call it."""
     summary: str
     """What the files are, in a few words."""
     recognises: Callable[[Path, Json], bool]
@@ -194,6 +194,8 @@ class Plugin:
     """Names of evaluators in files, and where each is: `"module:Class"`."""
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
     """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
+    exports: Mapping[str, str] = field(default_factory=dict)
+    """Names of the tool that `from proctor import NAME` gives as well, and where each is: `"module:name"`."""
     reporters: Sequence[Reporter] = ()
     trace_formats: Sequence[TraceFormat] = ()
     commands: Sequence[Command] = ()
@@ -265,6 +267,11 @@ def _as_format(found: Any) -> Format:
 def evaluator_alias(name: str) -> str | None:
     """Proctor's name for the evaluator that some tool calls `name`; `None` if none does."""
     return next((plugin.evaluator_aliases[name] for plugin in plugins() if name in plugin.evaluator_aliases), None)
+
+
+def exports_of_shipped_plugins() -> dict[str, str]:
+    """The place of each name that `proctor` exports for a tool of this package: its evaluators, and what it lists."""
+    return {name: place for plugin in shipped_plugins() for name, place in plugin.exports.items()}
 
 
 def evaluators_of_shipped_plugins() -> dict[str, str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import Json
 from proctor.cases.matchers import (
     FORMS,
     Approx,
+    BadForm,
     Equals,
     Fuzzy,
     Ignore,
@@ -22,6 +25,7 @@ from proctor.cases.matchers import (
     Subset,
     parse,
     same,
+    value_matchers,
 )
 
 keys = st.text(max_size=3)
@@ -314,3 +318,35 @@ def test_long_identifiers_are_not_rounded_to_each_other() -> None:
 
 def test_a_tuple_is_a_list() -> None:
     assert Subset([1]).mismatch((1, 2)) is None
+
+
+def test_a_new_matcher_is_one_class() -> None:
+    before = dict(FORMS)
+
+    @value_matchers.form("$shorter_than", "unit")
+    @dataclass(frozen=True)
+    class ShorterThan:
+        length: Matcher
+
+        @classmethod
+        def read(cls, operand: Json, options: value_matchers.Options, parts: value_matchers.Parts) -> Matcher:
+            return cls(parts.read(operand))
+
+        def mismatch(self, actual: Json) -> str | None:
+            return self.length.mismatch(len(str(actual)))
+
+        def to_json(self) -> Json:
+            return {"$shorter_than": self.length.to_json()}
+
+    try:
+        matcher = parse({"a": [{"$shorter_than": {"$approx": 3, "tolerance": 2}}]})
+        assert matcher.mismatch({"a": ["four"]}) is None
+        assert "a[0]" in str(matcher.mismatch({"a": ["far too long"]}))
+        assert parse(matcher.to_json()) == matcher
+        with pytest.raises(BadForm, match=r"\$shorter_than takes no units"):
+            parse({"$shorter_than": 3, "units": 1})
+        with pytest.raises(BadForm, match=r"did you mean '\$shorter_than'"):
+            parse({"$shorter_then": 3})
+    finally:
+        FORMS.clear()
+        FORMS.update(before)

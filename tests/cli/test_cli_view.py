@@ -10,12 +10,14 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND
 from kept_runs import FIRST, SECOND, two_runs
+from served_viewer import served
 
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
@@ -112,3 +114,23 @@ def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:
         assert [source.label for source in library.sources] == labels
         assert library.first_page() == first
         library.close()
+
+
+def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(
+    proctor: Callable[..., Any], suite: Callable[..., Any], project: Path
+) -> None:
+    suite(text="name: desk\nagent: agents.py:echo\ncases: [{id: c1, input: q, expected: q}]\n")
+    proctor("test", "--repeat", "5", "--name", "first")
+    proctor("baseline", "accept")
+    proctor("test", "--gate", "--name", "gated", "-e", "Factuality", "--judge", "embedded")
+    proctor("test", "--agent", "good=agents.py:echo", "--agent", "lazy=nop", "--name", "agents")
+    with closing(Store(project / ".proctor")) as store:
+        runs = {row.name: row.id for row in store.runs()}
+    with served(project / ".proctor") as client:
+        gated = client.get(f"/runs/{runs['gated']}").text
+        agents = client.get(f"/runs/{runs['agents']}").text
+    assert '<section id="gate">' in gated
+    assert "<h2>Gate: " in gated
+    assert "<dt>Judge</dt>" in gated
+    assert "desk: 2 agents" in agents
+    assert "lazy against good: " in agents

@@ -16,9 +16,9 @@ from proctor.reporting.explain import (
     expected_call_text,
     explain,
     missing_and_extra,
-    one_line_reason,
 )
 from proctor.reporting.wording import duration, money, score_texts
+from proctor.results.reasons import headline_reason
 
 
 def labels(trial: object, *rest: object) -> list[str]:
@@ -108,7 +108,7 @@ def test_the_reason_in_one_line_names_the_deciding_score() -> None:
         score(FAILED, 0.2, reasoning="a\nb"),
     )
 
-    assert one_line_reason(trial("a", FAILED, "x", *scores)) == "ExactMatch 0.20 < 0.50: a b"
+    assert headline_reason(trial("a", FAILED, "x", *scores)) == "ExactMatch 0.20 < 0.50: a b"
 
 
 def test_scores_of_several_turns_become_one_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 
 import httpx2
@@ -36,7 +37,7 @@ def grade(client: httpx2.Client, run: str, *, what: str = "waiting", **changes: 
     """Fill in the form that the page shows and send it as a browser does."""
     page = client.get(f"/runs/{run}/grade?what={what}").text
     fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', page))
-    form = {name: value.replace("&quot;", '"') for name, value in fields.items()}
+    form = {name: unescape(value) for name, value in fields.items()}
     form |= {"who": "Ada", "comment": "kind enough", "verdict": "pass", **changes}
     origin = str(client.base_url).rstrip("/")
     return client.post(f"/runs/{run}/grade", data=form, headers={"origin": origin})

@@ -17,20 +17,21 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, SKIPPED, 
 from served_viewer import served
 
 from proctor.cases.suite import Criteria
-from proctor.gate.baseline import Baseline, BaselineLine, write_line
+from proctor.gate.baseline import BaselineLine, write_line
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
-from proctor.viewer import compare_page, run_index, run_page
-from proctor.viewer.run_index import RunIndex
+from proctor.viewer import app, compare_page
+from proctor.viewer.library import open_library
+from proctor.viewer.pages import Page, Visit
 
 
 def shown(client: httpx2.Client, address: str) -> str:
     answer = client.get(address)
     assert answer.status_code == 200, answer.text
-    return answer.text
+    return answer.text.replace("&#34;", "&quot;")
 
 
 def cases_in(text: str) -> list[str]:
@@ -231,7 +232,10 @@ def test_a_case_shows_what_its_judge_was_asked_and_replied(tmp_path: Path) -> No
     judged = score(FAILED, 0.2, "Factuality", reasoning="it leaves out the fee", details=account)
     keep(tmp_path, FIRST, [trial("judged", FAILED, "Five days.", judged)])
     calls = JudgeCalls(tmp_path / "results.db")
-    calls.keep("k1", {**call, "system": "You are a judge.", "user": "Is it so?", "reply": '{"verdict": "no"}'})
+    calls.keep(
+        "k1",
+        {**call, "system": "You are a judge.", "user": "Is it so?", "reply": '{"verdict": "no"}'},
+    )
     calls.close()
     with served(tmp_path) as client:
         text = shown(client, f"/runs/{FIRST}/case?suite=support&case=judged")
@@ -273,18 +277,6 @@ def test_a_long_run_comes_in_pages_of_fifty(tmp_path: Path) -> None:
         assert cases_in(shown(client, f"/runs/{FIRST}"))[:4] == ["c007", "c047", "c087", "c000"]
 
 
-def test_the_scores_of_a_large_run_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_index, "PART", 7)
-    monkeypatch.setattr(run_page, "LARGE", 10)
-    keep(tmp_path, SECOND, [trial("other")] * 5)
-    keep(tmp_path, FIRST, [trial(f"c{at:02d}", FAILED if at % 10 == 3 else PASSED) for at in range(40)])
-    with served(tmp_path) as client:
-        assert len(cases_in(shown(client, f"/runs/{FIRST}"))) == 40
-        failed = cases_in(shown(client, f"/runs/{FIRST}?evaluator=ExactMatch"))
-        assert failed == ["c03", "c13", "c23", "c33"]
-        assert "Distributions of times and scores" in shown(client, f"/runs/{FIRST}")
-
-
 def test_new_trials_are_added_to_what_is_known_of_a_run(tmp_path: Path) -> None:
     keep(tmp_path, FIRST, [trial("one"), trial("two")])
     store = Store(tmp_path)
@@ -313,11 +305,11 @@ def test_cases_come_to_what_the_verdict_says_by_every_rule(tmp_path: Path, rule:
     run = make_run(placed, id=FIRST, criteria=Criteria(trials=rule))
     store = Store(tmp_path)
     store.add_whole_run(run)
-    index = RunIndex(store.path)
-    index.ensure(store.find_run(FIRST), store)
-    found = dict(index.rows("SELECT case_id, outcome FROM case_rows"))
-    index.close()
     store.close()
+    library = open_library((), tmp_path)
+    cases = library.sources[0].cases(library.find(FIRST)[1]).cases
+    library.close()
+    found = {row.verdict.case_id: row.verdict.outcome.value for row in cases}
     assert found == {case.case_id: case.outcome.value for case in judge(run).suites[0].cases}
 
 
@@ -334,23 +326,29 @@ def test_a_baseline_shows_what_is_usual(tmp_path: Path) -> None:
     assert "75.0%" in text
 
 
-def test_the_baseline_page_counts_only_what_the_gate_counts(tmp_path: Path) -> None:
-    """What a case did before it restarted, or before it changed, is not part of its record."""
-    before = BaselineLine("support", "refund", "shop.py:agent_of_the_desk", "c", "e", "run-0", trials=10, passes=10)
-    restarted = replace(before, run="run-1", trials=3, passes=1, since="run-1")
-    changed = replace(before, run="run-2", content="other", trials=7, passes=7)
-    lines = [before, restarted, changed]
+def test_a_baseline_counts_only_what_counts_after_a_restart(tmp_path: Path) -> None:
+    old = BaselineLine("support", "refund", "shop.py:agent", "c", "e", "run-1", trials=10, passes=0)
+    new = replace(old, run="run-2", trials=3, passes=3, since="run-2")
     file = tmp_path / "suite.baseline.jsonl"
-    file.write_text("".join(write_line(line) for line in lines), encoding="utf-8")
+    file.write_text(write_line(old) + write_line(new), encoding="utf-8")
     with served(tmp_path, [str(file)]) as client:
         text = shown(client, "/baselines")
-    records = [case.record for case in Baseline(lines).cases()]
-    assert [(record.trials, record.passes) for record in records if record] == [(3, 1), (7, 7)]
-    assert "33.3%" in text
-    numbers = re.findall(r">\s*(\d+)\s*</td>", text)
-    assert "3" in numbers and "7" in numbers
-    assert "10" not in numbers and "13" not in numbers and "20" not in numbers
-    assert "shop.py:agent_of_the_desk" in text
+    assert "100.0%" in text
+    assert '<td class="number">3</td><td class="number">1</td>' in text
+    assert "shop.py:agent<" in text
+
+
+def test_a_page_is_a_function_a_template_and_a_line_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weather(visit: Visit) -> Page:
+        return Page("message.html", "Weather", {"text": f"now: {visit.query['now']}"})
+
+    monkeypatch.setattr(app, "PAGES", (*app.PAGES, app.PageRoute("/weather", weather, "Weather")))
+    two_runs(tmp_path)
+    with served(tmp_path) as client:
+        assert "now: rain" in shown(client, "/weather?now=rain")
+        assert '<a href="/weather">Weather</a>' in shown(client, "/")
 
 
 def test_text_of_agents_is_shown_as_text(tmp_path: Path) -> None:

@@ -20,13 +20,16 @@ from typing import Any
 from proctor.base.python_source import parse_python
 
 
-def names_in_stub(file: str) -> dict[str, str]:
+def names_in_stub(file: str, *, without: str = "") -> dict[str, str]:
     """The module of each name that the stub beside `file` (a package's `__init__.py`) imports, in its order.
 
-    `from module import *` is for type checkers alone: what it stands for is known from elsewhere.
+    `from module import *` is for type checkers alone, and so are imports from the package `without`: what they stand
+    for is known from elsewhere.
     """
     stub = Path(file).with_suffix(".pyi")
     imports = [node for node in parse_python(stub).body if isinstance(node, ast.ImportFrom)]
+    if without:
+        imports = [node for node in imports if not f"{node.module}.".startswith(f"{without}.")]
     return {alias.name: str(node.module) for node in imports for alias in node.names if alias.name != "*"}
 
 

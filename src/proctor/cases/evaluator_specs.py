@@ -8,11 +8,13 @@ ever silently ignored.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from proctor.base.documents import Document, Fields, kind
-from proctor.base.json_data import UNSET, Json, canonical, plain
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, canonical, json_text, plain, show
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 
@@ -182,3 +184,20 @@ def with_implied_evaluators(suite: Suite) -> Suite:
         for case in suite.cases
     )
     return replace(suite, cases=tuple(cases))
+
+
+def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
+    """Evaluators as a file names them, given in Python; raises `UsageError` for what names none."""
+    if isinstance(given, (str, Mapping, EvaluatorSpec)):
+        given = [given]
+    specs: list[EvaluatorSpec] = []
+    for item in given:
+        if isinstance(item, EvaluatorSpec):
+            specs.append(item)
+            continue
+        entry = plain(item)
+        document = Document(Path("evaluators"), json_text([entry]), [entry])
+        specs.extend(read_specs(document, [entry], (), defaults=None))
+        if document.problems:
+            raise UsageError(f"evaluator {show(entry, 80)}: {document.problems[0].message}")
+    return tuple(specs)

@@ -14,7 +14,8 @@ import click
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.base.errors import StoreError, UsageError
-from proctor.cli.options_and_output import say
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.output import say
 from proctor.plugins import shipped_plugins
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ TEMPLATES = {
 
 
 @click.command(
-    "init", epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items())
+    "init",
+    cls=DocumentedCommand,
+    examples=("proctor init my_suite", "proctor init my_suite --template langchain --ci github"),
+    epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items()),
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @click.option(

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from proctor.base.lazy_imports import lazy_names, names_in_stub
 from proctor.evaluators._index import EVALUATORS
-from proctor.plugins import evaluators_of_shipped_plugins
+from proctor.plugins import evaluators_of_shipped_plugins, exports_of_shipped_plugins
 
-_PLACE_OF = {name: place for name, place in EVALUATORS.items() if name[:1].isupper()} | names_in_stub(__file__)
+_PLACE_OF = {name: place for name, place in EVALUATORS.items() if name[:1].isupper()} | names_in_stub(
+    __file__, without="proctor.compat"
+)
 
-__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=evaluators_of_shipped_plugins)
+
+def _names_of_tools() -> dict[str, str]:
+    return exports_of_shipped_plugins() | evaluators_of_shipped_plugins()
+
+
+__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_names_of_tools)
 
 
 def shipped_evaluators() -> dict[str, str]:

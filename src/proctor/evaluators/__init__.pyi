@@ -8,10 +8,11 @@ package.
 # ruff: noqa: I001, F403  one import for each module reads better than one for each name
 
 from proctor.evaluators._index import *
+from proctor.compat.adk._index import *
 from proctor.compat.deepeval._index import *
 from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *
-from proctor.evaluators.datasets import (
+from proctor.compat.pixie.datasets import (
     Dataset as Dataset,
     DatasetStore as DatasetStore,
 )

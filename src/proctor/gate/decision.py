@@ -37,14 +37,7 @@ from proctor.gate.suspect_test import (
     critical_score,
     probability_any_crosses,
 )
-from proctor.results.gate_result import (
-    NEW_ARM,
-    CaseStatus,
-    DriftResult,
-    GatedCaseResult,
-    GateResult,
-    GateVerdict,
-)
+from proctor.results.gate_result import NEW_ARM, CaseStatus, DriftResult, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Outcome
 
 CASES_SHARE = 0.33

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
 from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
-from proctor.reporting.html.escaping import block, escape, gauge
-from proctor.reporting.html.escaping import code as html_code
-from proctor.reporting.html.escaping import inline as html_inline
-from proctor.reporting.html.page_frame import page_end, page_head
+from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import counted
 from proctor.results.run import Outcome
@@ -228,7 +226,7 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         for case, rate in suite.cases[:MOST_LISTED]:
             out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", rate_text(rate)))
     out.write("\n")
-    for title, fate in (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED)):
+    for title, fate in FATES:
         _write_mutants(title, suite.of_fate(fate), suite, out)
     if suite.proposals:
         out.write("#### What to add\n\n")
@@ -251,20 +249,59 @@ def _write_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out
 
 MOST_ON_PAGE = 500
 OUTCOMES = {0: Outcome.PASSED, 1: Outcome.FAILED}
+"""Whose colour the page has, by exit code."""
+FATES = (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED))
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    """How many mutants an evaluator or a case killed."""
+
+    name: str
+    rate: Rate
+    interval: Estimate
+    text: str
+    alone: str = ""
+    """How many only this evaluator killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MutantView:
+    """A mutant that was not killed."""
+
+    title: str
+    note: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteView:
+    """What a page shows of one suite."""
+
+    name: str
+    rate: str
+    broken: str
+    remarks: Sequence[str]
+    evaluators: Sequence[RateRow]
+    cases: Sequence[RateRow]
+    fates: Sequence[tuple[str, int, Sequence[MutantView]]]
+    """What became of mutants, how many there are, and those that are listed."""
+    proposals: Sequence[tuple[str, str]]
 
 
 def write_html(report: MutationReport, out: TextIO) -> None:
-    outcome = OUTCOMES.get(report.exit_code, Outcome.PENDING)
-    out.write(page_head(f"Mutants of run {report.run}", outcome))
-    out.write(
-        f'<main>\n<header class="banner {outcome.value}"><div class="words">\n<p class="kicker">Mutants</p>\n'
-        f'<h1>{escape(rate_text(report.rate))}</h1>\n<p class="reason">{html_inline(verdict_text(report), 2000)}</p>\n'
-        f'<dl class="facts"><div><dt>Run</dt><dd>{html_code(report.run)}</dd></div>'
-        f"<div><dt>Seed</dt><dd>{report.seed}</dd></div></dl>\n</div></header>\n"
+    environment.write(
+        "mutation/templates/report.html",
+        out,
+        title=f"Mutants of run {report.run}",
+        outcome=OUTCOMES.get(report.exit_code, Outcome.PENDING),
+        rate=rate_text(report.rate),
+        reason=verdict_text(report),
+        run=report.run,
+        seed=report.seed,
+        suites=map(_suite_view, report.suites),
     )
-    for suite in report.suites:
-        write_section(suite, out)
-    out.write("</main>\n" + page_end())
 
 
 WRITERS: Mapping[str, Callable[[MutationReport, TextIO], None]] = {
@@ -274,56 +311,32 @@ WRITERS: Mapping[str, Callable[[MutationReport, TextIO], None]] = {
 }
 
 
-def write_section(suite: SuiteFindings, out: TextIO) -> None:
-    """Everything about one suite."""
-    out.write(f"<section>\n<h2>{html_inline(suite.suite)}: {escape(rate_text(suite.rate))}</h2>\n")
-    if suite.controls.broken:
-        out.write(f'<p class="reason">The suite is broken: {html_inline(suite.controls.broken, 2000)}</p>\n')
-    if told := remarks(suite):
-        out.write("<ul>\n" + "".join(f"<li>{html_inline(text, 1000)}</li>\n" for text in told) + "</ul>\n")
+def _suite_view(suite: SuiteFindings) -> SuiteView:
     evaluators = [
-        (item.evaluator + ("" if item.gates else " (informs)"), item.rate, f"{item.alone:,}")
+        _rate_row(item.evaluator + ("" if item.gates else " (informs)"), item.rate, f"{item.alone:,}")
         for item in suite.evaluators
     ]
-    _write_rates("Evaluator", evaluators, out)
-    _write_rates("Case", [(case, rate, "") for case, rate in suite.cases[:MOST_ON_PAGE]], out)
-    for title, fate in (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED)):
-        _write_html_mutants(title, suite.of_fate(fate), suite, out)
-    if suite.proposals:
-        out.write("<h3>What to add</h3>\n")
-    for place, lines in grouped_proposals(suite):
-        out.write(f"<p>{html_inline(place)}</p>\n{block(lines, 4_000)}")
-    out.write("</section>\n")
-
-
-def _write_rates(title: str, rows: Sequence[tuple[str, Rate, str]], out: TextIO) -> None:
-    if not rows:
-        return
-    alone = '<th scope="col">Alone</th>' if any(extra for _, _, extra in rows) else ""
-    out.write(
-        f'<div class="scroll"><table class="grid">\n<thead><tr><th scope="col">{title}</th><th scope="col">Killed</th>'
-        f'<th scope="col">Share (95 %)</th>{alone}</tr></thead>\n<tbody>\n'
+    fates = []
+    for title, fate in FATES:
+        if items := suite.of_fate(fate):
+            fates.append((title, len(items), [_mutant_view(item, suite) for item in items[:MOST_ON_PAGE]]))
+    return SuiteView(
+        suite.suite,
+        rate_text(suite.rate),
+        suite.controls.broken,
+        remarks(suite),
+        evaluators,
+        [_rate_row(case, rate) for case, rate in suite.cases[:MOST_ON_PAGE]],
+        fates,
+        grouped_proposals(suite),
     )
-    for name, rate, extra in rows:
-        low, high = rate.interval
-        drawn = gauge(Estimate(rate.share, low, high, rate.total)) if rate.total else ""
-        cell = f"<td>{extra}</td>" if alone else ""
-        out.write(
-            f'<tr><th scope="row">{html_inline(name)}</th><td>{rate.killed:,} of {rate.total:,}</td>'
-            f"<td>{drawn} {escape(rate_text(rate))}</td>{cell}</tr>\n"
-        )
-    out.write("</tbody>\n</table></div>\n")
 
 
-def _write_html_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out: TextIO) -> None:
-    if not items:
-        return
-    out.write(f"<details{' open' if title == 'Survivors' else ''}><summary>{title} ({len(items):,})</summary>\n")
-    for item in items[:MOST_ON_PAGE]:
-        note = mask(item.note) or explanation(item, suite)
-        out.write(f"<p>{html_inline(mutant_title(item))}{f' <small>{html_inline(note)}</small>' if note else ''}</p>\n")
-        before, after = escape(mask(item.mutant.before)), escape(mask(item.mutant.after))
-        out.write(f"<pre><del>- {before}</del>\n<ins>+ {after}</ins></pre>\n")
-    if len(items) > MOST_ON_PAGE:
-        out.write(f'<p class="cut">And {len(items) - MOST_ON_PAGE:,} more.</p>\n')
-    out.write("</details>\n")
+def _rate_row(name: str, rate: Rate, alone: str = "") -> RateRow:
+    low, high = rate.interval
+    return RateRow(name, rate, Estimate(rate.share, low, high, rate.total), rate_text(rate), alone)
+
+
+def _mutant_view(item: Tried, suite: SuiteFindings) -> MutantView:
+    note = mask(item.note) or explanation(item, suite)
+    return MutantView(mutant_title(item), note, mask(item.mutant.before), mask(item.mutant.after))

@@ -23,9 +23,8 @@ from proctor.plugin.trial_output import (
     tell,
     tool_lines,
 )
-from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.terminal.screen import one_line
-from proctor.reporting.wording import score_value
+from proctor.results.reasons import headline_reason, score_value
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.plan import PlannedTrial
 
@@ -81,9 +80,9 @@ class TrialItem(pytest.Item):
         self.user_properties += properties_of(trial)
         self._apply_quarantine(trial)
         if trial.outcome is Outcome.ERROR:
-            raise TrialBroken(one_line_reason(trial), trial)
+            raise TrialBroken(headline_reason(trial), trial)
         if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
-            words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", why_open(trial)]
+            words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", headline_reason(trial)]
             raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
 
     def _apply_quarantine(self, trial: TrialResult) -> None:

@@ -10,9 +10,10 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from proctor.agents.reply import NOT_BACK, ToolCall
 from proctor.base.json_data import show
-from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, one_line_reason, shorten
+from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, shorten
 from proctor.reporting.terminal.screen import encodable, one_line, visible
 from proctor.reporting.wording import trial_name
+from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, TrialResult
 
 INSTRUMENT = "Nothing is known about the agent: the instrument or the infrastructure broke."
@@ -23,7 +24,7 @@ class TrialFailed(Exception):
     """The agent did not pass."""
 
     def __init__(self, trial: TrialResult) -> None:
-        super().__init__(one_line_reason(trial))
+        super().__init__(headline_reason(trial))
         self.trial = trial
 
 

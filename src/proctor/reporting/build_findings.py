@@ -12,8 +12,7 @@ from typing import TextIO
 
 from proctor.base.json_data import Json
 from proctor.gate.verdict import case_text, drift_text
-from proctor.reporting.explain import one_line_reason
-from proctor.reporting.failing_cases import positions_in
+from proctor.reporting.failing_cases import failing_cases, positions_in
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
@@ -120,7 +119,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         unknown = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
         wrong = {address: item for address, item in wrong.items() if address in unknown}
         wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
-    reasons = _reasons(run, {address for address in wrong if address not in told})
+    reasons = _reasons(run, verdict, {address for address in wrong if address not in told})
     red = {suite for suite, _ in wrong}
     infos = {info.name: info for info in run.suites}
     positions = {name: positions_in(info) for name, info in infos.items() if name in red}
@@ -150,16 +149,10 @@ def _told_by_gate(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
     return {case.address: (case_text(case), case.status == CaseStatus.UNDECIDED) for case in cases}
 
 
-def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Why the first trial of each case that went wrong did so."""
-    found: dict[tuple[str, str], str] = {}
-    for trial in run.trials if wanted else ():
-        address = trial.suite, trial.case.id
-        if address in wanted and address not in found and trial.outcome in (Outcome.FAILED, Outcome.ERROR):
-            found[address] = one_line_reason(trial, TEXT)
-            if len(found) == len(wanted):
-                break
-    return found
+def _reasons(run: Run, verdict: RunVerdict, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """By suite and id: why each case went wrong."""
+    cases = failing_cases(run, verdict, only=wanted, limit=TEXT) if wanted else []
+    return {(case.suite, case.case_id): case.headline for case in cases}
 
 
 def _place(path: str | None, environ: Mapping[str, str]) -> str | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from proctor.base.json_data import Json
 from proctor.reporting.call_pairs import Fit, faults_of, pair_calls
-from proctor.reporting.explain import one_line_reason
-from proctor.reporting.wording import decisive
+from proctor.results.reasons import deciding_score, headline_reason
 from proctor.results.run import Outcome, Score, TrialResult
 
 EXAMPLES = 5
@@ -86,7 +85,7 @@ class Clustering:
             return
         key = signature(trial)
         if key not in self._found:
-            self._found[key] = _Members(one_line_reason(trial))
+            self._found[key] = _Members(headline_reason(trial))
         self._found[key].add(trial)
 
     def clusters(self) -> tuple[Cluster, ...]:
@@ -138,7 +137,7 @@ def error_class(reason: str) -> str:
 def signature(trial: TrialResult) -> Signature:
     """What two trials that went wrong in the same way have in common."""
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if s.gates and s.outcome is trial.outcome)
-    score = decisive(trial.scores)
+    score = deciding_score(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)
     reason = trial.reason or ("" if score is None else score.reasoning)
     tool, fault = ("", "") if trial.reason else _tool_fault(trial, score, turn)

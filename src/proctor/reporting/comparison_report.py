@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
-from proctor.reporting.html.escaping import escape
-from proctor.reporting.html.escaping import inline as html_inline
-from proctor.reporting.html.page_frame import page_end, page_head
+from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
@@ -177,17 +176,16 @@ def amount(resource: str, value: float) -> str:
     return duration(value) if resource == "duration_ms" else f"{value:,.1f}".removesuffix(".0")
 
 
-Link = Callable[[CaseChange], str]
 MOST_HTML_ROWS = 1_000
 """Cases of a group that are listed; the JSON has all."""
-OUTCOMES = {
+VERDICT_OUTCOMES = {
     "regression": Outcome.FAILED,
     "improvement": Outcome.PASSED,
     "no difference": Outcome.PASSED,
     "not comparable": Outcome.ERROR,
 }
-"""The colour of a verdict."""
-GROUP_OUTCOMES = {
+"""Whose colour a verdict has."""
+_GROUP_OUTCOMES = {
     Group.BROKEN: Outcome.FAILED,
     Group.FIXED: Outcome.PASSED,
     Group.FLAKY: Outcome.ERROR,
@@ -196,13 +194,93 @@ GROUP_OUTCOMES = {
 }
 
 
+def group_outcome(group: Group) -> Outcome:
+    """Whose colour a group of cases has."""
+    return _GROUP_OUTCOMES.get(group, Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """Cases of which the same became."""
+
+    title: str
+    outcome: Outcome
+    is_folded: bool
+    """Cases that still pass are there to be looked up."""
+    count: int
+    rows: Sequence[tuple[str, str, str, Sequence[str]]]
+    """The address where both conversations are shown, the name, how it changed, and what differs."""
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """What a page shows of a comparison."""
+
+    outcome: Outcome
+    verdict: str
+    sentence: str
+    sides: Sequence[tuple[str, str]]
+    groups: Sequence[GroupView]
+    scores: Sequence[Sequence[str]]
+    resources: Sequence[Sequence[str]]
+
+
+def comparison_view(
+    comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, most: int = MOST_HTML_ROWS
+) -> ComparisonView:
+    """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
+    groups = [
+        GroupView(
+            TITLES[group],
+            group_outcome(group),
+            group is Group.STILL_PASSING,
+            len(cases),
+            [
+                ("" if link is None else link(case), case_name(case), change_text(case), list(what_differs(case)))
+                for case in cases[:most]
+            ],
+        )
+        for group, cases in comparison.groups.items()
+        if cases
+    ]
+    scores = [
+        (
+            item.evaluator,
+            f"{item.before:.3f}",
+            f"{item.after:.3f}",
+            difference_text(item),
+            p_text(item.p_value) + " (differs)" * item.differs,
+        )
+        for item in comparison.evaluators
+    ]
+    resources = [
+        (
+            RESOURCE_NAMES[item.resource] + " (estimate)" * item.estimated,
+            amount(item.resource, item.before),
+            amount(item.resource, item.after),
+            ratio_text(item),
+        )
+        for item in comparison.resources
+    ]
+    return ComparisonView(
+        VERDICT_OUTCOMES[comparison.verdict],
+        comparison.verdict,
+        comparison.sentence,
+        [("Before", side_text(comparison.before)), ("After", side_text(comparison.after))],
+        groups,
+        scores,
+        resources,
+    )
+
+
 def write_html(comparison: Comparison, out: TextIO) -> None:
-    outcome = OUTCOMES[comparison.verdict]
-    title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
-    out.write(page_head(f"Comparison of {title}", outcome))
-    out.write("<main>\n")
-    write_html_comparison(comparison, out)
-    out.write("</main>\n" + page_end())
+    title = f"Comparison of {side_name(comparison.before)} and {side_name(comparison.after)}"
+    view = comparison_view(comparison)
+    environment.write("reporting/templates/comparison.html", out, title=title, outcome=view.outcome, comparison=view)
 
 
 WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
@@ -210,75 +288,6 @@ WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
     "md": write_markdown,
     "html": write_html,
 }
-
-
-def write_html_comparison(comparison: Comparison, out: TextIO, link: Link | None = None) -> None:
-    """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
-    outcome = OUTCOMES[comparison.verdict]
-    out.write(
-        f'<header class="banner {outcome.value}"><div class="words">\n'
-        f'<p class="kicker">Comparison</p>\n<h1>{escape(comparison.verdict.capitalize())}</h1>\n'
-        f'<p class="reason">{html_inline(comparison.sentence, 2000)}</p>\n<dl class="facts">\n'
-    )
-    for name, side in (("Before", comparison.before), ("After", comparison.after)):
-        out.write(f"<div><dt>{name}</dt><dd>{html_inline(side_text(side))}</dd></div>\n")
-    out.write("</dl>\n</div></header>\n")
-    for group, cases in comparison.groups.items():
-        if cases:
-            _write_html_group(group, cases, out, link)
-    _write_numbers(comparison, out)
-
-
-def _write_html_group(group: Group, cases: Sequence[CaseChange], out: TextIO, link: Link | None) -> None:
-    """Cases that still pass are there to be looked up, folded."""
-    kind = GROUP_OUTCOMES.get(group, Outcome.SKIPPED).value
-    head = f'<span class="badge {kind}">{TITLES[group]}</span> {counted(len(cases), "case")}'
-    folded = group is Group.STILL_PASSING
-    out.write(f"<details><summary>{head}</summary>\n" if folded else f"<section>\n<h2>{head}</h2>\n")
-    shown = cases[:MOST_HTML_ROWS] if not folded else cases[: 10 * MOST_LISTED]
-    rows = []
-    for case in shown:
-        told = "".join(f"<div>{html_inline(line)}</div>" for line in what_differs(case))
-        name, change = html_inline(case_name(case), 200), html_inline(change_text(case))
-        if link is not None and (place := link(case)):
-            name = f'<a href="{escape(place)}">{name}</a>'
-        rows.append(f'<tr><th scope="row">{name}</th><td>{change}</td><td>{told}</td></tr>\n')
-    out.write(_table(TITLES[group], ("Case", "Passed", "What differs"), rows))
-    if len(cases) > len(shown):
-        out.write(f'<p class="cut">And {counted(len(cases) - len(shown), "more case")}.</p>\n')
-    out.write("</details>\n" if folded else "</section>\n")
-
-
-def _write_numbers(comparison: Comparison, out: TextIO) -> None:
-    if comparison.evaluators:
-        out.write("<section>\n<h2>Scores</h2>\n")
-        rows = [
-            f'<tr><th scope="row">{html_inline(item.evaluator)}</th><td>{item.before:.3f}</td><td>{item.after:.3f}</td>'
-            f"<td>{difference_text(item)}</td>"
-            f"<td>{escape(p_text(item.p_value))}{' (differs)' * item.differs}</td></tr>\n"
-            for item in comparison.evaluators
-        ]
-        out.write(
-            _table("Scores", ("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n"
-        )
-    if comparison.resources:
-        out.write("<section>\n<h2>What a trial took</h2>\n")
-        rows = [
-            f'<tr><th scope="row">{RESOURCE_NAMES[item.resource]}{" (estimate)" * item.estimated}</th>'
-            f"<td>{escape(amount(item.resource, item.before))}</td><td>{escape(amount(item.resource, item.after))}</td>"
-            f"<td>{ratio_text(item)}</td></tr>\n"
-            for item in comparison.resources
-        ]
-        out.write(
-            _table("What a trial took", ("Resource", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n"
-        )
-
-
-def _table(label: str, titles: Sequence[str], rows: Sequence[str]) -> str:
-    heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody>"
-    place = f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
-    return f'{place}<table class="grid">\n{body}\n</table></div>\n'
 
 
 MOST_ROWS = 200
@@ -323,19 +332,6 @@ def write_agents_markdown(run: Run, out: TextIO) -> None:
         out.write("\n")
         out.writelines(f"- {inline(statement(comparison))}\n" for comparison in table.comparisons)
         out.write("\n")
-
-
-def write_agents_html(run: Run, out: TextIO) -> None:
-    for table in agent_tables(run):
-        heads = "".join(f'<th scope="col">{html_inline(name, 120)}</th>' for name in ("Case", *table.agents))
-        out.write(f'<section class="agents">\n<h2>{html_inline(table.suite)}: {len(table.agents)} agents</h2>\n')
-        out.write(f'<div class="scroll"><table class="grid">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n')
-        for case_id, cells in shown_rows(table):
-            told = "".join(f"<td>{html_inline(cell)}</td>" for cell in cells)
-            out.write(f'<tr><th scope="row">{html_inline(case_id, 120)}</th>{told}</tr>\n')
-        out.write("</tbody>\n</table></div>\n")
-        out.writelines(f"<p>{html_inline(statement(comparison), 2000)}</p>\n" for comparison in table.comparisons)
-        out.write("</section>\n")
 
 
 def agents_data(run: Run) -> list[Json]:

@@ -13,8 +13,8 @@ from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
-from proctor.reporting.wording import decisive, fell_short, score_value
 from proctor.results.judge_usage import judge_name
+from proctor.results.reasons import is_cause, score_value
 from proctor.results.run import Outcome, Score, TrialResult
 
 
@@ -65,25 +65,6 @@ def explain(trial: TrialResult, detail: Detail = BRIEF) -> list[Fact]:
         facts.append(Fact("reason", shorten(trial.reason, detail.value)))
     facts.extend(_score_facts(trial.scores, detail))
     return facts
-
-
-def one_line_reason(trial: TrialResult, limit: int = 200) -> str:
-    """Why the trial did not pass, in one short line."""
-    score = decisive(trial.scores)
-    if trial.reason or score is None:
-        text = trial.reason
-    else:
-        turn = f" at turn {score.turn + 1}" if score.turn is not None and len(trial.case.turns) > 1 else ""
-        text = f"{score.evaluator} {score_value(score)}{turn}"
-        text += f": {score.reasoning}" if score.reasoning else ""
-    return shorten(" ".join(text[: limit * 4].split()), limit)
-
-
-def why_open(trial: TrialResult, limit: int = 200) -> str:
-    """Why a trial was skipped or still waits, in one short line."""
-    score = decisive(trial.scores)
-    text = trial.reason or ("" if score is None else score.reasoning)
-    return shorten(" ".join(text[: limit * 4].split()), limit)
 
 
 def as_text(facts: Sequence[Fact]) -> str:
@@ -264,7 +245,7 @@ def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
     quiet = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
     several = len({score.turn for score in scores if score.turn is not None}) > 1
     for score in scores:
-        if score.outcome in quiet or (quiet and not fell_short(score)):
+        if score.outcome in quiet or (quiet and not is_cause(score)):
             continue
         words = score_value(score) + ("" if score.gates else " (informs)")
         if judge := judge_name(score):

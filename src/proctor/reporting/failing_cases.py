@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from proctor.cases.formats.loading import case_positions
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.clusters import Signature, signature
-from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines, one_line_reason
-from proctor.reporting.wording import counted, decisive
+from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines
+from proctor.reporting.wording import counted
+from proctor.results.reasons import WORST_FIRST, deciding_score, headline_reason, reason_order
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
 BAD = (Outcome.FAILED, Outcome.ERROR)
-WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,18 @@ class FailingCase:
     reasons: tuple[DistinctReason, ...] = ()
     """The most frequent first; empty where they were not asked for."""
     quarantined: bool = False
-
-    @property
-    def is_flaky(self) -> bool:
-        """Whether it both passed and failed."""
-        return Outcome.PASSED in self.counts and Outcome.FAILED in self.counts
+    is_flaky: bool = False
+    """Whether it both passed and failed."""
 
     @property
     def example(self) -> DistinctReason | None:
         """Where to find the trial that shows what went wrong."""
         return self.reasons[0] if self.reasons else None
+
+    @property
+    def headline(self) -> str:
+        """The reason that is shown first, on one line."""
+        return self.reasons[0].text if self.reasons else ""
 
     @property
     def share(self) -> str:
@@ -83,21 +85,27 @@ class ReasonTally:
             self._found[key] = replace(known, trials=known.trials + 1)
             return False
         trials = 1 if known is None else known.trials + 1
-        text = one_line_reason(trial, self._limit)
+        text = headline_reason(trial, self._limit)
         self._found[key] = DistinctReason(text, trial.outcome, trials, trial.number, trial.position)
         return True
 
     def reasons(self) -> tuple[DistinctReason, ...]:
         """Failures before errors, the most frequent first."""
-        return tuple(sorted(self._found.values(), key=lambda one: (WORST_FIRST.index(one.outcome), -one.trials)))
+        return tuple(sorted(self._found.values(), key=lambda one: reason_order(one.outcome, one.trials)))
 
 
 def failing_cases(
-    run: Run, verdict: RunVerdict, *, most_reasons: int | None = None, limit: int = 200
+    run: Run,
+    verdict: RunVerdict,
+    *,
+    only: Collection[CaseAddress] | None = None,
+    most_reasons: int | None = None,
+    limit: int = 200,
 ) -> list[FailingCase]:
     """Every case with a trial that went wrong: failed cases first, then errors, each in the order of the plan.
 
-    Reasons are looked up for the first `most_reasons` of them, or for all; no more trials are read than that takes.
+    `only` names the cases that are of interest, by suite and id. Reasons are looked up for the first `most_reasons` of
+    them, or for all, and cut at `limit` characters; no more trials are read than that takes.
     """
     counts: dict[CaseAddress, Counter[Outcome]] = {}
     last: dict[CaseAddress, int] = {}
@@ -106,7 +114,8 @@ def failing_cases(
         counts.setdefault(address, Counter())[summary.outcome] += 1
         if summary.outcome in BAD:
             last[address] = max(last.get(address, 0), summary.position)
-    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in last]
+    wanted = last.keys() if only is None else last.keys() & set(only)
+    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in wanted]
     cases.sort(key=lambda case: WORST_FIRST.index(case.outcome))
     chosen = [(case.suite, case.case_id) for case in cases[:most_reasons]]
     tallies = _tallies(run.trials, {address: last[address] for address in chosen}, limit)
@@ -142,7 +151,7 @@ def _failing(
 ) -> FailingCase:
     address = (case.suite, case.case_id)
     reasons = tallies[address].reasons() if address in tallies else ()
-    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined)
+    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined, case.is_flaky)
 
 
 TEXT = 2_000
@@ -214,7 +223,7 @@ def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
                 return {"turn": index + 1, "kind": f"call {pair.fit}", **_sides(pair)}
     if trial.reason and not trial.is_answered:
         return {"turn": len(trial.replies) + 1, "kind": "no answer", "expected": None, "got": trial.reason[:TEXT]}
-    score = decisive(trial.scores)
+    score = deciding_score(trial.scores)
     if score is None:
         return None
     index = len(trial.replies) - 1 if score.turn is None else score.turn

@@ -10,9 +10,10 @@ from proctor.base.masking import mask, mask_data
 from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.facts import tell_facts
 from proctor.reporting.terminal.screen import Screen
-from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
+from proctor.reporting.wording import SHORT, STYLES, counted, money, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated
 from proctor.results.judge_usage import EMBEDDED, JudgeSummary, account_of, calls_of, judge_name, player_of
+from proctor.results.reasons import score_value
 from proctor.results.run import Run, Score, TrialResult
 
 Find = Callable[[str], Mapping[str, Json] | None]

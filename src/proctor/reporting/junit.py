@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from proctor.gate.verdict import case_text
-from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
+from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
 from proctor.results.gate_result import GatedCaseResult
+from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -107,10 +108,10 @@ def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:
         return
     out.write(f"    <testcase{_attributes(attributes)}>\n")
     if tag == "skipped":
-        words = [word for word in (trial.outcome.value, why_open(trial)) if word]
+        words = [word for word in (trial.outcome.value, headline_reason(trial)) if word]
         out.write(f"      <skipped{_attributes({'message': ': '.join(words)})}/>\n")
     else:
-        inner = {"type": trial.outcome.value, "message": one_line_reason(trial) or trial.outcome.value}
+        inner = {"type": trial.outcome.value, "message": headline_reason(trial) or trial.outcome.value}
         out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
     out.write("    </testcase>\n")
 

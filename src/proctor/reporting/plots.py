@@ -1,23 +1,16 @@
-"""Plots of a run in every report: how times and scores are distributed, and how a suite went from run to run."""
+"""Plots: how times and scores of a run are distributed, and how a suite went from run to run.
+
+Places are computed here; `templates/plots.html` draws them, and the terminal has sparklines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from pathlib import Path
-from typing import TextIO
 
-from proctor.base.errors import ProctorError
-from proctor.reporting.html.escaping import escape, inline
 from proctor.reporting.wording import duration
-from proctor.results.history import SuiteRun, runs_of
 from proctor.results.run import Run, TrialSummary
-from proctor.results.statistics import wilson
-from proctor.results.store.store import Store
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8
@@ -39,27 +32,62 @@ class PlotPoint:
     """The outcome, which gives the colour."""
 
 
-def line_plot(title: str, points: Sequence[PlotPoint], text: Callable[[float], str], *, share: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class PlacedPoint:
+    """A point with its place in the drawing."""
+
+    x: str
+    y: str
+    diamond: str
+    """The path of another shape, for runs that did not pass."""
+    label: str
+    href: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlot:
+    """A line over runs, ready to be drawn."""
+
+    title: str
+    points: Sequence[PlacedPoint]
+    label: str = ""
+    """What the drawing shows, for readers who do not see it."""
+    latest: str = ""
+    low: str = ""
+    high: str = ""
+    rules: Sequence[str] = ()
+    """The heights of horizontal lines."""
+    band: str = ""
+    line: str = ""
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def has_links(self) -> bool:
+        return any(point.href for point in self.points)
+
+
+def line_plot(
+    title: str, points: Sequence[PlotPoint], text: Callable[[float], str], *, share: bool = False
+) -> LinePlot:
     """A line over runs, the latest at the right; of a share, the scale is 0 to 1 and the band its interval."""
     shown = [point for point in points if math.isfinite(point.value)][-MOST_POINTS:]
     if not shown:
-        return f'<figure class="plot"><figcaption>{escape(title)} <b>not known</b></figcaption></figure>\n'
+        return LinePlot(title, ())
     top = 1.0 if share else max(point.value for point in shown) * 1.1 or 1.0
-    places = [(_x(at, len(shown)), _y(point.value / top)) for at, point in enumerate(shown)]
-    band = _band(shown, top)
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    dots = "".join(_dot(point, *place) for point, place in zip(shown, places, strict=True))
-    grid = "".join(
-        f'<line class="rule" x1="0" x2="{WIDTH}" y1="{_y(part):.1f}" y2="{_y(part):.1f}"/>' for part in (0.0, 0.5, 1.0)
-    )
-    high = text(top if share else top / 1.1)
-    role = "group" if any(point.href for point in shown) else "img"
-    told = f"{title} over {len(shown)} runs, now {text(shown[-1].value)}, between 0 and {high}"
-    return (
-        f'<figure class="plot"><figcaption>{escape(title)} <b>{escape(text(shown[-1].value))}</b></figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="{role}" aria-label="{inline(told)}">{grid}{band}'
-        f'<polyline class="line" points="{line}"/>{dots}</svg>'
-        f'<p class="axis"><span>{escape(text(0.0))} to {escape(high)}</span><span>latest →</span></p></figure>\n'
+    placed = [_placed(point, _x(at, len(shown)), _y(point.value / top)) for at, point in enumerate(shown)]
+    latest, high = text(shown[-1].value), text(top if share else top / 1.1)
+    return LinePlot(
+        title=title,
+        points=placed,
+        label=f"{title} over {len(shown)} runs, now {latest}, between 0 and {high}",
+        latest=latest,
+        low=text(0.0),
+        high=high,
+        rules=[f"{_y(part):.1f}" for part in (0.0, 0.5, 1.0)],
+        band=_band(shown, top),
+        line=" ".join(f"{point.x},{point.y}" for point in placed),
     )
 
 
@@ -69,28 +97,23 @@ def _x(at: int, count: int) -> float:
 
 
 def _y(share: float) -> float:
-    kept = min(1.0, max(0.0, share))
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - kept)
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - min(1.0, max(0.0, share)))
 
 
 def _band(points: Sequence[PlotPoint], top: float) -> str:
+    """The corners of the area between the ends of the intervals."""
     known = [(at, point.low, point.high) for at, point in enumerate(points)]
     ends = [(at, low, high) for at, low, high in known if low is not None and high is not None]
     if len(ends) < 2:
         return ""
     upper = [f"{_x(at, len(points)):.1f},{_y(high / top):.1f}" for at, _, high in ends]
     lower = [f"{_x(at, len(points)):.1f},{_y(low / top):.1f}" for at, low, _ in reversed(ends)]
-    return f'<polygon class="band" points="{" ".join(upper + lower)}"/>'
+    return " ".join(upper + lower)
 
 
-def _dot(point: PlotPoint, x: float, y: float) -> str:
-    label = inline(point.label)
-    kind = f" {point.kind}" if point.kind else ""
-    inside = f'class="point{kind}"><title>{label}</title>'
-    mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {inside}</circle>'
-    if point.kind and point.kind != "passed":  # another shape as well as another colour
-        mark = f'<path d="M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z" {inside}</path>'
-    return f'<a href="{escape(point.href)}" aria-label="{label}">{mark}</a>' if point.href else mark
+def _placed(point: PlotPoint, x: float, y: float) -> PlacedPoint:
+    diamond = f"M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z"
+    return PlacedPoint(f"{x:.1f}", f"{y:.1f}", diamond, point.label, point.href, point.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +144,35 @@ def distribution(values: Sequence[float], low: float | None = None, high: float 
     return Histogram(least, most, tuple(counts))
 
 
-def bar_plot(title: str, found: Histogram | None, text: Callable[[float], str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a distribution, with its place in the drawing."""
+
+    x: str
+    y: str
+    width: str
+    height: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarPlot:
+    """A distribution, ready to be drawn."""
+
+    title: str
+    label: str
+    """What the drawing shows, for readers who do not see it."""
+    low: str
+    high: str
+    bars: Sequence[Bar]
+    base: int = HEIGHT - BOTTOM
+    """The height of the line below the bars."""
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def bar_plot(title: str, found: Histogram, text: Callable[[float], str]) -> BarPlot:
     """How values are distributed."""
-    if found is None or not found.total:
-        return ""
     step = WIDTH / len(found.counts)
     most = max(found.counts)
     width = (found.high - found.low) / len(found.counts)
@@ -133,25 +181,16 @@ def bar_plot(title: str, found: Histogram | None, text: Callable[[float], str]) 
         if count:
             tall = max(2.0, (HEIGHT - TOP - BOTTOM) * count / most)
             start = found.low + at * width
-            told = inline(f"{count:,} from {text(start)} to {text(start + width)}")
+            label = f"{count:,} from {text(start)} to {text(start + width)}"
             bars.append(
-                f'<rect class="bar" x="{at * step + 1:.1f}" y="{HEIGHT - BOTTOM - tall:.1f}" '
-                f'width="{step - 2:.1f}" height="{tall:.1f}"><title>{told}</title></rect>'
+                Bar(f"{at * step + 1:.1f}", f"{HEIGHT - BOTTOM - tall:.1f}", f"{step - 2:.1f}", f"{tall:.1f}", label)
             )
-    told = f"{title}: {found.total:,} values between {text(found.low)} and {text(found.high)}"
-    rule = f'<line class="rule" x1="0" x2="{WIDTH}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>'
-    return (
-        f'<figure class="plot"><figcaption>{inline(title)}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{inline(told)}">{rule}{"".join(bars)}</svg>'
-        f'<p class="axis"><span>{escape(text(found.low))}</span><span>{escape(text(found.high))}</span></p></figure>\n'
-    )
+    low, high = text(found.low), text(found.high)
+    return BarPlot(title, f"{title}: {found.total:,} values between {low} and {high}", low, high, bars)
 
 
 TIMES = "Time of a trial"
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
-MOST_RUNS = 20
-MOST_TRIALS = 5_000
-"""A run with more is not read only to draw where it came from."""
 MOST_EVALUATORS = 12
 
 
@@ -186,41 +225,10 @@ def distribution_lines(run: Run, *, unicode: bool) -> list[tuple[str, str]]:
     return lines
 
 
-def write_distributions(run: Run, out: TextIO) -> None:
-    """The section of the HTML report; nothing where there is nothing to see."""
-    plots = [bar_plot(name, found, partial(_text, name)) for name, found in histograms(run.summaries)]
-    plots += [_trend(name, runs) for name, runs in _histories(run)]
-    if plots:
-        out.write('<section id="distributions">\n<h2>Distributions</h2>\n<div class="plots">\n')
-        out.write("".join(plots) + "</div>\n</section>\n")
+def distribution_plots(summaries: Sequence[TrialSummary]) -> list[BarPlot]:
+    """A drawing of each distribution; empty where there is nothing to see."""
+    return [bar_plot(name, found, partial(_text, name)) for name, found in histograms(summaries)]
 
 
 def _text(name: str, value: float) -> str:
     return duration(value) if name == TIMES else f"{value:g}"
-
-
-def _histories(run: Run) -> list[tuple[str, list[SuiteRun]]]:
-    """The runs of each suite up to this one, the earliest first; none where the store cannot be read."""
-    if run.store is None or not Path(run.store).is_dir() or len(run.summaries) > MOST_TRIALS:
-        return []
-    found = []
-    try:
-        with closing(Store(Path(run.store), create=False)) as store:
-            for info in run.suites[:MOST_EVALUATORS]:
-                runs = (item for item in runs_of(store, info.name) if item.row.started_at <= run.started_at + 1)
-                latest = [item for item in islice(runs, MOST_RUNS) if item.trials <= MOST_TRIALS]
-                if len(latest) > 1:
-                    found.append((info.name, latest[::-1]))
-    except ProctorError:
-        return []
-    return found
-
-
-def _trend(name: str, runs: Sequence[SuiteRun]) -> str:
-    points = []
-    for item in runs:
-        if item.pass_rate is not None:
-            low, high = wilson(item.pass_rate, item.cases)
-            label = f"{item.pass_rate:.0%} [{low:.0%}, {high:.0%}] · {item.row.name or item.row.id}"
-            points.append(PlotPoint(item.pass_rate, label, low, high, kind=item.outcome.value))
-    return line_plot(f"Pass rate of {name[:60]}", points, lambda value: f"{value:.0%}", share=True)

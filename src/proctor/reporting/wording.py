@@ -5,28 +5,43 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from proctor.cases.suite import passes
-from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.reasons import deciding_score, mean_text, score_value
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate, Reliability
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-SHORT = {
-    Outcome.PASSED: "PASS",
-    Outcome.FAILED: "FAIL",
-    Outcome.ERROR: "ERROR",
-    Outcome.SKIPPED: "SKIP",
-    Outcome.PENDING: "PEND",
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How an outcome is shown: a sign and a word go with every colour, for readers who do not see the colour."""
+
+    sign: str
+    """In HTML."""
+    word: str
+    """In the first column of a terminal."""
+    style: str
+    """On a terminal."""
+    colour: str
+    """Of the icon of a page; style sheets know outcomes by their names."""
+    mark: str
+    """In Markdown."""
+
+
+LOOKS = {
+    Outcome.PASSED: Look("✓", "PASS", "green", "1a7f37", "✅ PASSED"),
+    Outcome.FAILED: Look("✗", "FAIL", "bold red", "cf222e", "❌ FAILED"),
+    Outcome.ERROR: Look("!", "ERROR", "bold yellow", "bf8700", "⚠️ ERROR"),
+    Outcome.SKIPPED: Look("–", "SKIP", "cyan", "6e7781", "⏭️ SKIPPED"),
+    Outcome.PENDING: Look("…", "PEND", "magenta", "8250df", "⏳ PENDING"),
 }
-STYLES = {
-    Outcome.PASSED: "green",
-    Outcome.FAILED: "bold red",
-    Outcome.ERROR: "bold yellow",
-    Outcome.SKIPPED: "cyan",
-    Outcome.PENDING: "magenta",
-}
+"""The one table of signs and colours; whatever else has a colour has that of an outcome."""
+SHORT = {outcome: look.word for outcome, look in LOOKS.items()}
+STYLES = {outcome: look.style for outcome, look in LOOKS.items()}
+MARKS = {outcome: look.mark for outcome, look in LOOKS.items()}
 NOUNS = {Outcome.ERROR: ("error", "errors")}
 
 
@@ -90,44 +105,6 @@ def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:
     return parts
 
 
-def score_value(score: Score) -> str:
-    """The number, and against which threshold it failed; without a number, what became of it."""
-    if score.value is None:
-        return score.outcome.value
-    if (mean := mean_text(score)) is not None:
-        return f"{score.value:.2f}, {mean}"
-    if score.outcome is not Outcome.FAILED or score.threshold is None:
-        return f"{score.value:.2f}"
-    return " < ".join(told_apart(score.value, score.threshold, 2))
-
-
-def told_apart(value: float, threshold: float, digits: int) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes to see which is greater."""
-    while digits < 9:
-        left, right = f"{value:.{digits}f}", f"{threshold:.{digits}f}"
-        if left != right or value == threshold:
-            return left, right
-        digits += 1
-    return repr(value), repr(threshold)
-
-
-def mean_text(score: Score) -> str | None:
-    """`mean 0.25 < 0.50` for a score that is judged by the mean of its evaluator over turns; else `None`."""
-    mean = score.details.get(MEAN)
-    if not isinstance(mean, (int, float)):
-        return None
-    if score.outcome is not Outcome.FAILED or score.threshold is None:
-        return f"mean {mean:.2f}"
-    return f"mean {' < '.join(told_apart(mean, score.threshold, 2))}"
-
-
-def fell_short(score: Score) -> bool:
-    """Whether a score did not pass and is itself a reason why; of a mean, only turns below the threshold are."""
-    if score.outcome is not Outcome.FAILED or MEAN not in score.details:
-        return score.outcome is not Outcome.PASSED
-    return score.value is None or score.threshold is None or not passes(score.value, score.threshold)
-
-
 def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
     """One short text per evaluator; over several turns, the one that decided or the range of all."""
     groups: dict[str, list[Score]] = {}
@@ -136,20 +113,9 @@ def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
     return [_group_text(name, group) for name, group in groups.items()]
 
 
-def decisive(scores: Iterable[Score]) -> Score | None:
-    """The score that tells most about why a trial did not pass."""
-    known = list(scores)
-    for gates in (True, False):
-        for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED):
-            for score in known:
-                if score.outcome is outcome and score.gates is gates and fell_short(score):
-                    return score
-    return None
-
-
 def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
     note = "" if group[0].gates else " (informs)"
-    worst = decisive(group)
+    worst = deciding_score(group)
     if len(group) == 1:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
     means = [(mean, score.outcome) for score in group if (mean := mean_text(score)) is not None]

@@ -63,10 +63,11 @@ class Labels:
 
     def of_run(self, run: str) -> list[Label]:
         """Every label of a run: those given beside a score, and the grades that people gave, in the order of time."""
-        found = [*self._given(run), *self._grades(run)]
+        found = [*self.beside_scores(run), *self._grades(run)]
         return sorted(found, key=lambda label: label.at)
 
-    def _given(self, run: str) -> Iterator[Label]:
+    def beside_scores(self, run: str) -> Iterator[Label]:
+        """What people said of scores that are there already."""
         for suite, case, number, turn, evaluator, passed, comment, who, at in self._database.read(
             "SELECT suite, case_id, number, turn, evaluator, passed, comment, who, at FROM labels WHERE run = ?", (run,)
         ):

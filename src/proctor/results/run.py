@@ -271,6 +271,9 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         return self._known[index]
 
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._known)  # the inherited one takes an index for each item
+
     def __len__(self) -> int:
         return len(self._known)
 

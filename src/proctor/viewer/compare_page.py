@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from io import StringIO
-from urllib.parse import urlencode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from proctor.reporting.comparison_report import OUTCOMES, side_name, write_html_comparison
-from proctor.reporting.html.escaping import badge, block, escape, inline, marked_pair
-from proctor.reporting.wording import counted, trial_name
+from proctor.reporting.comparison_report import comparison_view, side_name
+from proctor.reporting.html.trial_view import Marked, marked_pair
+from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
 from proctor.results.comparison.comparing import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
-from proctor.results.run import Run, TrialResult
-from proctor.results.store.text_columns import encode_text
-from proctor.viewer.case_query import outcome_groups
-from proctor.viewer.layout import case_address, page, run_address, sign, suites_text
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.viewer.cases import outcome_groups
 from proctor.viewer.library import Library, NotFound, Source, all_runs
+from proctor.viewer.pages import Page, Visit, case_address, compare_address, run_address, suites_text
 
 MOST_RUNS = 200
 """Runs that can be chosen from."""
@@ -26,82 +25,75 @@ LARGE = 10_000
 MOST_LISTED = 50
 
 
-def compare_page(library: Library, query: Mapping[str, str]) -> str:
+def compare_page(visit: Visit) -> Page:
+    library, query = visit.library, visit.query
     chosen = query.get("a", ""), query.get("b", "")
-    out = StringIO()
-    out.write('<h1 class="plain">Compare</h1>\n')
-    _write_form(library, *chosen, out)
+    form = {"fields": _fields(library, *chosen), "whole_address": "", "groups": (), "comparison": None, "notes": ()}
     if not all(chosen):
-        return page("Compare", out.getvalue(), here="/compare")
+        return Page("compare.html", "Compare", form)
     (first, before), (second, after) = library.find(chosen[0]), library.find(chosen[1])
     if "case" in query:
         pair = _aligned(first, before, second, after, query)
-        _write_case(pair, before, after, out)
-        return page(f"{query['case']} in two runs", out.getvalue(), here="/compare")
+        values = {"fields": form["fields"], **_case_values(pair, before, after)}
+        return Page("compare_case.html", f"{query['case']} in two runs", values)
     if first is second and "whole" not in query:
-        trials = sum(item.trials for row in (before, after) for item in first.totals(row).values())
-        if trials > LARGE:
-            _write_outcomes(first, before, after, out)
-            return page("Compare", out.getvalue(), here="/compare")
+        old_totals, new_totals = first.totals(before), first.totals(after)
+        if old_totals.trials + new_totals.trials > LARGE:
+            groups = [
+                _outcome_group(before, after, name, outcome, cases)
+                for name, outcome, cases in outcome_groups(old_totals, new_totals)
+            ]
+            whole = f"{compare_address(before.id, after.id)}&whole=1"
+            return Page("compare.html", "Compare", {**form, "groups": groups, "whole_address": whole})
     with first.opened(before) as old, second.opened(after) as new:
         comparison = compare_runs(old, new)
 
     def link(case: CaseChange) -> str:
         if case.before is None or case.after is None:
             return case_address((after if case.before is None else before).id, case.suite, case.case_id)
-        pairs = [("a", before.id), ("b", after.id), ("suite", case.suite), ("case", case.case_id)]
-        return f"/compare?{urlencode(pairs, errors='surrogatepass')}"
+        return compare_address(before.id, after.id, case.suite, case.case_id)
 
-    write_html_comparison(comparison, out, link)
-    for note in comparison.notes:
-        out.write(f'<p class="quiet">{inline(note, 2_000)}</p>\n')
+    view = comparison_view(comparison, link)
     title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
-    return page(title, out.getvalue(), here="/compare", outcome=OUTCOMES[comparison.verdict])
+    values = {**form, "comparison": view, "notes": comparison.notes}
+    return Page("compare.html", title, values, outcome=view.outcome)
 
 
-def _write_outcomes(source: Source, before: Run, after: Run, out: StringIO) -> None:
-    """What became of the cases of two large runs, by their outcomes alone, which SQLite counts at once."""
-    whole = f"/compare?a={escape(before.id)}&amp;b={escape(after.id)}&amp;whole=1"
-    out.write(
-        '<p class="reason">The runs are large: cases stand here by their outcome alone, and nothing says whether luck '
-        f'explains the change. <a href="{whole}">Compare every trial</a>, which takes a while.</p>\n'
-    )
-    for group, outcome, cases, count in outcome_groups(source.index, before.no, after.no, MOST_LISTED):
-        out.write(f"<h2>{sign(outcome, group)} {counted(count, 'case')}</h2>\n")
-        if not cases:
-            continue
-        label = f'<div class="scroll" role="region" aria-label="{escape(group)}" tabindex="0">'
-        out.write(f'{label}<table class="list"><thead><tr><th scope="col">Case</th><th scope="col">Passed</th></tr>')
-        out.write("</thead>\n<tbody>\n")
-        for suite, case, change in cases:
-            pairs = [("a", before.id), ("b", after.id), ("suite", suite), ("case", case)]
-            link = escape(f"/compare?{urlencode(pairs, errors='surrogatepass')}")
-            name = f'<a href="{link}">{inline(f"{suite}/{case}", 200)}</a>'
-            out.write(f'<tr data-item><th scope="row">{name}</th><td>{escape(change)}</td></tr>\n')
-        out.write("</tbody></table></div>\n")
-        if count > len(cases):
-            out.write(f'<p class="cut">And {counted(count - len(cases), "more case")}.</p>\n')
+@dataclass(frozen=True, slots=True)
+class OutcomeGroup:
+    """Cases of two large runs, by their outcomes alone."""
+
+    name: str
+    outcome: Outcome
+    count: int
+    rows: Sequence[tuple[str, str, str]]
+    """Address, name, and how many trials passed; cases that still pass are only counted."""
 
 
-def _write_form(library: Library, before: str, after: str, out: StringIO) -> None:
+def _outcome_group(
+    before: Run, after: Run, name: str, outcome: Outcome, cases: Sequence[tuple[tuple[str, str], str]]
+) -> OutcomeGroup:
+    listed = () if name == "still passing" else cases[:MOST_LISTED]
+    rows = [
+        (compare_address(before.id, after.id, suite, case), f"{suite}/{case}", change)
+        for (suite, case), change in listed
+    ]
+    return OutcomeGroup(name, outcome, len(cases), rows)
+
+
+def _fields(library: Library, before: str, after: str) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+    """The runs that can be chosen, for both sides: name, title, what is chosen, and the options."""
     rows = [row for _, row in all_runs(library, MOST_RUNS)]
     if len(rows) < 2 and not before:
-        out.write('<p class="none">There is nothing to compare yet: that takes two runs.</p>\n')
-        return
+        return []
     usual = [rows[1].id if len(rows) > 1 else "", rows[0].id if rows else ""]
-    out.write('<form method="get" class="fields choice">\n')
-    for name, title, chosen in (("a", "Before", before or usual[0]), ("b", "After", after or usual[1])):
-        options = "".join(
-            f'<option value="{escape(row.id)}"{" selected" if row.id == chosen else ""}>{_option(row)}</option>'
-            for row in rows
-        )
-        out.write(f'<label>{title} <select name="{name}">{options}</select></label>\n')
-    out.write("<button>Compare</button></form>\n")
+    options = [(row.id, _option(row)) for row in rows]
+    return [("a", "Before", before or usual[0], options), ("b", "After", after or usual[1], options)]
 
 
 def _option(row: Run) -> str:
     parts = [row.name, suites_text(row.suites)[:60], row.id]
-    return inline(" · ".join(part for part in parts if part), 200)
+    return " · ".join(part for part in parts if part)
 
 
 def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
@@ -119,54 +111,55 @@ def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapp
 
 
 def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:
-    source.ensure(row)
-    found = source.index.rows(
-        "SELECT numbers FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?",
-        (row.no, encode_text(suite), encode_text(case)),
-    )
-    if not found:
-        return []
     with source.lock:
-        return [source.store.trial(int(no)) for no in found[0][0].split(",")[:MOST_TRIALS]]
+        return list(source.store.trials(row.no, {(suite, case)}))[:MOST_TRIALS]
 
 
-def _write_case(pair: AlignedTrials, before: Run, after: Run, out: StringIO) -> None:
+@dataclass(frozen=True, slots=True)
+class StepSide:
+    """One side of a step."""
+
+    label: str
+    text: str
+    marked: Marked | None
+
+
+def _case_values(pair: AlignedTrials, before: Run, after: Run) -> dict[str, Any]:
     """Both conversations, a step of each beside the other, with the first that differs marked."""
-    back = f"/compare?a={escape(before.id)}&amp;b={escape(after.id)}"
-    out.write(f'<p class="crumbs"><a href="{back}" data-up>Comparison</a> / {inline(pair.after.case.id)}</p>\n')
-    told = "The conversations are the same." if pair.divergence is None else f"They part: {pair.divergence.text}"
-    out.write(f'<p class="reason">{inline(told, 1_000)}</p>\n')
-    out.write('<div class="scroll" role="region" aria-label="Both conversations" tabindex="0">\n')
-    out.write('<table class="aligned">\n<thead><tr>')
-    for name, row, trial in (("Before", before, pair.before), ("After", after, pair.after)):
-        link = escape(case_address(row.id, trial.suite, trial.case.id, trial.number))
-        out.write(
-            f'<th scope="col">{name}: <a href="{link}">{inline(trial_name(trial.case.id, trial.number), 120)}</a> in '
-            f'<a href="{run_address(row)}">{inline(row.name or row.id)}</a> {badge(trial.outcome)}</th>'
+    divergence = pair.divergence
+    heads = [
+        (
+            title,
+            case_address(row.id, trial.suite, trial.case.id, trial.number),
+            trial_name(trial.case.id, trial.number),
+            run_address(row.id),
+            row.name or row.id,
+            trial.outcome,
         )
-    out.write("</tr></thead>\n<tbody>\n")
-    for at, step in enumerate(pair.steps):
-        _write_step(step, pair.divergence is not None and pair.divergence.step == at, out)
-    out.write("</tbody></table></div>\n")
+        for title, row, trial in (("Before", before, pair.before), ("After", after, pair.after))
+    ]
+    return {
+        "back": compare_address(before.id, after.id),
+        "case_id": pair.after.case.id,
+        "reason": "The conversations are the same." if divergence is None else f"They part: {divergence.text}",
+        "heads": heads,
+        "parts_at": -1 if divergence is None else divergence.step,
+        "steps": [_step(step) for step in pair.steps],
+    }
 
 
-def _write_step(step: AlignedStep, parts_here: bool, out: StringIO) -> None:
-    if parts_here:
-        out.write('<tr class="parts"><th scope="rowgroup" colspan="2">≠ here they part</th></tr>\n')
-    kind = "same" if step.kind is None else "differs"
+def _step(step: AlignedStep) -> tuple[bool, list[StepSide | None]]:
+    """Whether both sides are the same, and the sides."""
     texts = [None if side is None else side.text for side in (step.before, step.after)]
     marked = None
     if step.kind is not None and texts[0] and texts[1] and max(len(texts[0]), len(texts[1])) <= STEP_TEXT:
         marked = marked_pair(texts[0], texts[1])
-    out.write(f'<tr class="{kind}">')
-    for at, side in enumerate((step.before, step.after)):
-        out.write(f"<td>{_side(side, None if marked is None else marked[at])}</td>")
-    out.write("</tr>\n")
+    both = [_side(side, None if marked is None else marked[at]) for at, side in enumerate((step.before, step.after))]
+    return step.kind is None, both
 
 
-def _side(step: Step | None, marked: str | None) -> str:
+def _side(step: Step | None, marked: Marked | None) -> StepSide | None:
     if step is None:
-        return '<p class="none">no such step</p>'
+        return None
     names = {"user": "user", "call": "tool", "answer": "agent", "end": "end"}
-    text = block(step.text, STEP_TEXT) if marked is None else f"<pre>{marked}</pre>\n"
-    return f'<p class="label">{names[step.kind]} · turn {step.turn}</p>{text}'
+    return StepSide(f"{names[step.kind]} · turn {step.turn}", step.text, marked)

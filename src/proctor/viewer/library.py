@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats.loading import BASELINES
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name, open_run
-from proctor.results.store.store import FILE, RUN_COLUMNS, Store
-from proctor.viewer.run_index import RunIndex, SuiteTotals
+from proctor.results.store.store import FILE, Store
+from proctor.results.verdict import verdict
+from proctor.viewer.cases import RunCases, RunTotals
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+T = TypeVar("T")
+
+CASES_KEPT = 4
+"""Runs whose cases are kept in memory: those that people look at."""
+TOTALS_KEPT = 200
 
 
 class NotFound(Exception):
@@ -26,7 +30,7 @@ class NotFound(Exception):
 
 
 class Source:
-    """One store that is looked at, with the index of its runs."""
+    """One store that is looked at, and what was read of it."""
 
     def __init__(self, label: str, store: Store, *, only: str | None = None, is_file: bool = False) -> None:
         self.label = label
@@ -36,7 +40,9 @@ class Source:
         self.is_file = is_file
         """Whether it holds an exported run, which cannot be graded here."""
         self.lock = threading.RLock()
-        self.index = RunIndex(store.database_path)
+        """Held while the store is read: it has one connection."""
+        self._cases: dict[int, tuple[object, RunCases]] = {}
+        self._totals: dict[int, tuple[object, RunTotals]] = {}
 
     @property
     def folder(self) -> Path:
@@ -44,46 +50,72 @@ class Source:
 
     def close(self) -> None:
         with self.lock:
-            self.index.close()
             self.store.close()
 
     def page(self, before: int | None, most: int) -> list[Run]:
-        """Runs, the latest first, from the one before `before` on."""
-        found = self.index.rows(
-            f"SELECT {RUN_COLUMNS} FROM store.runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608  constants
-            (2**62 if before is None else before, most),
-        )
-        rows = []
-        for columns in found:
-            with suppress(StoreError):  # a damaged run must not hide the others
-                rows.append(self.store.run_from_row(columns))
-        return rows
+        """Runs, the latest first, from the one before `before` on; a damaged run does not hide the others."""
+        with self.lock:
+            return self.store.runs_before(before, most)
 
     def find(self, run_id: str) -> Run | None:
-        found = self.index.rows(f"SELECT {RUN_COLUMNS} FROM store.runs WHERE id = ?", (run_id,))  # noqa: S608  constants
-        return self.store.run_from_row(found[0]) if found else None
+        with self.lock:
+            return self.store.run_with_id(run_id)
 
     def count_runs(self) -> int:
-        return int(self.index.rows("SELECT count(*) FROM store.runs")[0][0])
-
-    def ensure(self, row: Run) -> None:
         with self.lock:
-            self.index.ensure(row, self.store)
+            return self.store.count_runs()
 
-    def ensure_clusters(self, row: Run) -> None:
+    def count_trials(self, row: Run) -> int:
         with self.lock:
-            self.index.ensure_clusters(row, self.store)
+            return self.store.count_trials(row.no)
 
-    def totals(self, row: Run) -> dict[str, SuiteTotals]:
-        self.ensure(row)
-        return self.index.totals(row.no)
+    def version(self) -> int:
+        """Changes when the store was written to."""
+        with self.lock:
+            return self.store.data_version()
+
+    def cases(self, row: Run) -> RunCases:
+        """The run with its cases: read again when the store has changed."""
+        with self.lock:
+            version = self.store.data_version()
+            known = self._cases.pop(row.no, None)
+            if known is None or known[0] != version:
+                known = version, RunCases(row, verdict(row), self.store.case_tags(row.no))
+            _remember(self._cases, row.no, known, CASES_KEPT)
+            return known[1]
+
+    def totals(self, row: Run) -> RunTotals:
+        """What the run adds up to: read again when the run has changed, not when another one has."""
+        with self.lock:
+            state = self._state(row)
+            known = self._totals.pop(row.no, None)
+            if known is None or known[0] != state:
+                known = state, self.cases(row).totals
+            _remember(self._totals, row.no, known, TOTALS_KEPT)
+            return known[1]
+
+    def knows_totals(self, row: Run) -> bool:
+        """Whether `totals` reads nothing but what it has read before."""
+        with self.lock:
+            known = self._totals.get(row.no)
+            return known is not None and known[0] == self._state(row)
+
+    def _state(self, row: Run) -> object:
+        """Something that differs when outcomes of the run do."""
+        return row.status, row.finished_at, row.stored_verdict, row.counts, self.store.count_trials(row.no)
+
+    def forget(self, row: Run) -> None:
+        """Read a run again when it is next looked at: its scores were changed."""
+        with self.lock:
+            self._cases.pop(row.no, None)
+            self._totals.pop(row.no, None)
 
     @contextmanager
     def opened(self, row: Run) -> Iterator[Run]:
         """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
         if self.is_file:
             with self.lock:
-                yield self.store.find_run(row.id)
+                yield row
             return
         with closing(Store(self.folder, create=False)) as store:
             yield store.find_run(row.id)
@@ -97,6 +129,13 @@ class Source:
             before = rows[-1].no
             found += [item for item in rows if any(info.name in own for info in item.suites)]
         return found[:most]
+
+
+def _remember(known: dict[int, tuple[object, T]], run: int, value: tuple[object, T], most: int) -> None:
+    """Keep what is known of a run; what was not looked at for the longest time goes."""
+    known[run] = value
+    while len(known) > most:
+        del known[next(iter(known))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from reporting_samples import (
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Turn
-from proctor.reporting.html import overview
+from proctor.reporting.html import environment, run_view
 from proctor.reporting.html import report_page as html
-from proctor.reporting.html.escaping import block, escape, inline, percent
+from proctor.reporting.html.environment import percent, short
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -125,7 +125,8 @@ def test_nothing_from_outside_becomes_markup() -> None:
 
 @given(st.text(max_size=80))
 def test_escaped_text_reads_as_itself_inside_elements_and_attributes(text: str) -> None:
-    read = Page(f'<p title="{escape(text)}">{escape(text)}</p>')
+    template = environment._environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    read = Page(template.render(text=text))
 
     assert [tag for tag, _ in read.tags] == ["p"]
     assert read.tags[0][1]["title"] == "".join(read.text)
@@ -136,8 +137,9 @@ def test_escaped_text_reads_as_itself_inside_elements_and_attributes(text: str) 
 @given(st.text(max_size=300), st.integers(1, 200))
 def test_a_cut_text_says_how_long_it_was(text: str, limit: int) -> None:
     note = f"{len(text):,} characters in all"
-    assert (note in Page(block(text, limit)).words) == (len(text) > limit)
-    assert (note in inline(text, limit)) == (len(text) > limit) or note in text
+    blocks = environment._environment().get_template("reporting/templates/macros.html").module
+    assert (note in Page(blocks.text_block(text, limit)).words) == (len(text) > limit)
+    assert (note in short(text, limit)) == (len(text) > limit) or note in text
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
@@ -301,7 +303,7 @@ def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(html, "TRIALS_IN_FULL", 3)
-    monkeypatch.setattr(overview, "ROWS_SHOWN", 4)
+    monkeypatch.setattr(run_view, "ROWS_SHOWN", 4)
     run = make_run([trial(f"case-{n}", FAILED if n in (5, 7) else PASSED) for n in range(9)])
 
     text = report(html, run)

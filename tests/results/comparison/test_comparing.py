@@ -212,7 +212,7 @@ def test_a_broken_case_tells_where_its_conversation_parts() -> None:
     )
     assert found.cases[0].divergence is not None
     assert found.cases[0].divergence.text == "pay: sum 1 → 2"
-    assert found.cases[0].reasons == ("ExactMatch: the answers differ",)
+    assert found.cases[0].reasons == ("ExactMatch 0.00 < 0.50: the answers differ",)
 
 
 def test_only_the_chosen_cases_are_compared() -> None:

@@ -1,7 +1,8 @@
 """What one value must look like: equal, a pattern, a range, a type, one of several, an object or list of such parts.
 
 A value from a file comes in (`parse`), a `Matcher` goes out; readers of suites and evaluators of tool calls use it.
-`value_matchers` and `container_matchers` have the matchers, `reading` the forms in which files write them.
+`value_matchers` and `container_matchers` have the matchers, each with the form in which files write it; `reading` finds
+the forms in a value, however deep.
 """
 
 from proctor.cases.matchers.container_matchers import (
@@ -13,7 +14,6 @@ from proctor.cases.matchers.container_matchers import (
     may_be_absent,
 )
 from proctor.cases.matchers.reading import (
-    FORMS,
     BadForm,
     OneOf,
     Subset,
@@ -23,6 +23,7 @@ from proctor.cases.matchers.reading import (
     parse_state,
 )
 from proctor.cases.matchers.value_matchers import (
+    FORMS,
     Approx,
     Difference,
     Equals,

@@ -10,24 +10,34 @@ from proctor.base.json_data import Json
 from proctor.cases.matchers.value_matchers import (
     PARTS_SHOWN,
     Difference,
+    Equals,
     Ignore,
     Matcher,
+    Options,
+    Parts,
     accepts,
     describe,
     differences_of,
     first_of,
+    form,
     key_path,
     literal,
     not_expected,
+    read_flag,
     unequal_items,
 )
 
 
+@form("$optional")
 @dataclass(frozen=True, slots=True)
 class OptionalValue:
     """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
 
     matcher: Matcher
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        return cls(parts.read(operand))
 
     def mismatch(self, actual: Json) -> str | None:
         return self.matcher.mismatch(actual)
@@ -47,12 +57,20 @@ def may_be_absent(matcher: Matcher) -> bool:
     return isinstance(matcher, (Ignore, OptionalValue))
 
 
+@form("$object", "extra")
 @dataclass(frozen=True, slots=True)
 class ObjectOf:
     """An object with these keys and no others, or, where `extra` are allowed, at least these."""
 
     fields: Mapping[str, Matcher]
     extra: bool = False
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if not isinstance(operand, Mapping):
+            raise ValueError("$object needs an object of keys and what they must look like")
+        fields = {name: parts.read_key(item, name) for name, item in operand.items()}
+        return object_of(fields, extra=read_flag("$object", options, "extra"))
 
     def mismatch(self, actual: Json) -> str | None:
         return first_of(self.differences(actual, ""))
@@ -80,6 +98,14 @@ class ObjectOf:
         return {"$object": fields} if any(str(key).startswith("$") for key in fields) else fields
 
 
+def object_of(fields: Mapping[str, Matcher], *, extra: bool) -> Matcher:
+    """An object with these keys; one of nothing but literals is a literal itself."""
+    if not extra and all(type(matcher) is Equals for matcher in fields.values()):
+        return Equals({name: getattr(matcher, "value", None) for name, matcher in fields.items()})
+    return ObjectOf(fields, extra)
+
+
+@form("$list", "order", "extra")
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """A list of these items, each at its place; `any_order`: wherever they stand; `extra`: and perhaps others."""
@@ -87,6 +113,19 @@ class ListOf:
     items: tuple[Matcher, ...]
     any_order: bool = False
     extra: bool = False
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if not isinstance(operand, list):
+            raise ValueError("$list needs a list of items")
+        order = options.get("order", "given")
+        if order not in ("given", "any"):
+            raise ValueError(f"the order of $list is given or any, not {literal(order)}")
+        items = tuple(parts.read(item, index) for index, item in enumerate(operand))
+        extra = read_flag("$list", options, "extra")
+        if order == "given" and not extra and all(type(item) is Equals for item in items):
+            return Equals([getattr(item, "value", None) for item in items])
+        return cls(items, order == "any", extra)
 
     def mismatch(self, actual: Json) -> str | None:
         return first_of(self.differences(actual, ""))
@@ -169,6 +208,7 @@ def _exchange(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | No
         taken[place], place = came_from[place]
 
 
+@form("$each", "at_least", "at_most")
 @dataclass(frozen=True, slots=True)
 class Each:
     """A list whose items all fit, as many as the bounds say."""
@@ -176,6 +216,17 @@ class Each:
     item: Matcher
     at_least: int = 0
     at_most: int | None = None
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        bounds = {"at_least": 0, "at_most": None, **options}
+        for name, bound in options.items():
+            if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
+                raise ValueError(f"{name} of $each must be a whole number from 0, not {literal(bound)}")
+        least, most = bounds["at_least"], bounds["at_most"]
+        if most is not None and most < least:
+            raise ValueError(f"$each wants at least {least} items and at most {most}, which no list has")
+        return cls(parts.read(operand), least, most)
 
     def mismatch(self, actual: Json) -> str | None:
         return first_of(self.differences(actual, ""))

@@ -6,60 +6,32 @@ written, because that is how they are stored and compared, and read them as matc
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from proctor.base.documents import nearest
 from proctor.base.json_data import Json, show
-from proctor.base.regexes import check_pattern
-from proctor.cases.matchers.container_matchers import (
-    Each,
-    Including,
-    ListOf,
-    ObjectOf,
-    OptionalValue,
-)
+from proctor.cases.matchers.container_matchers import Including, ListOf, ObjectOf, object_of
 from proctor.cases.matchers.value_matchers import (
+    FORMS,
     SHOWN,
-    TYPES,
-    Approx,
     Difference,
     Equals,
     Fuzzy,
-    Ignore,
     Matcher,
-    OfType,
-    Predicate,
-    Regex,
+    Options,
+    Parts,
     accepts,
     describe,
     differences_of,
+    form,
     has_forms,
     literal,
 )
 
-OPTIONS: Mapping[str, frozenset[str]] = {
-    "$equals": frozenset(),
-    "$regex": frozenset(),
-    "$fuzzy": frozenset({"ignore_punctuation"}),
-    "$approx": frozenset({"tolerance", "relative"}),
-    "$type": frozenset({"value"}),
-    "$one_of": frozenset(),
-    "$optional": frozenset(),
-    "$object": frozenset({"extra"}),
-    "$subset": frozenset(),
-    "$list": frozenset({"order", "extra"}),
-    "$each": frozenset({"at_least", "at_most"}),
-    "$ignore": frozenset(),
-    "$predicate": frozenset(),
-}
-"""By form, the keys that may stand beside it."""
-FORMS = tuple(OPTIONS)
 DEEPEST = 100
 """Levels of a value in which matchers are looked for."""
 
@@ -105,7 +77,9 @@ def _read(value: Json, base: Path | None, at: Pointer, *, key: bool = False) -> 
     if isinstance(value, Mapping):
         if any(isinstance(name, str) and name.startswith("$") for name in value):
             return _form(value, base, at, key=key)
-        return _object(value, base, at, extra=False) if _looks_formed(value, at) else Equals(value)
+        if not _looks_formed(value, at):
+            return Equals(value)
+        return object_of({name: _read(item, base, (*at, name), key=True) for name, item in value.items()}, extra=False)
     if isinstance(value, (list, tuple)) and _looks_formed(value, at):
         return ListOf(tuple(_read(item, base, (*at, index)) for index, item in enumerate(value)))
     return Equals(value)
@@ -116,13 +90,6 @@ def _looks_formed(value: Json, at: Pointer) -> bool:
         return has_forms(value)
     except RecursionError:
         raise BadForm(f"is nested more than {DEEPEST} levels deep", at) from None
-
-
-def _object(value: Mapping[str, Json], base: Path | None, at: Pointer, *, extra: bool) -> Matcher:
-    fields = {name: _read(item, base, (*at, name), key=True) for name, item in value.items()}
-    if not extra and all(type(matcher) is Equals for matcher in fields.values()):
-        return Equals({name: getattr(matcher, "value", None) for name, matcher in fields.items()})
-    return ObjectOf(fields, extra)
 
 
 def _read_open(value: Json, base: Path | None, at: Pointer) -> Matcher:
@@ -144,148 +111,59 @@ def _read_open_key(value: Json, base: Path | None, at: Pointer) -> Matcher:
 
 def _form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key: bool) -> Matcher:
     names = [name for name in value if isinstance(name, str) and name.startswith("$")]
-    form = names[0]
-    if len(names) > 1 or form not in FORMS:
-        hint = "" if len(names) > 1 else nearest(form, FORMS)
+    name = names[0]
+    if len(names) > 1 or name not in FORMS:
+        hint = "" if len(names) > 1 else nearest(name, FORMS)
         rest = f"use one of {', '.join(FORMS)}; a literal with such a key is written {{$equals: …}}"
-        raise BadForm(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, form))
-    options = {name: item for name, item in value.items() if name != form}
-    if unknown := sorted(str(name) for name in options if name not in OPTIONS[form]):
-        raise BadForm(f"{form} takes no {', '.join(unknown)}", (*at, unknown[0]))
-    if form == "$optional" and not key:
+        raise BadForm(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
+    options = {option: item for option, item in value.items() if option != name}
+    if unknown := sorted(str(option) for option in options if option not in FORMS[name].options):
+        raise BadForm(f"{name} takes no {', '.join(unknown)}", (*at, unknown[0]))
+    if name == "$optional" and not key:
         raise BadForm("$optional has no meaning here: only an argument or a key of an object can be left out", at)
     try:
-        found: Matcher = _READERS[form](value[form], options, base, (*at, form))
-        return found
+        return FORMS[name].read(value[name], options, _Parts(base, (*at, name)))
     except BadForm:
         raise
     except ValueError as error:
-        raise BadForm(str(error), (*at, form)) from None
+        raise BadForm(str(error), (*at, name)) from None
 
 
-def _regex(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if not isinstance(operand, str):
-        raise ValueError("$regex needs a pattern")
-    try:
-        check_pattern(operand)
-    except ValueError as error:
-        raise ValueError(f"$regex {operand!r} is not a pattern: {error}") from None
-    return Regex(operand)
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Reads the parts of one form; `at` leads to its operand."""
+
+    base: Path | None
+    at: Pointer
+
+    def read(self, value: Json, *way: str | int) -> Matcher:
+        return _read(value, self.base, (*self.at, *way))
+
+    def read_key(self, value: Json, name: str) -> Matcher:
+        return _read(value, self.base, (*self.at, name), key=True)
+
+    def read_open(self, value: Json) -> Matcher:
+        return _read_open(value, self.base, self.at)
+
+    def read_option(self, options: Options, name: str) -> Matcher:
+        return _read(options[name], self.base, (*self.at[:-1], name))
 
 
-def _approx(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    numbers = [operand, *options.values()]
-    if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
-        raise ValueError("$approx needs numbers")
-    try:
-        value, given = float(operand), {name: float(number) for name, number in options.items()}
-    except OverflowError:
-        raise ValueError("$approx needs numbers that a float can hold") from None
-    if not all(math.isfinite(number) for number in (value, *given.values())):
-        raise ValueError("$approx needs finite numbers")
-    if any(number < 0 for number in given.values()):
-        raise ValueError("the tolerance of $approx cannot be negative")
-    return Approx(value, **given)
-
-
-def _one_of(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if not isinstance(operand, list) or not operand:
-        raise ValueError("$one_of needs a list of at least one value")
-    for index, item in enumerate(operand):
-        _read(item, base, (*at, index))
-    return OneOf(tuple(operand), base)
-
-
-def _subset(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    _read_open(operand, base, at)
-    return Subset(operand, base)
-
-
-def _ignore(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if operand is not True:
-        raise ValueError("$ignore takes only true; leave the argument out to assert nothing about it")
-    return Ignore()
-
-
-def _predicate(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if not isinstance(operand, str) or ":" not in operand:
-        raise ValueError("$predicate needs a reference such as checks.py:is_valid")
-    return Predicate(operand, base)
-
-
-def _type(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    names = operand if isinstance(operand, list) else [operand]
-    if not names or not all(isinstance(name, str) and name in TYPES for name in names):
-        wrong = next((name for name in names if not isinstance(name, str) or name not in TYPES), operand)
-        raise ValueError(f"$type needs one of {', '.join(TYPES)}, not {literal(wrong)}{nearest(str(wrong), TYPES)}")
-    value = _read(options["value"], base, (*at[:-1], "value")) if "value" in options else None
-    return OfType(tuple(dict.fromkeys(names)), value)
-
-
-def _fuzzy(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    return Fuzzy(operand, _flag("$fuzzy", options, "ignore_punctuation"))
-
-
-def _object_form(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if not isinstance(operand, Mapping):
-        raise ValueError("$object needs an object of keys and what they must look like")
-    return _object(operand, base, at, extra=_flag("$object", options, "extra"))
-
-
-def _list(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    if not isinstance(operand, list):
-        raise ValueError("$list needs a list of items")
-    order = options.get("order", "given")
-    if order not in ("given", "any"):
-        raise ValueError(f"the order of $list is given or any, not {literal(order)}")
-    items = tuple(_read(item, base, (*at, index)) for index, item in enumerate(operand))
-    extra = _flag("$list", options, "extra")
-    if order == "given" and not extra and all(type(item) is Equals for item in items):
-        return Equals([getattr(item, "value", None) for item in items])
-    return ListOf(items, order == "any", extra)
-
-
-def _each(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    bounds = {"at_least": 0, "at_most": None, **options}
-    for name, bound in options.items():
-        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
-            raise ValueError(f"{name} of $each must be a whole number from 0, not {literal(bound)}")
-    least, most = bounds["at_least"], bounds["at_most"]
-    if most is not None and most < least:
-        raise ValueError(f"$each wants at least {least} items and at most {most}, which no list has")
-    return Each(_read(operand, base, at), least, most)
-
-
-def _flag(form: str, options: dict[str, Json], name: str) -> bool:
-    value = options.get(name, False)
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} of {form} must be true or false, not {literal(value)}")
-    return value
-
-
-_READERS: Mapping[str, Any] = {
-    "$equals": lambda operand, options, base, at: Equals(operand),
-    "$regex": _regex,
-    "$fuzzy": _fuzzy,
-    "$approx": _approx,
-    "$type": _type,
-    "$one_of": _one_of,
-    "$optional": lambda operand, options, base, at: OptionalValue(_read(operand, base, at)),
-    "$object": _object_form,
-    "$subset": _subset,
-    "$list": _list,
-    "$each": _each,
-    "$ignore": _ignore,
-    "$predicate": _predicate,
-}
-
-
+@form("$one_of")
 @dataclass(frozen=True)
 class OneOf:
     """Any one of several values."""
 
     values: tuple[Json, ...]
     base: Path | None = None
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if not isinstance(operand, list) or not operand:
+            raise ValueError("$one_of needs a list of at least one value")
+        for index, item in enumerate(operand):
+            parts.read(item, index)
+        return cls(tuple(operand), parts.base)
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
@@ -321,12 +199,18 @@ def _bare(matcher: Matcher) -> str:
     return value if is_word and value not in ("true", "false", "null") else literal(value)
 
 
+@form("$subset")
 @dataclass(frozen=True)
 class Subset:
     """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
 
     value: Json
     base: Path | None = None
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        parts.read_open(operand)
+        return cls(operand, parts.base)
 
     @cached_property
     def parts(self) -> Matcher:

@@ -6,22 +6,41 @@ In files they are written as an object with one `$` key, so that a literal objec
 
 A matcher has `mismatch` and `to_json`. It may also have `differences`, which names each place that does not fit, and
 `describe`, which says in words what it requires; `differences_of` and `describe` ask for them if they are there.
+One that files can write has `form` above its class and a `read`, and needs nothing anywhere else:
+
+    @form("$shorter_than")
+    @dataclass(frozen=True, slots=True)
+    class ShorterThan:
+        length: int
+
+        @classmethod
+        def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+            if not isinstance(operand, int):
+                raise ValueError("$shorter_than needs a number")
+            return cls(operand)
+
+        def mismatch(self, actual: Json) -> str | None:
+            return None if len(str(actual)) < self.length else f"{literal(actual)} is too long"
+
+        def to_json(self) -> Json:
+            return {"$shorter_than": self.length}
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from proctor.base.documents import nearest
 from proctor.base.json_data import Json, show
 from proctor.base.references import resolve
-from proctor.base.regexes import fullmatch
+from proctor.base.regexes import check_pattern, fullmatch
 
 DIFFERENCES_TOLD = 4
 """Of one value, how many differences a reason names."""
@@ -98,6 +117,69 @@ class Matcher(Protocol):
         ...
 
 
+Options: TypeAlias = Mapping[str, Json]
+"""The keys beside a form: `tolerance` in `{"$approx": 12.5, "tolerance": 0.1}`."""
+
+
+class Parts(Protocol):
+    """Reads what stands inside a form, which may be matchers again. Way: from the form's operand to the part."""
+
+    @property
+    def base(self) -> Path | None:
+        """The folder from which references start."""
+        ...
+
+    def read(self, value: Json, *way: str | int) -> Matcher:
+        """An item, or the operand itself."""
+        ...
+
+    def read_key(self, value: Json, name: str) -> Matcher:
+        """The value of a key, which `$optional` allows to be left out."""
+        ...
+
+    def read_open(self, value: Json) -> Matcher:
+        """The operand, where objects may have more keys and lists more items."""
+        ...
+
+    def read_option(self, options: Options, name: str) -> Matcher:
+        """The matcher in a key beside the form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How files write a matcher."""
+
+    read: Callable[[Json, Options, Parts], Matcher]
+    """Raises `ValueError` with what is wrong."""
+    options: frozenset[str]
+    """The keys that may stand beside it."""
+
+
+FORMS: dict[str, Form] = {}
+"""By the `$` key: every matcher that files can write."""
+
+M = TypeVar("M", bound=type)
+
+
+def form(name: str, *options: str) -> Callable[[M], M]:
+    """The matcher below is written as an object with this `$` key, and perhaps with these keys beside it."""
+
+    def register(kind: M) -> M:
+        FORMS[name] = Form(cast(Any, kind).read, frozenset(options))
+        return kind
+
+    return register
+
+
+def read_flag(form: str, options: Options, name: str) -> bool:
+    """An option that is true or false, and false if it is not there."""
+    value = options.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} of {form} must be true or false, not {literal(value)}")
+    return value
+
+
 def accepts(matcher: Matcher, actual: Json) -> bool:
     """Whether a value fits; sooner told than why it does not."""
     return next(differences_of(matcher, actual), None) is None
@@ -118,11 +200,16 @@ def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[D
         yield Difference(path, reason)
 
 
+@form("$equals")
 @dataclass(frozen=True, slots=True)
 class Equals:
     """The same data: `1` equals `1.0`, `True` does not equal `1`, the order of an object's keys means nothing."""
 
     value: Json
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        return cls(operand)
 
     def mismatch(self, actual: Json) -> str | None:
         return None if same(self.value, actual) else first_of(self.differences(actual, ""))
@@ -137,11 +224,22 @@ class Equals:
         return {"$equals": self.value} if has_forms(self.value) else self.value
 
 
+@form("$regex")
 @dataclass(frozen=True, slots=True)
 class Regex:
     """Text that the pattern matches from end to end."""
 
     pattern: str
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if not isinstance(operand, str):
+            raise ValueError("$regex needs a pattern")
+        try:
+            check_pattern(operand)
+        except ValueError as error:
+            raise ValueError(f"$regex {operand!r} is not a pattern: {error}") from None
+        return cls(operand)
 
     def mismatch(self, actual: Json) -> str | None:
         text = actual if isinstance(actual, str) else show(actual)
@@ -154,6 +252,7 @@ class Regex:
         return {"$regex": self.pattern}
 
 
+@form("$fuzzy", "ignore_punctuation")
 @dataclass(frozen=True, slots=True)
 class Fuzzy:
     """The same text or number but for case, spacing, thousands separators and a percent sign."""
@@ -161,6 +260,10 @@ class Fuzzy:
     value: Json
     ignore_punctuation: bool = False
     """Whether punctuation, and with it all spacing, makes no difference either: `New-York` is `new york`."""
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        return cls(operand, read_flag("$fuzzy", options, "ignore_punctuation"))
 
     def mismatch(self, actual: Json) -> str | None:
         wanted, got = _loosen(self.value), _loosen(actual)
@@ -181,6 +284,7 @@ class Fuzzy:
         return form | {"ignore_punctuation": True} if self.ignore_punctuation else form
 
 
+@form("$approx", "tolerance", "relative")
 @dataclass(frozen=True, slots=True)
 class Approx:
     """A number within a tolerance, absolute or relative, whichever is wider."""
@@ -188,6 +292,21 @@ class Approx:
     value: float
     tolerance: float = 1e-6
     relative: float = 0.0
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        numbers = [operand, *options.values()]
+        if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
+            raise ValueError("$approx needs numbers")
+        try:
+            value, given = float(operand), {name: float(number) for name, number in options.items()}
+        except OverflowError:
+            raise ValueError("$approx needs numbers that a float can hold") from None
+        if not all(math.isfinite(number) for number in (value, *given.values())):
+            raise ValueError("$approx needs finite numbers")
+        if any(number < 0 for number in given.values()):
+            raise ValueError("the tolerance of $approx cannot be negative")
+        return cls(value, **given)
 
     @property
     def allowed(self) -> float:
@@ -210,9 +329,16 @@ class Approx:
         return form | {"relative": self.relative} if self.relative else form
 
 
+@form("$ignore")
 @dataclass(frozen=True, slots=True)
 class Ignore:
     """Anything at all, even nothing."""
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if operand is not True:
+            raise ValueError("$ignore takes only true; leave the argument out to assert nothing about it")
+        return cls()
 
     def mismatch(self, actual: Json) -> str | None:
         return None
@@ -236,12 +362,22 @@ TYPES = {
 """The names that JSON Schema has for types, and what people call them."""
 
 
+@form("$type", "value")
 @dataclass(frozen=True, slots=True)
 class OfType:
     """A value of a type, or of one of several; with `value`, one that fits that as well."""
 
     types: tuple[str, ...]
     value: Matcher | None = None
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        names = operand if isinstance(operand, list) else [operand]
+        if not names or not all(isinstance(name, str) and name in TYPES for name in names):
+            wrong = next((name for name in names if not isinstance(name, str) or name not in TYPES), operand)
+            raise ValueError(f"$type needs one of {', '.join(TYPES)}, not {literal(wrong)}{nearest(str(wrong), TYPES)}")
+        value = parts.read_option(options, "value") if "value" in options else None
+        return cls(tuple(dict.fromkeys(names)), value)
 
     def mismatch(self, actual: Json) -> str | None:
         return first_of(self.differences(actual, ""))
@@ -276,12 +412,19 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "string")
 
 
+@form("$predicate")
 @dataclass(frozen=True)
 class Predicate:
     """Whatever the named function, given the value, calls true."""
 
     reference: str
     base: Path | None = None
+
+    @classmethod
+    def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
+        if not isinstance(operand, str) or ":" not in operand:
+            raise ValueError("$predicate needs a reference such as checks.py:is_valid")
+        return cls(operand, parts.base)
 
     @cached_property
     def function(self) -> Any:

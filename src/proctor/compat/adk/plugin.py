@@ -22,6 +22,7 @@ PLUGIN = Plugin(
         )
     ],
     evaluators=EVALUATORS,
+    exports={"AgentEvaluator": "proctor.compat.adk.agent_evaluator:AgentEvaluator"},
     evaluator_aliases={
         "tool_trajectory_avg_score": "ToolTrajectory",
         "response_match_score": "ROUGE",

@@ -8,6 +8,10 @@ from proctor.plugins import ImportName, Plugin
 PLUGIN = Plugin(
     name="deepeval",
     evaluators=EVALUATORS,
+    exports={
+        name: f"proctor.compat.deepeval.dag:{name}"
+        for name in ("BinaryJudgement", "NonBinaryJudgement", "TaskNode", "Verdict")
+    },
     import_names={
         "deepeval": ImportName(
             home="proctor.compat.deepeval",

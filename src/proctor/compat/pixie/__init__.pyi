@@ -34,7 +34,11 @@ from proctor.evaluators import (
     Translation as Translation,
     ValidJSON as ValidJSON,
 )
-from proctor.evaluators.datasets import (
+from proctor.compat.pixie.dataset_assertions import (
+    assert_dataset_pass as assert_dataset_pass,
+    assert_dataset_pass_sync as assert_dataset_pass_sync,
+)
+from proctor.compat.pixie.datasets import (
     Dataset as Dataset,
     DatasetStore as DatasetStore,
 )
@@ -67,8 +71,6 @@ from proctor.results.run import (
     ScoreThreshold as ScoreThreshold,
 )
 from proctor.running.assertions.assert_pass import (
-    assert_dataset_pass as assert_dataset_pass,
-    assert_dataset_pass_sync as assert_dataset_pass_sync,
     assert_pass as assert_pass,
     assert_pass_sync as assert_pass_sync,
     evaluate_sync as evaluate_sync,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from proctor.base.json_data import Json
-from proctor.cases.formats.pixie import NAME, recognises
 from proctor.compat.pixie._index import EVALUATORS
+from proctor.compat.pixie.reader import NAME, recognises
 from proctor.plugins import Format, ImportName, Plugin, TraceFormat
 
 TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
@@ -23,7 +23,7 @@ PLUGIN = Plugin(
             summary="pixie's datasets of every generation: "
             "entries with arguments for an application and evaluators for its answers.",
             recognises=recognises,
-            read="proctor.cases.formats.pixie:read",
+            read="proctor.compat.pixie.reader:read",
             collect_names=("*dataset*.json", "datasets/*.json", "pixie/*.json", "pixie_qa/*.json"),
             keys=frozenset({"runnable"}),
             case_keys=frozenset({"entry_kwargs", "input_data", "eval_input"}),
@@ -31,6 +31,15 @@ PLUGIN = Plugin(
         )
     ],
     evaluators=EVALUATORS,
+    exports={
+        "Dataset": "proctor.compat.pixie.datasets:Dataset",
+        "DatasetStore": "proctor.compat.pixie.datasets:DatasetStore",
+        "add_handler": "proctor.compat.pixie.span_handlers:add_handler",
+        "assert_dataset_pass": "proctor.compat.pixie.dataset_assertions:assert_dataset_pass",
+        "assert_dataset_pass_sync": "proctor.compat.pixie.dataset_assertions:assert_dataset_pass_sync",
+        "flush": "proctor.compat.pixie.span_handlers:flush",
+        "remove_handler": "proctor.compat.pixie.span_handlers:remove_handler",
+    },
     trace_formats=[
         TraceFormat(
             name="pixie",

@@ -5,67 +5,78 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from proctor.reporting.comparison_report import TITLES, case_name, change_text, side_text, what_differs
-from proctor.reporting.explain import explain
-from proctor.reporting.html.escaping import badge, code, escape, facts, inline, percent
-from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
-from proctor.results.comparison.comparison import Comparison, Group
+from proctor.reporting import explain
+from proctor.reporting.comparison_report import comparison_view
+from proctor.reporting.html import environment
+from proctor.reporting.html.run_view import Fact
+from proctor.reporting.wording import counts_text, duration, money, share, trial_name
+from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import mean
-from proctor.results.verdict import RunVerdict, SuiteVerdict, judge
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, judge
 
 CASES_SHOWN = 100
 FAILURES_SHOWN = 10
 FEW_TRIALS = 200
 """The bar of a run with so few is redrawn after each; that of a larger one at most every few tenths of a second."""
 SECONDS_BETWEEN_UPDATES = 0.2
-VERDICTS = {
-    "regression": Outcome.FAILED,
-    "improvement": Outcome.PASSED,
-    "no difference": Outcome.PASSED,
-    "not comparable": Outcome.ERROR,
-}
 NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTable:
+    """The cases of a suite, each with the mean of every evaluator."""
+
+    name: str
+    outcome: Outcome
+    rate: str
+    evaluators: Sequence[str]
+    rows: Sequence[tuple[CaseVerdict, Sequence[str]]]
+    more: int
 
 
 def run_html(run: Run) -> str:
     """The verdict, each suite with its cases, and why cases did not pass."""
     verdict = judge(run)
-    parts = [f"<p><b>{badge(verdict.outcome)}</b> {inline(verdict.reason, 2_000)}</p>\n", facts(_facts(run, verdict))]
     trials: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)
-    parts += [_suite_html(suite, trials) for suite in verdict.suites]
-    parts += _failures(run)
-    return _framed(parts)
+    failures, more = _failures(run)
+    return environment.render(
+        "reporting/templates/notebook_run.html",
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        facts=_facts(run, verdict),
+        suites=[_suite_table(suite, trials) for suite in verdict.suites],
+        failures=failures,
+        more_failures=more,
+    )
 
 
-def _facts(run: Run, verdict: RunVerdict) -> Iterator[tuple[str, str]]:
-    yield "Trials", f"{len(run.summaries):,} ({counts_text(verdict.counts)})"
-    yield "Agent time", duration(sum(summary.duration_ms for summary in run.summaries))
+def _facts(run: Run, verdict: RunVerdict) -> list[Fact]:
+    facts = [
+        Fact("Trials", f"{len(run.summaries):,} ({counts_text(verdict.counts)})"),
+        Fact("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))),
+    ]
     if verdict.tokens is not None:
-        yield "Tokens", f"{verdict.tokens:,}"
+        facts.append(Fact("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        yield "Cost", escape(money(verdict.cost_usd, estimated=verdict.estimated))
-    yield "Run", code(run.id)
+        facts.append(Fact("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
+    return [*facts, Fact("Run", run.id, is_code=True)]
 
 
-def _suite_html(suite: SuiteVerdict, trials: dict[tuple[str, str], list[TrialSummary]]) -> str:
+def _suite_table(suite: SuiteVerdict, trials: Mapping[tuple[str, str], Sequence[TrialSummary]]) -> SuiteTable:
     names = [item.evaluator for item in suite.evaluators]
-    rate = "" if suite.pass_rate is None else f" <small>{escape(share(suite.pass_rate))}</small>"
     rows = []
     for case in suite.cases[:CASES_SHOWN]:
         own = trials.get((suite.name, case.case_id), [])
-        cells = [badge(case.outcome), f"{case.passed} of {case.trials}", *(_mean_score(own, name) for name in names)]
-        rows.append((inline(case.case_id, 120), cells))
-    text = f"<h4>{inline(suite.name)} {badge(suite.outcome)}{rate}</h4>\n"
-    text += _table(["Case", "Outcome", "Passed", *(inline(name, 80) for name in names)], rows)
-    left = len(suite.cases) - CASES_SHOWN
-    return text + (f"<p>and {counted(left, 'more case')}</p>\n" if left > 0 else "")
+        rows.append((case, [_mean_score(own, name) for name in names]))
+    rate = "" if suite.pass_rate is None else share(suite.pass_rate)
+    return SuiteTable(suite.name, suite.outcome, rate, names, rows, max(0, len(suite.cases) - CASES_SHOWN))
 
 
 def _mean_score(trials: Sequence[TrialSummary], name: str) -> str:
@@ -74,67 +85,25 @@ def _mean_score(trials: Sequence[TrialSummary], name: str) -> str:
     return f"{value:.2f}" if value is not None else scores[0].outcome.value if scores else ""
 
 
-def _failures(run: Run) -> Iterator[str]:
-    """The first trials that did not pass, with what a terminal says of them; each case once."""
-    wanted: dict[tuple[str, str], tuple[int, int]] = {}
+def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], int]:
+    """The first trials that did not pass, with what a terminal says of them, each case once; and how many more."""
+    first: dict[tuple[str, str], int] = {}
     for summary in run.summaries:
         if summary.outcome in NOT_PASSED:
-            wanted.setdefault((summary.suite, summary.case_id), (summary.position, summary.number))
-    shown = {position for position, _ in list(wanted.values())[:FAILURES_SHOWN]}
-    for trial in run.trials if shown else ():
-        if trial.position in shown:
-            yield _failure_html(trial)
-    if len(wanted) > len(shown):
-        yield f"<p>and {counted(len(wanted) - len(shown), 'more case')} that did not pass</p>\n"
-
-
-def _failure_html(trial: TrialResult) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{inline(fact.label)}</th><td><pre>{escape(fact.text)}</pre></td></tr>\n'
-        for fact in explain(trial)
-    )
-    name = inline(trial_name(trial.case.id, trial.number), 120)
-    return f"<details><summary>{badge(trial.outcome)} {name}</summary>\n<table>{rows}</table></details>\n"
+            first.setdefault((summary.suite, summary.case_id), summary.position)
+    shown = set(list(first.values())[:FAILURES_SHOWN])
+    found = [
+        (trial.outcome, trial_name(trial.case.id, trial.number), explain.explain(trial))
+        for trial in (run.trials if shown else ())
+        if trial.position in shown
+    ]
+    return found, len(first) - len(shown)
 
 
 def comparison_html(comparison: Comparison) -> str:
     """The sentence, the two runs, and the cases by what became of them."""
-    parts = [
-        f'<p><span class="badge {VERDICTS[comparison.verdict].value}">{escape(comparison.verdict)}</span> '
-        f"{inline(comparison.sentence, 2_000)}</p>\n",
-        facts((name, inline(side_text(side))) for name, side in _sides(comparison)),
-    ]
-    for group, cases in comparison.groups.items():
-        if not cases:
-            continue
-        head = f"{TITLES[group]}: {counted(len(cases), 'case')}"
-        rows = [
-            (inline(case_name(case), 200), [inline(change_text(case)), "<br>".join(map(inline, what_differs(case)))])
-            for case in cases[:CASES_SHOWN]
-        ]
-        opened = "" if group is Group.STILL_PASSING else " open"
-        table = _table(["Case", "Passed", "What differs"], rows)
-        parts.append(f"<details{opened}><summary>{head}</summary>\n{table}</details>\n")
-    return _framed(parts)
-
-
-def _sides(comparison: Comparison) -> Iterator[tuple[str, Any]]:
-    yield "Before", comparison.before
-    yield "After", comparison.after
-
-
-def _table(titles: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """A table of cells that are HTML already; the first one of a row is its name."""
-    heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    body = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n' for name, cells in rows
-    )
-    return f"<table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>\n"
-
-
-def _framed(parts: Iterable[str]) -> str:
-    css = resources.files("proctor").joinpath("reporting", "assets", "notebook.css").read_text(encoding="utf-8")
-    return f'<style>\n{css}</style>\n<div class="proctor">\n{"".join(parts)}</div>\n'
+    view = comparison_view(comparison, most=CASES_SHOWN)
+    return environment.render("reporting/templates/notebook_comparison.html", comparison=view)
 
 
 def is_notebook() -> bool:
@@ -165,7 +134,7 @@ class NotebookProgress:
             self._show(self._bar())
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
-        self._show(_framed([f"<p>{badge(verdict.outcome)} {inline(verdict.reason, 2_000)}</p>\n"]))
+        self._show(_progress(verdict.outcome, verdict.reason))
 
     def _show(self, text: str) -> None:
         from IPython.display import HTML
@@ -179,5 +148,8 @@ class NotebookProgress:
         planned = max(1, self._planned, done)
         told = f"{done:,} of {planned:,} trials"
         told += f": {counts_text(self._counts)}" if self._counts else ""
-        bar = f'<div class="bar" role="progressbar"><i style="width:{percent(done / planned)}"></i></div>'
-        return _framed([f"{bar}<p>{escape(told)}</p>\n"])
+        return _progress(None, told, done / planned)
+
+
+def _progress(outcome: Outcome | None, reason: str, share: float = 0.0) -> str:
+    return environment.render("reporting/templates/notebook_progress.html", outcome=outcome, reason=reason, share=share)

@@ -25,12 +25,13 @@ from proctor.evaluators.evaluation import (
     collapse,
     read_verdict,
 )
-from proctor.reporting.explain import answer, asked, one_line_reason, why_open
-from proctor.reporting.html.escaping import GLYPHS, badge, block, facts, inline, pretty
-from proctor.reporting.html.overview import anchor, write_evaluators, write_grids
-from proctor.reporting.html.page_frame import page_end, page_head, write_filter
-from proctor.reporting.html.trial_section import FAILING_TEXT, PASSING_TEXT, write_scores
+from proctor.reporting.explain import answer, asked
+from proctor.reporting.html import environment
+from proctor.reporting.html.environment import pretty
+from proctor.reporting.html.run_view import Fact, evaluator_views, grids, row_numbers
+from proctor.reporting.html.trial_view import FAILING_TEXT, PASSING_TEXT, ScoreView, anchor, score_view
 from proctor.reporting.wording import counts_text, share, trial_name, when
+from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.store.store import FOLDER
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
@@ -184,8 +185,22 @@ SECTIONS = {
 }
 """The names under which an entry keeps what readers look for first; all else comes after."""
 
-_BAD = (Outcome.FAILED, Outcome.ERROR)
 _NAMED = {"name", "value"}
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """What the page shows of an entry."""
+
+    outcome: Outcome
+    row: int
+    anchor: str
+    name: str
+    reason: str
+    limit: int
+    """The most characters of a text."""
+    sections: Sequence[tuple[str, str]]
+    scores: Sequence[ScoreView]
 
 
 def write(scorecard: DatasetScorecard, out: TextIO) -> None:
@@ -193,17 +208,23 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     trials = [_trial(scorecard.dataset_name, number, entry) for number, entry in enumerate(scorecard.entries)]
     run = _run(scorecard, trials)
     verdict = judge(run)
-    out.write(
-        page_head(f"{GLYPHS[verdict.outcome]} {verdict.outcome.value}: {scorecard.dataset_name}", verdict.outcome)
+    numbers = row_numbers(run)
+    environment.write(
+        "reporting/templates/scorecard.html",
+        out,
+        name=scorecard.dataset_name,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        facts=_facts(scorecard, verdict),
+        evaluators=evaluator_views(run, verdict),
+        grids=grids(run, verdict, numbers, lambda position: f"#{anchor(position)}"),
+        counts=verdict.counts,
+        entries=map(
+            lambda entry, trial: _entry_view(entry, trial, numbers[trial.suite, trial.case.id]),
+            scorecard.entries,
+            trials,
+        ),
     )
-    _write_banner(scorecard, verdict, out)
-    out.write("<main>\n")
-    write_evaluators(run, verdict, out)
-    rows = write_grids(run, verdict, out)
-    _write_entries(scorecard, trials, verdict, rows, out)
-    note = "A score passes from what its evaluator needs on. Numbers in brackets are 95 % intervals."
-    out.write(f"</main>\n<footer><p>{note}</p></footer>\n")
-    out.write(page_end())
 
 
 def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> TrialResult:
@@ -223,52 +244,24 @@ def _run(scorecard: DatasetScorecard, trials: list[TrialResult]) -> Run:
     return Run("scorecard", scorecard.timestamp.timestamp(), (info,), summaries, trials)
 
 
-def _write_banner(scorecard: DatasetScorecard, verdict: RunVerdict, out: TextIO) -> None:
-    outcome, rate = verdict.outcome, verdict.suites[0].pass_rate
-    pairs = [("Entries", f"{len(scorecard.entries):,} <small>({counts_text(verdict.counts)})</small>")]
-    if rate is not None:
-        pairs.append(("Pass rate", share(rate)))
-    pairs.append(("Made", when(scorecard.timestamp.timestamp())))
-    out.write(
-        f'<header class="banner {outcome.value}">\n<div class="sign" aria-hidden="true">{GLYPHS[outcome]}</div>\n'
-        f'<div class="words">\n<p class="kicker">Scorecard of {inline(scorecard.dataset_name, 300)}</p>\n'
-        f'<h1>{outcome.value.capitalize()}</h1>\n<p class="reason">{inline(verdict.reason, 2_000)}</p>\n'
-        f"{facts(pairs)}</div>\n</header>\n"
-        '<nav aria-label="Sections"><a href="#evaluators">Evaluators</a> <a href="#cases">Cases</a> '
-        '<a href="#trials">Entries</a></nav>\n'
+def _facts(scorecard: DatasetScorecard, verdict: RunVerdict) -> list[Fact]:
+    facts = [Fact("Entries", f"{len(scorecard.entries):,}", f"({counts_text(verdict.counts)})")]
+    if (rate := verdict.suites[0].pass_rate) is not None:
+        facts.append(Fact("Pass rate", share(rate)))
+    return [*facts, Fact("Made", when(scorecard.timestamp.timestamp()))]
+
+
+def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> EntryView:
+    return EntryView(
+        outcome=trial.outcome,
+        row=row,
+        anchor=anchor(trial.position),
+        name=trial.case.id,
+        reason=headline_reason(trial),
+        limit=FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else PASSING_TEXT,
+        sections=[(title, pretty(value)) for title, value in _sections(entry.evaluable_dict)],
+        scores=[score_view(score) for score in trial.scores],
     )
-
-
-def _write_entries(
-    scorecard: DatasetScorecard,
-    trials: list[TrialResult],
-    verdict: RunVerdict,
-    rows: Mapping[tuple[str, str], int],
-    out: TextIO,
-) -> None:
-    out.write('<section id="trials">\n<h2>Entries</h2>\n')
-    write_filter(verdict.counts, out)
-    for entry, trial in zip(scorecard.entries, trials, strict=True):
-        _write_entry(entry, trial, rows[trial.suite, trial.case.id], out)
-    if not trials:
-        out.write('<p class="none">The dataset has no entries.</p>\n')
-    out.write("</section>\n")
-
-
-def _write_entry(entry: DatasetEntryResult, trial: TrialResult, row: int, out: TextIO) -> None:
-    outcome = trial.outcome
-    reason = "" if outcome is Outcome.PASSED else (one_line_reason if outcome in _BAD else why_open)(trial)
-    told = f'<span class="why">{inline(reason)}</span>' if reason else ""
-    limit = FAILING_TEXT if outcome in _BAD else PASSING_TEXT
-    out.write(
-        f'<details class="trial {outcome.value}" data-outcome="{outcome.value}" data-row="{row}">\n'
-        f"<summary>{badge(outcome)}<h4>{inline(trial.case.id, 200)}</h4>{told}</summary>\n"
-        f'<div class="body" id="{anchor(trial.position)}">\n'
-    )
-    for title, value in _sections(entry.evaluable_dict):
-        out.write(f"<h5>{inline(title, 200)}</h5>\n{block(pretty(value), limit)}")
-    write_scores(trial.scores, out)
-    out.write("</div>\n</details>\n")
 
 
 def _sections(evaluable: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -24,12 +24,11 @@ from proctor.reporting.comparison_report import (
     side_text,
     what_differs,
 )
-from proctor.reporting.explain import one_line_reason
 from proctor.reporting.failing_cases import FailingCase, failing_cases
-from proctor.reporting.html.overview import anchor
-from proctor.reporting.markdown.escaping import MARKS, code, inline, row, table_head
+from proctor.reporting.html.trial_view import anchor
+from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate
-from proctor.reporting.wording import counted, counts_text, duration, money, share
+from proctor.reporting.wording import MARKS, counted, counts_text, duration, money, share
 from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
@@ -139,10 +138,8 @@ def _failures(comment: Comment) -> Iterator[str]:
     ]
     if not wrong:
         return
-    reasons: dict[tuple[str, str], str] = {}
-    for trial in comment.run.trials:
-        if trial.outcome in (Outcome.FAILED, Outcome.ERROR) and (trial.suite, trial.case.id) not in reasons:
-            reasons[trial.suite, trial.case.id] = one_line_reason(trial, REASON)
+    cases = failing_cases(comment.run, comment.verdict, limit=REASON)
+    reasons = {(case.suite, case.case_id): case.headline for case in cases}
     lines = (
         f"- {MARKS[case.outcome]} **{_linked(f'{suite}/{case.case_id}', suite, case.case_id, comment)}** "
         f"{case.passed}/{case.trials}: {quiet(reasons.get((suite, case.case_id), ''), REASON)}\n"

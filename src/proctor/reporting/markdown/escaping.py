@@ -5,15 +5,6 @@ from __future__ import annotations
 import re
 
 from proctor.reporting.terminal.screen import visible
-from proctor.results.run import Outcome
-
-MARKS = {
-    Outcome.PASSED: "✅ PASSED",
-    Outcome.FAILED: "❌ FAILED",
-    Outcome.ERROR: "⚠️ ERROR",
-    Outcome.SKIPPED: "⏭️ SKIPPED",
-    Outcome.PENDING: "⏳ PENDING",
-}
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+=-]")
 """What means something anywhere, an underscore unless it is inside a word, and what would begin a heading or a list."""

@@ -15,24 +15,24 @@ from proctor.reporting.comparison_report import write_agents_markdown
 from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
 from proctor.reporting.failing_cases import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.judge_report import doubt_lines, judge_lines
-from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
+from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import (
+    MARKS,
     counted,
     counts_text,
     duration,
     flaky_text,
     informing,
-    mean_text,
     money,
     reliability_text,
     score_texts,
     share,
     suites_with_trials,
-    told_apart,
     trial_name,
     when,
 )
 from proctor.results.judge_usage import judge_name
+from proctor.results.reasons import distinct_decimals, mean_text
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
@@ -178,7 +178,7 @@ def _outcome(score: Score) -> str:
 
 def _numbers(score: Score) -> tuple[str, str]:
     if score.value is not None and score.threshold is not None:
-        return told_apart(score.value, score.threshold, 3)
+        return distinct_decimals(score.value, score.threshold, 3)
     value, threshold = ("" if number is None else f"{number:.3f}" for number in (score.value, score.threshold))
     return value, threshold
 

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from proctor.cases.identity import CaseAddress
-from proctor.reporting.explain import BRIEF, Fact, explain, why_open
-from proctor.reporting.failing_cases import BAD, WORST_FIRST, ReasonTally, share_text
+from proctor.reporting.explain import BRIEF, Fact, explain
+from proctor.reporting.failing_cases import BAD, ReasonTally, share_text
 from proctor.reporting.terminal.facts import INDENT, tell_facts
 from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
 from proctor.reporting.terminal.screen import Screen, Span
-from proctor.reporting.wording import STYLES, counted, score_value
+from proctor.reporting.wording import STYLES, counted
+from proctor.results.reasons import WORST_FIRST, headline_reason, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
 from proctor.results.verdict import case_outcome
 
@@ -27,7 +28,7 @@ class CaseBlock:
         self.reasons = ReasonTally(limit=500)
         self.examples: dict[int, TrialResult] = {}
         self.warnings: list[str] = []
-        self.why_open = ""
+        self.why = ""
         self.added = self.reused = 0
 
     def add(self, trial: TrialResult, warnings: Sequence[str]) -> None:
@@ -39,8 +40,8 @@ class CaseBlock:
         if trial.outcome in BAD:
             if self.reasons.add(trial):
                 self.examples[trial.number] = trial
-        elif trial.outcome is not Outcome.PASSED and not self.why_open:
-            self.why_open = why_open(trial)
+        elif trial.outcome is not Outcome.PASSED and not self.why:
+            self.why = headline_reason(trial)
 
 
 class CaseBlocks:
@@ -104,8 +105,8 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     passed, failed = counts[Outcome.PASSED], counts[Outcome.FAILED]
     if passed and failed:
         spans.append((f"  FLAKY {passed}/{passed + failed}", "magenta"))
-    if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.why_open:
-        spans.append((f"  {block.why_open}", "dim"))
+    if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.why:
+        spans.append((f"  {block.why}", "dim"))
     if block.reused:
         spans.append((f"  ({block.reused} from an earlier run)", "dim"))
     if made < planned:

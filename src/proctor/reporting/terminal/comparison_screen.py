@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from proctor.reporting.comparison_report import (
     RESOURCE_NAMES,
     TITLES,
+    VERDICT_OUTCOMES,
     amount,
     case_name,
     change_text,
     difference_text,
+    group_outcome,
     ratio_text,
     side_text,
     what_differs,
@@ -21,8 +23,6 @@ from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Ste
 from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
 from proctor.results.run import TrialResult
 
-GROUP_STYLES = {Group.BROKEN: "bold red", Group.FIXED: "green", Group.FLAKY: "yellow", Group.NOT_COMPARABLE: "magenta"}
-VERDICT_STYLES = {"regression": "bold red", "improvement": "bold green", "not comparable": "bold yellow"}
 MOST_LISTED = 20
 MOST_TEXT = 400
 
@@ -32,7 +32,7 @@ def show_comparison(comparison: Comparison, screen: Screen, *, verbose: bool = F
     arrow = "→" if screen.unicode else "->"
     if not quiet:
         _show_changes(comparison, screen, verbose=verbose, arrow=arrow)
-    screen.line((_plain(comparison.sentence, arrow), VERDICT_STYLES.get(comparison.verdict, "bold")))
+    screen.line((_plain(comparison.sentence, arrow), STYLES[VERDICT_OUTCOMES[comparison.verdict]]))
 
 
 def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arrow: str) -> None:
@@ -60,7 +60,7 @@ def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arro
 
 def _show_group(group: Group, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
     screen.line()
-    screen.line((f"{TITLES[group].lower()}: {len(cases):,}", GROUP_STYLES.get(group, "bold")))
+    screen.line((f"{TITLES[group].lower()}: {len(cases):,}", STYLES[group_outcome(group)]))
     shown = cases if verbose else cases[:MOST_LISTED]
     width = min(60, max(len(case_name(case)) for case in shown))
     for case in shown:

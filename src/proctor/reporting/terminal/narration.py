@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 
 from proctor.reporting.build_findings import VERDICTS, gate_lines
-from proctor.reporting.explain import BRIEF, FULL, Fact, explain, why_open
+from proctor.reporting.explain import BRIEF, FULL, Fact, explain
 from proctor.reporting.terminal.facts import INDENT, tell_facts
 from proctor.reporting.terminal.screen import Screen, Span, cells, middle_cut, one_line
 from proctor.reporting.wording import (
@@ -23,6 +23,7 @@ from proctor.reporting.wording import (
     share,
     trial_name,
 )
+from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
@@ -139,7 +140,7 @@ def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
         separator = ", "
-    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := why_open(trial)):
+    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := headline_reason(trial)):
         spans.append((f"  {reason}", "dim"))
     if trial.attempts > 1:
         spans.append((f"  ({trial.attempts} attempts)", "dim"))

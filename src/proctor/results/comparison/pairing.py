@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from proctor.cases.identity import CaseAddress, content_key, question_key
 from proctor.cases.suite import Case
 from proctor.results.judge_usage import judge_name
+from proctor.results.reasons import headline_of_case, headline_reason
 from proctor.results.run import Outcome, Run, Score, TrialResult
 
 Choose = Callable[[str, Case], bool]
@@ -43,8 +44,8 @@ class CaseTrials:
     scorers: dict[str, Scorer] = field(default_factory=dict)
     used: dict[str, list[float]] = field(default_factory=dict)
     """Tokens, cost, time and tool calls of each trial, where they are known."""
-    reason: str = ""
-    """Why the first trial that did not pass did not."""
+    reasons: Counter[tuple[Outcome, str]] = field(default_factory=Counter)
+    """Why trials did not pass, with their outcome, and how often."""
     estimated: bool = False
     """Whether any cost is an estimate from a price list."""
 
@@ -52,12 +53,17 @@ class CaseTrials:
     def address(self) -> CaseAddress:
         return self.suite, self.case.id
 
+    @property
+    def reason(self) -> str:
+        """Why the case does not pass."""
+        return headline_of_case(self.reasons)
+
     def add(self, trial: TrialResult) -> None:
         self.outcomes[trial.outcome] += 1
         if trial.outcome in (Outcome.PASSED, Outcome.FAILED):
             self.passes.append(float(trial.outcome is Outcome.PASSED))
-        if trial.outcome is not Outcome.PASSED and not self.reason:
-            self.reason = _reason(trial)
+        if trial.outcome is not Outcome.PASSED:
+            self.reasons[trial.outcome, headline_reason(trial, LONGEST_REASON)] += 1
         self._add_scores(trial.scores)
         if any(reply.error is None for reply in trial.replies):
             self._add_use(trial)
@@ -206,18 +212,3 @@ def _what_changed(before: Case, after: Case) -> str:
     if question_key(before) != question_key(after):
         return "the case asks something else now"
     return "the case expects something else now"
-
-
-def _reason(trial: TrialResult) -> str:
-    """Why a trial did not pass: its own reason, or that of the first score that decided it."""
-    if trial.reason:
-        return _cut(trial.reason)
-    deciding = [s for s in trial.scores if s.gates and s.outcome is trial.outcome]
-    if not deciding:
-        return ""
-    return _cut(f"{deciding[0].evaluator}: {deciding[0].reasoning or deciding[0].outcome.value}")
-
-
-def _cut(text: str) -> str:
-    words = " ".join(text[: 2 * LONGEST_REASON].split())
-    return words if len(words) <= LONGEST_REASON else f"{words[: LONGEST_REASON - 1]}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
@@ -16,7 +17,17 @@ from proctor.base.locks import FileLock
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.identity import case_key, case_key_as_planned, question_key
 from proctor.cases.suite import Case
-from proctor.results.run import LazySequence, Run, RunStatus, Score, ScoreRow, TrialResult, Trials, TrialSummary
+from proctor.results.run import (
+    LazySequence,
+    Outcome,
+    Run,
+    RunStatus,
+    Score,
+    ScoreRow,
+    TrialResult,
+    Trials,
+    TrialSummary,
+)
 from proctor.results.store.database import Database, guarded
 from proctor.results.store.encoding import (
     SCORE_COLUMNS,
@@ -147,6 +158,25 @@ class Store:
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
             self._database.execute_many("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
 
+    def delete_runs(self, runs: Sequence[Run]) -> None:
+        """Delete runs with their trials, traces and labels, and the cases that no other run has; free the space."""
+        database = self._database
+        with database.writing():
+            for run in runs:
+                database.execute("DELETE FROM scores WHERE trial IN (SELECT no FROM trials WHERE run = ?)", (run.no,))
+                database.execute("DELETE FROM trials WHERE run = ?", (run.no,))
+                database.execute("DELETE FROM traces WHERE run = ?", (run.no,))
+                database.execute("DELETE FROM labels WHERE run = ?", (run.id,))
+                database.execute("DELETE FROM runs WHERE no = ?", (run.no,))
+            database.execute("DELETE FROM cases WHERE no NOT IN (SELECT case_no FROM trials)")
+        with database.guard("made smaller"):
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def size(self) -> int:
+        """The bytes that the store's folder takes on disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
     def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
         """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
         with self._database.writing():
@@ -172,6 +202,78 @@ class Store:
     def find_run(self, wanted: str) -> Run:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
         return find_run(self.runs, wanted, str(self.folder))
+
+    def runs_before(self, no: int | None, most: int) -> list[Run]:
+        """The latest runs before the one numbered `no`, or of all; a damaged one is left out."""
+        rows = self._database.read(
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?", (2**62 if no is None else no, most)
+        )
+        found = []
+        for row in rows:
+            with contextlib.suppress(StoreError):
+                found.append(self.run_from_row(row))
+        return found
+
+    def run_with_id(self, run_id: str) -> Run | None:
+        """The run that has exactly this id."""
+        rows = self._database.read(f"SELECT {RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,))
+        return next((self.run_from_row(row) for row in rows), None)
+
+    def count_runs(self) -> int:
+        return int(next(self._database.read("SELECT count(*) FROM runs"))[0])
+
+    def count_trials(self, run: int) -> int:
+        """How many trials of a run are stored."""
+        return int(next(self._database.read("SELECT count(*) FROM trials WHERE run = ?", (run,)))[0])
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has written to the store."""
+        return int(next(self._database.read("PRAGMA data_version"))[0])
+
+    def case_tags(self, run: int) -> dict[tuple[str, str], tuple[str, ...]]:
+        """By suite and id: the tags of each case that has any."""
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        with self._database.guard("read"):
+            for suite, case_id, content in self._database.read(
+                "SELECT t.suite, t.case_id, c.content FROM trials t JOIN cases c ON c.no = t.case_no"
+                " WHERE t.run = ? AND c.content LIKE '%\"tags\"%' GROUP BY t.suite, t.case_id",
+                (run,),
+            ):
+                if tags := json.loads(content).get("tags"):
+                    found[decode_text(suite), decode_text(case_id)] = tuple(tags)
+        return found
+
+    def cases_with_words(self, run: int, words: Sequence[str]) -> set[tuple[str, str]]:
+        """The cases of a run, by suite and id, that have every word in their name, in what was asked or answered."""
+        word = "(t.case_id LIKE ? ESCAPE '!' OR t.content LIKE ? ESCAPE '!' OR c.content LIKE ? ESCAPE '!')"
+        values: list[str] = []
+        for each in words:  # what was asked and answered is stored as JSON in ASCII
+            values += [_like(each), *[_like(dumps(each)[1:-1])] * 2]
+        rows = self._database.read(
+            "SELECT DISTINCT t.suite, t.case_id FROM trials t JOIN cases c ON c.no = t.case_no"
+            f" WHERE t.run = ? AND {' AND '.join([word] * len(words))}",
+            (run, *values),
+        )
+        return {(decode_text(suite), decode_text(case_id)) for suite, case_id in rows}
+
+    def scores(
+        self, run: int, *, outcome: Outcome | None = None, detail: str = ""
+    ) -> Iterator[tuple[int, int, tuple[str, str, int], Score]]:
+        """Scores of a run in the order of the plan, without what was asked and answered.
+
+        Only those with an outcome, or with a detail of that name. Each with the number of its trial, its place among
+        the scores of that trial, and suite, case and repetition.
+        """
+        rows = self._database.read(
+            f"SELECT t.no, s.place, t.suite, t.case_id, t.number, {SCORE_COLUMNS.select('s')}"
+            " FROM trials t JOIN scores s ON s.trial = t.no"
+            " WHERE t.run = ? AND s.outcome LIKE ? AND s.details LIKE ? ESCAPE '!' ORDER BY t.position, s.place",
+            (run, "%" if outcome is None else outcome.value, _like(f'"{detail}"') if detail else "%"),
+        )
+        for no, place, suite, case_id, number, *columns in rows:
+            with self._database.guard("read"):
+                score = score_from_row(columns)
+            yield no, place, (decode_text(suite), decode_text(case_id), number), score
 
     def run_from_row(self, row: Sequence[Any]) -> Run:
         """The run of a row of `RUN_COLUMNS`."""
@@ -319,6 +421,12 @@ class Store:
         self._database.execute("INSERT OR IGNORE INTO cases (key, content) VALUES (?, ?)", (key, content))
         [(no,)] = self._database.read("SELECT no FROM cases WHERE key = ?", (key,))
         return no, key if case.scenario is None else case_key_as_planned(case)
+
+
+def _like(word: str) -> str:
+    """A pattern for `LIKE ? ESCAPE '!'`; SQLite does not take halves of surrogate pairs."""
+    safe = word.encode("utf-8", "replace").decode()
+    return f"%{safe.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
 
 
 def _keep_out_of_git(folder: Path) -> None:

@@ -9,14 +9,12 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.event_loops import without_loop
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import Settings, Suite
-from proctor.evaluators.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
 from proctor.results.run import ScoreThreshold
 from proctor.running.agent_lifecycle import AgentNotStarted
@@ -28,7 +26,6 @@ from proctor.running.assertions.observed_call import (
     NothingSeen,
     evaluable_of,
     input_of,
-    input_of_entry,
 )
 from proctor.running.assertions.score_matrix import (
     ABSTAINED,
@@ -72,7 +69,7 @@ async def run_and_evaluate(
     item = input_of(eval_input)
     item = replace(item, known=replace(item.known, expectation=expected_output))
     application = Application(runnable)
-    limits = _limits(timeout, parallel=1)
+    limits = assertion_limits(timeout, parallel=1)
     listen_to_opentelemetry()
     async with AgentAtWork(application, limits.timeout) as at_work:
         await at_work.start()
@@ -104,36 +101,13 @@ async def assert_pass(
     if len(known) != len(inputs):
         raise ValueError(f"evaluables length ({len(known)}) must match eval_inputs length ({len(inputs)})")
     items = [input_of(value, item) for value, item in zip(inputs, known, strict=True)]
-    assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, _limits(timeout, parallel))
-    await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
-
-
-async def assert_dataset_pass(
-    runnable: Callable[..., Any],
-    dataset_name: str,
-    evaluators: Sequence[EvaluatorLike],
-    *,
-    dataset_dir: str | Path | None = None,
-    pass_criteria: PassCriteria | None = None,
-    from_trace: FromTrace | None = None,
-    parallel: int | None = None,
-    timeout: float | None = None,
-) -> None:
-    """`assert_pass` for every entry of a dataset; `FileNotFoundError` if there is none of that name.
-
-    `runnable` gets an entry's arguments by name if it takes them, as under `proctor test`; else its `eval_input`.
-    """
-    dataset = DatasetStore(dataset_dir).get(dataset_name)
-    entries = zip(dataset.cases, dataset.items, strict=True)
-    items = [input_of_entry(runnable, case, item) for case, item in entries]
-    assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, _limits(timeout, parallel))
+    assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, assertion_limits(timeout, parallel))
     await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
 
 
 evaluate_sync = without_loop(evaluate, __name__)
 run_and_evaluate_sync = without_loop(run_and_evaluate, __name__)
 assert_pass_sync = without_loop(assert_pass, __name__)
-assert_dataset_pass_sync = without_loop(assert_dataset_pass, __name__)
 
 
 class BatchAssertion:
@@ -198,7 +172,7 @@ class BatchAssertion:
             return f"from_trace raised {one_line(error)}"
 
 
-def _limits(timeout: float | None, parallel: int | None) -> Limits:
+def assertion_limits(timeout: float | None, parallel: int | None) -> Limits:
     """The limits of a suite that says nothing itself; the call comes first, then the environment."""
     if parallel is None:
         parallel = _parallel_of_environment()

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain, show
+from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.suite import EvaluatorSpec, Suite, passes
-from proctor.evaluators.datasets import read_evaluators
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluable,

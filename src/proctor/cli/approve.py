@@ -1,0 +1,320 @@
+"""`proctor approve SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.json_data import show
+from proctor.base.source import YAML_ENDINGS
+from proctor.cases.formats import LINES, format_named
+from proctor.cases.formats.loading import load
+from proctor.cases.formats.native.editing import CannotEdit
+from proctor.cases.formats.native.reader import UNSCORED
+from proctor.cases.relocate import relocate
+from proctor.cases.suite import NO_EXPECTATION, Suite
+from proctor.cli import suggestions
+from proctor.cli.grade import MOST_SHOWN, QUIT, can_ask, facts_text, person_named, prompt, rows_from
+from proctor.cli.help_pages import OUTPUT, DocumentedCommand, option
+from proctor.cli.options import command_configuration, json_option, store_option
+from proctor.cli.output import reserve_stdout, say, say_json
+from proctor.cli.selection import CaseSelection, case_selection
+from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
+from proctor.plugins import load as load_target
+from proctor.reporting.explain import Fact, call_text, expected_lines, shown
+from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.wording import counted
+from proctor.running.review.approving import (
+    Proposal,
+    ask_anew,
+    complete,
+    from_run,
+    proposals,
+    read_acceptances,
+    recorded,
+)
+from proctor.running.review.grading import BadGrade
+from proctor.running.selection import CaseFilter
+from proctor.running.settings import RunOptions
+
+Accepted = dict[str, tuple[Proposal, str]]
+
+
+ANSWERS, APPROVAL = "Answers", "Approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveOptions:
+    """What the command line says. Each field is the option of its name."""
+
+    agent: str | None
+    run_id: str | None
+    expect: str
+    decisions: str | None
+    accept_all: bool
+    by: str | None
+    output: Path | None
+    force: bool
+    as_json: bool
+    store: str | None
+
+
+@click.command(
+    "approve",
+    cls=DocumentedCommand,
+    examples=("proctor approve suite.yaml", "proctor approve suite.yaml::refund --run last --expect tools"),
+)
+@click.argument("source", metavar="SUITE", shell_complete=suggestions.paths)
+@case_selection(verb="Approve")
+@option(
+    "--agent",
+    group=ANSWERS,
+    metavar="REF",
+    help="Ask this agent instead of the one the suite names: file.py:name, a URL or cmd:COMMAND.",
+)
+@option(
+    "--run",
+    "run_id",
+    group=ANSWERS,
+    metavar="RUN",
+    shell_complete=suggestions.runs,
+    help="Take the answers of a stored run instead of asking the agent.",
+)
+@option(
+    "--expect",
+    group=ANSWERS,
+    type=click.Choice(("both", "answer", "tools")),
+    default="both",
+    help="What of an answer to save (default: both the answer and the tool calls).",
+)
+@option(
+    "--from",
+    "decisions",
+    group=APPROVAL,
+    metavar="FILE",
+    help="Take from a file what is approved: rows of --json, filled in.",
+)
+@option("--accept-all", group=APPROVAL, is_flag=True, help="Approve everything without looking at it.")
+@option("--by", group=APPROVAL, metavar="NAME", help="Who approves (default: your user name).")
+@store_option
+@option(
+    "--output",
+    group=OUTPUT,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of editing SUITE.",
+)
+@option("--force", group=OUTPUT, is_flag=True, help="Overwrite the file of --output.")
+@json_option
+def command(source: str, selection: CaseSelection, **given: Any) -> int:
+    """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
+
+    On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
+    what is accepted. The accepted cases are edited in SUITE itself, where every other line stays as it is; a suite of
+    another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
+    """
+    options = ApproveOptions(**given)
+    _check(options)
+    (file, *_), selection = selection.with_paths([source])
+    with reserve_stdout(options.as_json):
+        suite = _suite(file)
+        select = selection.case_filter([suite]) or CaseFilter()
+        target = _target(suite, options.output, options.force) if not options.as_json else Path()
+        before = read_bytes(suite.path)
+        offered = _offered(suite, select, options)
+    if options.as_json:
+        say_json("proposal-row", [proposal.row() for proposal in offered])
+        return 0
+    if not any(not proposal.refusal for proposal in offered):
+        _print_proposals(offered)
+        say("error: no case has an answer that could be recorded", err=True)
+        return 4
+    accepted = _accepted(offered, options)
+    return 0 if accepted is None else _write(suite, accepted, target, options.expect, before)
+
+
+def _check(options: ApproveOptions) -> None:
+    ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if getattr(options, key)]
+    ways += ["--json"] if options.as_json else []
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} exclude each other")
+    if options.run_id is not None and options.agent is not None:
+        raise UsageError("--run takes answers that are there, so that no --agent is asked; use one of them")
+
+
+def _suite(source: str) -> Suite:
+    suites = _loaded(source)
+    if len(suites) != 1:
+        raise UsageError(f"{source} holds {len(suites)} suites; name the file of one")
+    for warning in suites[0].warnings:
+        say(f"warning: {warning}", err=True)
+    return suites[0]
+
+
+def _loaded(source: str) -> list[Suite]:
+    """Cases of which nothing is expected yet are what this is for."""
+    try:
+        return load([source])
+    except InvalidSuite as error:
+        if not error.read or any(problem.message != UNSCORED for problem in error.problems):
+            raise
+        return list(error.read)
+
+
+def _target(suite: Suite, given: Path | None, force: bool) -> Path:
+    """Where it is written; known before the person is asked anything."""
+    path = suite.path or Path("suite.yaml")
+    if given is None and suite.path is not None and _editor(suite.format) is not None:
+        return path
+    target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
+    check_ending(format_for(target), target)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists; say --force to overwrite it, or name another with --output")
+    return target
+
+
+def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[Proposal]:
+    configuration = command_configuration()
+    folder = configuration.store(options.store)
+    if options.run_id is not None:
+        found = from_run(folder, options.run_id, suite.name)
+    else:
+        how = RunOptions(fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
+        found = ask_anew(suite, how, options.agent, select, folder)
+    run_id, agent, trials = found
+    offered = proposals(suite, trials, run_id, agent, select)
+    if not offered:
+        raise UsageError("no case is selected, so nothing was recorded")
+    return offered
+
+
+def _accepted(offered: Sequence[Proposal], options: ApproveOptions) -> Accepted | None:
+    """What is accepted, by whom; `None` where no person could be asked."""
+    who = person_named(options.by)
+    if options.decisions is not None:
+        return read_acceptances(rows_from(options.decisions), offered, who)
+    if options.accept_all:
+        _print_proposals(offered)
+        fit = [proposal for proposal in offered if not proposal.refusal]
+        many = counted(len(fit), "case")
+        say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
+        return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
+    if not can_ask():
+        _print_proposals(offered)
+        say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
+        return None
+    return _ask_all(offered, who)
+
+
+def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
+    say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
+    accepted: Accepted = {}
+    for number, proposal in enumerate(offered, 1):
+        say(f"{number} of {len(offered)}  {_described(proposal)}")
+        if proposal.refusal:
+            say("")
+            continue
+        answer = prompt("accept? [y/n/q] ", _yes_or_no)
+        if answer is QUIT:
+            break
+        if answer:
+            accepted[proposal.case.id] = proposal, who
+        say("")
+    return accepted
+
+
+def _yes_or_no(text: str) -> bool:
+    word = text.lower()
+    if word not in ("y", "yes", "n", "no"):
+        raise BadGrade("y, n or q")
+    return word in ("y", "yes")
+
+
+def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: bytes | None) -> int:
+    if not accepted:
+        say("nothing was accepted, so nothing is written")
+        return 0
+    changed = recorded(suite, accepted, part)
+    whole, unexpected = complete(changed)
+    if _is_editable(suite, target) and before is not None:
+        _edit(suite, changed, accepted, target, before)
+        left = len(suite.cases) - len(accepted)
+        said = "nothing is expected of it yet"
+    else:
+        _convert(whole, target)
+        left = len(whole.cases) - len(accepted)
+        said = "left out: nothing is expected of it yet"
+    for case in unexpected:
+        say(f"{one_line(case)}: {said}", err=True)
+    rest = f", {counted(left, 'case')} left as before" if left else ""
+    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
+    return 0
+
+
+def _is_editable(suite: Suite, target: Path) -> bool:
+    """Whether the text of the suite can become that of the target: the same language, and the same relative paths."""
+    path = suite.path
+    if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
+        return False
+    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_ENDINGS, LINES, (".json",)))
+    return alike and path.resolve().parent == target.resolve().parent
+
+
+def _editor(name: str) -> Callable[..., str] | None:
+    """What edits suites of this format in place."""
+    known = format_named(name)
+    return None if known is None or known.edit is None else load_target(known.edit)
+
+
+def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
+    """Put the accepted cases into the text of the suite."""
+    path, edit = Path(str(suite.path)), _editor(suite.format)
+    assert edit is not None
+    if read_bytes(path) != before:
+        raise UsageError(f"{path} was changed in the meantime; nothing is written, record it again")
+    bom = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
+    cases = {index: case for index, case in enumerate(changed.cases) if case.id in accepted}
+    try:
+        text = edit(path, before.decode("utf-8-sig"), suite, cases)
+    except CannotEdit as error:
+        raise UsageError(f"{path} cannot be edited: {error}; name another file with --output") from None
+    write_file(target, bom + text.encode())
+
+
+def _convert(whole: Suite, target: Path) -> None:
+    """Write the suite anew, in the format that the target's name asks for."""
+    written = written_as([relocate(whole, target.parent)], format_for(target), target)
+    write_file(target, written.text)
+    for loss in written.losses:
+        say(f"not expressed: {loss}", err=True)
+
+
+def _print_proposals(offered: Sequence[Proposal]) -> None:
+    for proposal in offered:
+        say(f"{_described(proposal)}\n")
+
+
+def _described(proposal: Proposal) -> str:
+    """The case, which of several trials is shown, what was expected so far, and what the agent did, turn by turn."""
+    case, trial = proposal.case, proposal.trial
+    facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
+    for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
+        facts.append(Fact("  input", shown(turn.input)))
+        if turn.expected != NO_EXPECTATION:
+            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
+        if reply is None or reply.error is not None:
+            break
+        facts.append(Fact("  answer", show(reply.answer) or "(an empty answer)"))
+        calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
+        facts.append(Fact("  calls", calls or "none"))
+    if proposal.refusal:
+        facts.append(Fact("  not recorded", proposal.refusal))
+    told = facts_text(facts)
+    return f"{one_line(case.id)}\n{told}"

@@ -1,0 +1,248 @@
+"""`proctor list`: the evaluators, formats and kinds of agents there are, and how each is written."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Any
+
+import click
+import yaml
+
+from proctor.agents.frameworks import shipped_adapters
+from proctor.base.documents import nearest
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json, plain
+from proctor.cases.formats import formats as all_formats
+from proctor.cli import suggestions
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option
+from proctor.cli.output import say, say_json
+from proctor.cli.suite_files import WRITTEN
+from proctor.evaluators.declaration import FAMILIES, Declaration
+from proctor.evaluators.registry import declaration_named, installed, listed
+from proctor.plugins import Format
+
+AGENT_WAYS = {
+    "a Python function, class or object": "app.py:agent",
+    "one of an installed package": "package.module:agent",
+    "an HTTP endpoint": "http://localhost:8000/ask",
+    "an HTTP endpoint of another shape": '{"http": {"url": "http://localhost:8000/ask", "text": "reply.text"}}',
+    "an endpoint like OpenAI's chat": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
+    "a program, a message on each line": "cmd:node agent.js",
+    "answers with what is expected: tests the suite": "oracle",
+    "does nothing: everything must fail": "nop",
+}
+"""What `agent:` in a suite and `--agent` take, with an example of each."""
+
+
+@click.group(
+    "list",
+    cls=DocumentedGroup,
+    examples=("proctor list evaluators", "proctor list evaluators Faithfulness", "proctor list agents"),
+)
+def command() -> None:
+    """List evaluators, formats and kinds of agents, or show one."""
+
+
+@command.command(
+    "evaluators",
+    short_help="List the evaluators, or show one with an example.",
+    examples=("proctor list evaluators", "proctor list evaluators Faithfulness"),
+)
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=suggestions.evaluators)
+@click.option("--all", "show_all", is_flag=True, help="List variants and the names of other tools too.")
+@json_option
+def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
+    """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
+    if name is not None:
+        one = declaration_named(name)
+        if as_json:
+            say_json("evaluator", _as_data(one))
+        else:
+            say("\n".join(_described(one)))
+        return 0
+    known = list(listed())
+    others = list(installed())
+    if as_json:
+        found = [item for _, _, item in others if isinstance(item, Declaration)]
+        say_json("evaluator", [_as_data(item) for item in (*known, *found)])
+        return 0
+    usual = [item for item in known if item.family in FAMILIES and not item.variant_of]
+    more = [item for item in known if item not in usual]
+    for family, title in FAMILIES.items():
+        _say_section(title, [_line(item.name, item) for item in usual if item.family == family])
+    for owner in dict.fromkeys(owner for owner, _, _ in others):
+        _say_section(f"From {owner}", [_line(name, item) for known_by, name, item in others if known_by == owner])
+    if show_all:
+        _say_section("Variants and names of other tools", [_line(item.name, item) for item in more])
+    else:
+        say(f"\nAlso understood: {len(more)} variants and names of other tools; --all lists them.")
+    say("\nIn brackets: what it needs. `proctor list evaluators NAME` shows one with its parameters and an example.")
+    return 0
+
+
+def _as_data(item: Declaration) -> dict[str, Json]:
+    return {
+        "name": item.name,
+        "summary": item.summary,
+        "family": item.family,
+        "needs": list(_needs(item)),
+        "threshold": item.threshold,
+        "scope": item.scope,
+        "parameters": [plain(parameter) for parameter in item.parameters],
+        "example": item.entry,
+    }
+
+
+def _needs(item: Declaration) -> tuple[str, ...]:
+    return (*item.needs, "judge") if item.judge != "none" else item.needs
+
+
+def _line(name: str, item: Declaration | UsageError) -> tuple[str, str]:
+    return (name, item.summary + _bracketed(_needs(item)) if isinstance(item, Declaration) else str(item))
+
+
+def _say_section(title: str, rows: Sequence[tuple[str, str]]) -> None:
+    if rows:
+        say(f"\n{title}")
+        _say_rows(rows)
+
+
+def _bracketed(needs: Sequence[str]) -> str:
+    return f"  [{', '.join(needs)}]" if needs else ""
+
+
+def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Two columns, wrapped to a terminal; elsewhere a line each, for programs that search lines."""
+    column = max(len(first) for first, _ in rows) + 2
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for first, second in rows:
+        lines = textwrap.wrap(second, max(20, width - column)) if width else [second]
+        for number, line in enumerate(lines):
+            say(f"{first if number == 0 else '':<{column}}{line}")
+
+
+def _described(item: Declaration) -> Iterable[str]:
+    yield item.name
+    yield f"  {item.summary}"
+    yield f"  needs       {', '.join(_needs(item)) or 'nothing but an answer'}"
+    yield f"  passes from {item.threshold:g}"
+    yield f"  scores each {item.scope}"
+    for number, parameter in enumerate(item.parameters):
+        value = "required" if parameter.required else f"default {json.dumps(parameter.default, ensure_ascii=False)}"
+        yield f"  {'parameters  ' if number == 0 else ' ' * 12}{parameter.name}: {value}"
+    if not item.parameters:
+        yield "  parameters  none"
+    yield ""
+    yield "  in a suite:"
+    yield "    evaluators:"
+    yield f"      - {_flow(item.entry)}"
+    yield "  on the command line:"
+    yield f"    proctor test -e {_argument(item.entry)}"
+
+
+def _flow(example: Json) -> str:
+    """An entry of a YAML list, on one line."""
+    if isinstance(example, str):
+        return example
+    text = yaml.safe_dump(example, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000)
+    return str(text).strip()
+
+
+def _argument(example: Json) -> str:
+    if isinstance(example, str):
+        return example
+    [(name, arguments)] = example.items()
+    return shlex.quote(f"{name}={json.dumps(arguments, ensure_ascii=False)}")
+
+
+@command.command(
+    "formats", short_help="List the formats that suites are read from.", examples=("proctor list formats",)
+)
+@click.argument("name", required=False, metavar="[NAME]")
+@json_option
+def formats(name: str | None, as_json: bool) -> int:
+    """List the formats of suites, or show one: which files it is read from, and whether it can be written."""
+    found = _named(name, [_format(known) for known in all_formats()], "format")
+    if as_json:
+        say_json("format-row", found)
+        return 0
+    for item in found:
+        say(f"{item['name']:<9}  {item['summary']}")
+        names = f"; named {', '.join(item['file_names'])}" if item["file_names"] else ""
+        say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
+        if item["written_as"]:
+            say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
+    say("\nA file is recognised by what is in it. docs/formats.md says what each reader understands.")
+    return 0
+
+
+def _named(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
+    """The row of that name, or all of them without one."""
+    if name is None:
+        return rows
+    names = [row["name"] for row in rows]
+    if name not in names:
+        raise UsageError(f"no {noun} is called {name!r}{nearest(name, names)}; there are {', '.join(names)}")
+    return [row for row in rows if row["name"] == name]
+
+
+def _format(known: Format) -> dict[str, Any]:
+    return {
+        "name": known.name,
+        "summary": known.summary,
+        "endings": list(known.suffixes),
+        "file_names": list(known.file_names),
+        "written_as": [known.name] if known.name in WRITTEN else [],
+    }
+
+
+@command.command(
+    "agents", short_help="List what can be tested, and the installed frameworks.", examples=("proctor list agents",)
+)
+@click.argument("name", required=False, metavar="[NAME]")
+@json_option
+def agents(name: str | None, as_json: bool) -> int:
+    """List what `agent:` in a suite and --agent take, and which frameworks are installed; NAME shows one framework."""
+    frameworks: list[dict[str, Any]] = [
+        {
+            "name": adapter.name,
+            "takes": f"of {adapter.title}, name {adapter.takes}",
+            "packages": {package: _version(package) for package in adapter.packages},
+        }
+        for adapter in shipped_adapters()
+    ]
+    frameworks = _named(name, frameworks, "framework")
+    if as_json:
+        ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
+        say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _entry_points()})
+        return 0
+    if name is None:
+        _say_rows(list(AGENT_WAYS.items()))
+        say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
+    for item in frameworks:
+        there = [f"{package} {version}" for package, version in item["packages"].items() if version]
+        missing = f"not installed (pip install {' '.join(item['packages'])})"
+        say(f"{item['name']:<17}  {', '.join(there) or missing}")
+        say(f"{'':<17}  {item['takes']}")
+    for other in _entry_points() if name is None else ():
+        say(f"{other}  from an installed package")
+    say("\ndocs/agents.md and docs/frameworks.md show each of them.")
+    return 0
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _entry_points() -> list[str]:
+    return sorted(entry.name for entry in entry_points(group="proctor.agents"))

@@ -1,0 +1,230 @@
+"""What holds where neither the command line nor a suite says anything: project file, then environment."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from proctor.base.documents import nearest
+from proctor.base.environment import environment_from
+from proctor.base.errors import UsageError
+from proctor.cases.suite import Settings
+from proctor.compat.aliases import check_aliases, install_aliases, names_in
+from proctor.results.store.store import FOLDER
+from proctor.running.settings import RunOptions
+
+KEYS: dict[str, Callable[[str], Any]] = {
+    "store": str,
+    "repeat": int,
+    "parallel": int,
+    "timeout": float,
+    "evaluator_timeout": float,
+    "retries": int,
+    "max_reply_bytes": int,
+    "judge": str,
+    "budget": float,
+    "keep_secrets": bool,
+    "aliases": list,
+    "env_file": str,
+    "baseline": str,
+}
+CLUSTER = "cluster"
+CLUSTER_KEYS: dict[str, type] = {"upload": bool, "tls_ca": str, "tls_cert": str, "tls_key": str}
+"""The settings of the table `[tool.proctor.cluster]`."""
+NOUNS = {"budget": "an amount of dollars"}
+PROJECT_FILES = ("proctor.toml", "pyproject.toml")
+PATHS = ("store", "env_file", "baseline")
+"""Settings that start from the folder of the project file."""
+LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Each value with where it comes from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    env_files: tuple[Path, ...] = ()
+    """Files of variables: the one that is configured, else `.env` beside the project file if there is one."""
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    """How `--cluster` is reached: `upload`, `tls_ca`, `tls_cert` and `tls_key` of `[tool.proctor.cluster]`."""
+
+    @property
+    def settings(self) -> Settings:
+        names = {item.name for item in fields(Settings)}
+        return Settings(**{name: value for name, value in self.values.items() if name in names})
+
+    def store(self, given: str | None) -> Path:
+        """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
+        return Path(given or self.values.get("store") or FOLDER)
+
+    def environment(self) -> AbstractContextManager[None]:
+        """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
+        if not self.env_files:
+            return nullcontext()
+        return environment_from(self.env_files)
+
+    def run_options(
+        self, settings: Settings | None = None, *, judge: Any = None, budget: float | None = None, **more: Any
+    ) -> RunOptions:
+        """How suites are run: as given, else as configured."""
+        return RunOptions(
+            settings or Settings(),
+            self.settings,
+            judge=judge,
+            usual_judge=self.values.get("judge"),
+            budget_usd=self.values.get("budget") if budget is None else budget,
+            keep_secrets=self.values.get("keep_secrets", False),
+            **more,
+        )
+
+
+def read_configuration(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
+    """Project file before environment, value by value."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    environment = os.environ if environment is None else environment
+    for name, convert in KEYS.items():
+        variable = f"PROCTOR_{name.upper()}"
+        if environment.get(variable):
+            values[name] = _converted(name, environment[variable], convert, variable)
+            origins[name] = variable
+    path, table = _project_table(folder or Path.cwd())
+    cluster = {} if path is None else _cluster(path, table.pop(CLUSTER, {}))
+    unknown = [f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}" for name in table if name not in KEYS]
+    if unknown:
+        raise UsageError("\n".join(unknown))
+    for name, value in table.items():
+        converted = _converted(name, value, KEYS[name], str(path))
+        values[name] = str(path.parent / converted) if name in PATHS and path is not None else converted
+        origins[name] = str(path)
+    return Configuration(values, origins, _env_files(values, origins, path), cluster)
+
+
+def _cluster(path: Path, table: Any) -> dict[str, Any]:
+    """The settings of a cluster; files start from the folder of the project file."""
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {CLUSTER} must be a table of settings")
+    for name, value in table.items():
+        if name not in CLUSTER_KEYS:
+            known = nearest(name, CLUSTER_KEYS)
+            raise UsageError(f"{path}: {CLUSTER}.{name} is not a known setting{known}")
+        if not isinstance(value, CLUSTER_KEYS[name]):
+            noun = "true or false" if CLUSTER_KEYS[name] is bool else "the name of a file"
+            raise UsageError(f"{path}: {CLUSTER}.{name} must be {noun}, not {value!r}")
+    return {name: str(path.parent / value) if isinstance(value, str) else value for name, value in table.items()}
+
+
+def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: Path | None) -> tuple[Path, ...]:
+    if named := values.get("env_file"):
+        if not Path(named).is_file():
+            raise UsageError(f"{origins['env_file']}: env_file names {named}, which is not there")
+        return (Path(named),)
+    usual = None if project is None else project.with_name(".env")
+    return () if usual is None or not usual.is_file() else (usual,)
+
+
+def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
+    """The value of a setting: text from the environment, or what a project file gives, of the right type."""
+    if convert is bool:
+        return _flag(name, value, origin)
+    if convert is list:
+        return _names(name, value, origin)
+    written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
+    if name == "judge" and isinstance(value, dict):
+        return value
+    fits = isinstance(value, written) and not isinstance(value, bool)
+    try:
+        if not fits and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
+            raise ValueError
+        result = convert(value)
+    except (TypeError, ValueError, OverflowError):
+        usual = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
+        noun = NOUNS.get(name, usual)
+        raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
+    if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
+        bound = f"at least {LEAST[name]}" if convert is int else "more than 0"
+        raise UsageError(f"{origin}: {name} must be {bound}, not {value!r}")
+    return result
+
+
+def _flag(name: str, value: Any, origin: str) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    known = words.get(value.lower()) if origin.startswith("PROCTOR_") and isinstance(value, str) else value
+    if not isinstance(known, bool):
+        raise UsageError(f"{origin}: {name} must be true or false, not {value!r}")
+    return known
+
+
+def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
+    if origin.startswith("PROCTOR_") and isinstance(value, str):
+        value = names_in(value)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{origin}: {name} must be a list of names, not {value!r}")
+    return check_aliases(value)
+
+
+def prepare_imports(folder: Path | None = None) -> list[str]:
+    """Let user code be imported: from the working folder, from the project's root, and by its aliases.
+
+    `python -m proctor` finds modules of the working folder; the `proctor` script must not find fewer. Returns notes on
+    aliases. What is wrong with the project's file is left to the command that needs it.
+    """
+    place = (folder or Path.cwd()).resolve()
+    if not sys.flags.safe_path:
+        roots = (up for up in (place, *place.parents) if any((up / name).is_file() for name in PROJECT_FILES))
+        wanted = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
+        sys.path[:0] = [
+            entry for entry in wanted if entry not in sys.path and (entry != str(place) or "" not in sys.path)
+        ]
+    with contextlib.suppress(UsageError):
+        return configured_aliases(place)
+    return []
+
+
+def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
+    """Install the aliases that are `given`, or else those of the project's file or environment; raises `UsageError`."""
+    names = tuple(given)
+    if not names:
+        path, table = _project_table(folder)
+        origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")
+        names = _names("aliases", value, origin) if value else ()
+    if not names:
+        return []
+    return install_aliases(names)
+
+
+def _in_environment(name: str) -> tuple[str, str]:
+    variable = f"PROCTOR_{name.upper()}"
+    return variable, os.environ.get(variable, "")
+
+
+def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest `proctor.toml`, or the nearest `pyproject.toml` that has a `[tool.proctor]`."""
+    for place in (folder, *folder.resolve().parents):
+        own, shared = place / "proctor.toml", place / "pyproject.toml"
+        if own.is_file():
+            return own, _toml(own)
+        if shared.is_file() and "tool.proctor" in shared.read_text(encoding="utf-8", errors="replace"):
+            tool = _toml(shared).get("tool")
+            table = tool.get("proctor") if isinstance(tool, dict) else None
+            if isinstance(table, dict):
+                return shared, table
+            if table is not None:
+                raise UsageError(f"{shared}: tool.proctor must be a table of settings")
+    return None, {}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: is not valid TOML: {error}") from None

@@ -1,0 +1,106 @@
+"""Renders HTML from templates: the only place that imports Jinja2.
+
+All HTML is in `*.html` files in folders called `templates`; a template is named by its path below the package, such as
+`reporting/templates/run.html`. Whatever a template prints is text: first control characters, invisible reordering and
+commands of CI services are spelt out, then HTML is escaped. A name that a template does not get is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, TextIO
+
+from proctor.base.json_data import Json, plain
+from proctor.reporting.terminal.screen import visible
+from proctor.reporting.wording import LOOKS, counted, duration, money, when
+from proctor.results.run import Outcome
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(template: str, **values: Any) -> str:
+    """The page or fragment as text."""
+    return _environment().get_template(template).render(values)
+
+
+def write(template: str, out: TextIO, **values: Any) -> None:
+    """Write the page piece by piece: what `values` iterates over is never in memory as a whole."""
+    out.writelines(_environment().get_template(template).generate(values))
+
+
+def short(text: str, limit: int = 500) -> str:
+    """Text on one line; a text that is too long says how long it was."""
+    words = " ".join(text[: limit + 1].split())
+    return words if len(text) <= limit else f"{words[:limit]}… ({len(text):,} characters in all)"
+
+
+def pretty(value: Json) -> str:
+    """The text a person reads for a value: words as they are, data as indented JSON."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, indent=2)
+
+
+def percent(number: float) -> str:
+    """A share as a length in a style; what is not a number, or outside 0 to 1, stays on the scale."""
+    share = min(1.0, max(0.0, number)) if math.isfinite(number) else 0.0
+    return f"{share * 100:.4g}%"
+
+
+def iso(seconds: float) -> str:
+    """A moment for the `datetime` of an element; "" if it is outside of any calendar."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def asset(name: str) -> str:
+    """A style sheet or script of `reporting/assets`."""
+    return resources.files("proctor").joinpath("reporting", "assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    # Takes as long as starting Python, and most commands write no HTML.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("proctor", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_spell_out,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "short": short,
+        "pretty": pretty,
+        "percent": percent,
+        "duration": duration,
+        "money": money,
+        "when": when,
+        "iso": iso,
+    }
+    environment.globals |= _GLOBALS
+    return environment
+
+
+def _spell_out(value: Any) -> Any:
+    """Text with everything that could act on a terminal or a CI log spelt out; the output of a macro is ready."""
+    return visible(str(value)) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _style(name: str) -> Any:
+    """A style sheet or script, as it is: our own files need no escaping."""
+    from markupsafe import Markup  # part of Jinja2, see above
+
+    return Markup(asset(name))  # noqa: S704  a file of this package
+
+
+_GLOBALS: Mapping[str, Any] = {"LOOKS": LOOKS, "Outcome": Outcome, "counted": counted, "asset": _style}

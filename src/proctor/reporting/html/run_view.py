@@ -1,0 +1,304 @@
+"""What the sections of a run's page show: suites, evaluators, the grid of cases, what went wrong, gate, agents, judges.
+
+The static report and the viewer render these with the same templates. They differ in where a trial is linked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from proctor.cases.identity import CaseAddress
+from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.comparison_report import shown_rows, statement
+from proctor.reporting.failing_cases import failing_cases
+from proctor.reporting.judge_report import doubt_lines, judge_lines, judge_text
+from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
+from proctor.results.comparison.comparing import agent_tables
+from proctor.results.reasons import WORST_FIRST
+from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
+from proctor.results.statistics import Estimate, EvaluatorSummary, mean
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
+
+CASES_WITH_REASONS = 200
+REASONS_SHOWN = 5
+ROWS_SHOWN = 5_000
+"""Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
+
+Link = Callable[[int], str]
+"""The address of a trial by its position, or "" if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name with its value, as the head of a page or a card lists them."""
+
+    name: str
+    text: str
+    note: str = ""
+    """What is said in small type after the text."""
+    is_code: bool = False
+    limit: int = 500
+    """The most characters of the text."""
+
+
+def agents_text(suites: Sequence[SuiteInfo]) -> str:
+    """The agents under test by name."""
+    return ", ".join(dict.fromkeys(info.agent for info in suites if info.agent)) or "no agent"
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What the gate found."""
+
+    verdict: str
+    reason: str
+    facts: Sequence[Fact]
+
+
+def gate_view(run: Run) -> GateView | None:
+    """`None` for a run that was not gated."""
+    if run.gate is None:
+        return None
+    facts = [Fact(line.label, line.text, limit=2_000) for line in gate_lines(run)]
+    return GateView(VERDICTS[run.gate.verdict].lower(), run.gate.reason, facts)
+
+
+def judge_facts(run: Run, *, with_doubts: bool = True) -> list[Fact]:
+    """Who judged, what that took, and what to doubt about it, for which every trial may have to be read."""
+    lines = judge_lines(run) if with_doubts else [(judge.model, judge_text(judge)) for judge in run.judges]
+    facts = [Fact("Judge", f"{model}: {text}") for model, text in lines]
+    if run.uncounted:
+        facts.append(Fact("Not counted", run.uncounted))
+    doubts = doubt_lines(run) if with_doubts else ()
+    return facts + [Fact(title, text, limit=1_000) for title, text in doubts]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsView:
+    """One suite that was put to several agents: a row for each case, a column for each agent."""
+
+    suite: str
+    agents: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[str]]]
+    more: int
+    """Cases that are not listed."""
+    statements: Sequence[str]
+
+
+def agents_view(run: Run) -> list[AgentsView]:
+    """Empty for a run with one agent. The cases that agents differ in come first."""
+    found = []
+    for table in agent_tables(run) if run.compares_agents else ():
+        rows = shown_rows(table)
+        statements = [statement(comparison) for comparison in table.comparisons]
+        found.append(AgentsView(table.suite, table.agents, rows, len(table.rows) - len(rows), statements))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCard:
+    """A suite with its pass rate and counts."""
+
+    name: str
+    outcome: Outcome
+    reason: str
+    pass_rate: Estimate | None
+    needs: float | None
+    """The share of cases that must pass, if not all of them."""
+    shares: Sequence[tuple[Outcome, float]]
+    counts: Sequence[tuple[str, Outcome]]
+    facts: Sequence[Fact]
+
+
+def suite_cards(run: Run, verdict: RunVerdict) -> list[SuiteCard]:
+    cards = []
+    for info, judged in zip(run.suites, verdict.suites, strict=True):
+        total = sum(judged.counts.values())
+        shares = [(outcome, count / total) for outcome, count in judged.counts.items() if count]
+        needs = None if info.criteria.pct == 1 else info.criteria.pct
+        counts = count_parts(judged.counts)
+        facts = _suite_facts(info, judged)
+        cards.append(
+            SuiteCard(judged.name, judged.outcome, judged.reason, judged.pass_rate, needs, shares, counts, facts)
+        )
+    return cards
+
+
+def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[Fact]:
+    facts = []
+    if judged.pass_hat_k is not None and judged.pass_at_k is not None:
+        k = judged.repeats
+        facts.append(Fact(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} repeats pass"))
+        facts.append(Fact(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one does"))
+    if each := reliability_text(judged.reliability):
+        facts.append(Fact("By number of trials", each))
+    rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
+    if judged.repeats > 1:
+        facts.append(Fact("A case passes on", rules[info.criteria.trials]))
+    facts.append(Fact("Agent", info.agent, is_code=True))
+    if info.path:
+        facts.append(Fact("File", info.path, is_code=True))
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class FailureView:
+    """A case that went wrong, with its distinct reasons."""
+
+    outcome: Outcome
+    name: str
+    share: str
+    is_flaky: bool
+    reasons: Sequence[tuple[str, str, str]]
+    """How often, the reason, and the address of an example."""
+    more: int
+
+
+def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView]:
+    """Every case that went wrong, once."""
+    found = []
+    for case in failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS):
+        reasons = [
+            (
+                f"{counted(reason.trials, 'time')}: " if reason.trials > 1 else "",
+                reason.text or reason.outcome.value,
+                link(reason.position),
+            )
+            for reason in case.reasons[:REASONS_SHOWN]
+        ]
+        name = f"{case.suite}/{case.case_id}"
+        more = max(0, len(case.reasons) - REASONS_SHOWN)
+        found.append(FailureView(case.outcome, name, case.share, case.is_flaky, reasons, more))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorView:
+    """An evaluator of a suite: its mean score, what it needs, and how its scores ended."""
+
+    suite: str
+    name: str
+    scores: Estimate | None
+    threshold: float | None
+    needs: str
+    counts: Sequence[tuple[Outcome, int]]
+
+
+def evaluator_views(run: Run, verdict: RunVerdict) -> list[EvaluatorView]:
+    reports_only = informing(run)
+    return [
+        _evaluator(suite.name, item, (suite.name, item.evaluator) in reports_only)
+        for suite in verdict.suites
+        for item in suite.evaluators
+    ]
+
+
+def _evaluator(suite: str, item: EvaluatorSummary, reports_only: bool) -> EvaluatorView:
+    threshold = None if reports_only else item.threshold
+    needs = "informs" if reports_only else "varies" if threshold is None else f"{threshold:g}"
+    counts = zip(Outcome, (item.passed, item.failed, item.errors, item.skipped, item.pending), strict=True)
+    return EvaluatorView(suite, item.evaluator, item.scores, threshold, needs, list(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    """What an evaluator said of a case, over its repeats and turns."""
+
+    outcome: Outcome
+    """As the worst of them ended."""
+    text: str
+    value: float | None
+    """The mean."""
+    share: str
+    """How many passed, if there are several."""
+    gates: bool
+
+
+def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
+    """`None` if the evaluator does not score the case."""
+    if not scores:
+        return None
+    outcomes = [score.outcome for score in scores]
+    outcome = next(outcome for outcome in WORST_FIRST if outcome in outcomes)
+    value = mean(score.value for score in scores if score.value is not None)
+    text = outcome.value if value is None else f"{value:.2f}"
+    counted_scores = len(scores) - outcomes.count(Outcome.SKIPPED)
+    share = f"{outcomes.count(Outcome.PASSED)}/{counted_scores}" if counted_scores > 1 else ""
+    return ScoreCell(outcome, text, value, share, any(score.gates for score in scores))
+
+
+def score_cells(trials: Sequence[TrialSummary], evaluators: Sequence[str]) -> list[ScoreCell | None]:
+    """A cell for each evaluator, over all trials of a case."""
+    scores: dict[str, list[ScoreRow]] = {}
+    for trial in trials:
+        for score in trial.scores:
+            scores.setdefault(score.evaluator, []).append(score)
+    return [score_cell(scores.get(name, ())) for name in evaluators]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A trial as a sign in a row, with its address."""
+
+    number: int
+    outcome: Outcome
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A case in the table of its suite."""
+
+    number: int
+    """By which the script finds the trials of the case."""
+    case: CaseVerdict
+    flaky: str
+    href: str
+    dots: Sequence[Dot]
+    cells: Sequence[ScoreCell | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cases of a suite by evaluator."""
+
+    suite: str
+    evaluators: Sequence[str]
+    has_repeats: bool
+    rows: Iterator[GridRow]
+    more: int
+    """Cases that are not listed."""
+
+
+def row_numbers(run: Run) -> dict[CaseAddress, int]:
+    """By suite and case: the number of its row, by which the page's script finds its trials."""
+    cases = dict.fromkeys((summary.suite, summary.case_id) for summary in run.summaries)
+    return {address: number for number, address in enumerate(cases)}
+
+
+def grids(run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], link: Link) -> Iterator[Grid]:
+    """A table for each suite that has cases."""
+    trials: dict[CaseAddress, list[TrialSummary]] = {}
+    for summary in run.summaries:
+        trials.setdefault((summary.suite, summary.case_id), []).append(summary)
+    for suite in verdict.suites:
+        if suite.cases:
+            names = [item.evaluator for item in suite.evaluators]
+            rows = _grid_rows(suite, names, trials, numbers, link)
+            yield Grid(suite.name, names, suite.repeats > 1, rows, max(0, len(suite.cases) - ROWS_SHOWN))
+
+
+def _grid_rows(
+    suite: SuiteVerdict,
+    evaluators: Sequence[str],
+    trials: dict[CaseAddress, list[TrialSummary]],
+    numbers: dict[CaseAddress, int],
+    link: Link,
+) -> Iterator[GridRow]:
+    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome))[:ROWS_SHOWN]:
+        address = suite.name, case.case_id
+        own = trials[address]
+        dots = [Dot(summary.number, summary.outcome, link(summary.position)) for summary in own]
+        flaky = flaky_text(case) if case.is_flaky else ""
+        yield GridRow(numbers[address], case, flaky, link(own[0].position), dots, score_cells(own, evaluators))

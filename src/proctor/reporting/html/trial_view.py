@@ -1,0 +1,405 @@
+"""What a page shows of one trial: how it ended, the conversation, expected beside actual tool calls, and scores."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
+from proctor.base.json_data import UNSET, Json, plain
+from proctor.cases.matchers import Equals, Ignore, Matcher, describe
+from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
+from proctor.evaluators.evaluation import collapse
+from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
+from proctor.reporting.explain import broke_at
+from proctor.reporting.html.environment import pretty
+from proctor.reporting.html.run_view import Fact
+from proctor.reporting.wording import duration, money
+from proctor.results.judge_usage import judge_name
+from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
+from proctor.results.run import Outcome, Score, TrialResult
+
+CALLS_SHOWN = 100
+"""More calls than this in one turn are counted, not shown: too many to read, and the JSON report has them."""
+PASSING_TEXT = 2_000
+FAILING_TEXT = 10_000
+PASSAGES_SHOWN = 20
+
+SIGNS = {
+    Fit.AS_EXPECTED: "✓",
+    Fit.DIFFERS: "✗",
+    Fit.MISSING: "✗",
+    Fit.NOT_EXPECTED: "+",
+    Fit.OUT_OF_ORDER: "✗",
+    Fit.FORBIDDEN: "✗",
+    Fit.LEFT_OUT: "-",
+}
+
+Marked = Sequence[tuple[bool, str]]
+"""A text in pieces; each says whether the other text lacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call, or what is expected of it."""
+
+    name: str
+    value: str | None
+    """`None` if it is missing, or if anything will do."""
+    problem: str = ""
+    """Why it is not as expected."""
+    may_be_anything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallSide:
+    """A call that was expected, or one that was made."""
+
+    name: str
+    note: str = ""
+    """How often it is expected, or how long it took."""
+    arguments: Sequence[Argument] | None = None
+    """`None` if any arguments will do."""
+    more_arguments: int = 0
+    and_others: bool = False
+    """Whether further arguments are allowed."""
+    raw_arguments: str | None = None
+    """Arguments that are not an object."""
+    error_label: str = ""
+    error: str | None = None
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """An expected call beside the one that was made."""
+
+    fit: str
+    """How they fit, or "" if that is not known."""
+    sign: str
+    expected: CallSide | None
+    wanted: str
+    """What an evaluator expected in words, where it is not an expected call of the case."""
+    made: CallSide | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """The tool calls of a turn."""
+
+    note: str
+    """That none was expected."""
+    compared: bool
+    """Whether there is anything to compare the calls with."""
+    rows: Sequence[CallRow] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedView:
+    """What a turn expects of the answer."""
+
+    text: str | None
+    marked: Marked | None
+    keywords: Sequence[tuple[str, Sequence[str], int]]
+    """`any` or `all`, the words, and how many more there are."""
+    passages: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreView:
+    """A score with its reason."""
+
+    score: Score
+    value: str
+    threshold: str
+    mean: str
+    judge: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One turn: what was asked, expected, called and answered."""
+
+    number: int
+    is_reached: bool
+    facts: Sequence[Fact]
+    asked: str
+    files: Sequence[tuple[str, str]]
+    """Name and kind."""
+    unanswered_calls: Sequence[CallSide]
+    """Calls that were expected of a turn without an answer: it is not known which tools were called."""
+    broke_at: str
+    calls: ToolCalls | None
+    expected: ExpectedView | None
+    answer_title: str
+    """Empty if there is no answer."""
+    answer: str
+    answer_marked: Marked | None
+    passages: Sequence[str]
+    scores: Sequence[ScoreView]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """Everything about a trial."""
+
+    trial: TrialResult
+    row: int
+    """The number of the row of its case."""
+    anchor: str
+    reason: str
+    """Why it did not pass, on one line."""
+    limit: int
+    """The most characters of a text."""
+    facts: Sequence[Fact]
+    has_turns: bool
+    turns: Sequence[TurnView]
+    is_conversation: bool
+    state: tuple[str, str] | None
+    """The expected and the actual state after the last turn."""
+    whole_scores: Sequence[ScoreView]
+    """Of the whole conversation."""
+
+
+def anchor(position: int) -> str:
+    """The place of a trial on the page of the report."""
+    return f"trial-{position}"
+
+
+def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -> TrialView:
+    """A trial for a page; texts are cut at `limit`, by default later for trials that went wrong."""
+    if limit is None:
+        limit = FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else PASSING_TEXT
+    several = len(trial.case.turns) > 1
+    has_turns = bool(trial.replies) or trial.outcome is not Outcome.SKIPPED
+    turns = [_turn(trial, index, several, limit) for index in range(len(trial.case.turns))] if has_turns else []
+    whole = [score_view(score) for score in trial.scores if score.turn is None] if several and has_turns else []
+    return TrialView(
+        trial=trial,
+        row=row,
+        anchor=anchor(trial.position),
+        reason=headline_reason(trial),
+        limit=limit,
+        facts=_facts(trial),
+        has_turns=has_turns,
+        turns=turns,
+        is_conversation=several,
+        state=_state(trial) if has_turns else None,
+        whole_scores=whole,
+    )
+
+
+def _facts(trial: TrialResult) -> list[Fact]:
+    facts = [Fact("Agent time", duration(trial.duration_ms)), *_usage(trial.usage)]
+    if trial.attempts > 1:
+        facts.append(Fact("Attempts", f"{trial.attempts:,}"))
+    if trial.reused:
+        facts.append(Fact("Reused", "taken from an earlier run"))
+    if trial.case.tags:
+        facts.append(Fact("Tags", ", ".join(trial.case.tags)))
+    return facts
+
+
+def _usage(usage: Usage | None) -> list[Fact]:
+    if usage is None:
+        return []
+    counts = ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
+    tokens = ", ".join(f"{count:,} {way}" for count, way in counts if count is not None)
+    facts = [Fact("Tokens", tokens)] if tokens else []
+    if usage.model_calls is not None:
+        facts.append(Fact("Model calls", f"{usage.model_calls:,}"))
+    if usage.cost_usd is not None:
+        facts.append(Fact("Cost", money(usage.cost_usd, estimated=usage.estimated)))
+    return facts
+
+
+def _state(trial: TrialResult) -> tuple[str, str] | None:
+    if trial.case.final_state is None or not trial.replies:
+        return None
+    return pretty(trial.case.final_state), pretty(trial.replies[-1].state)
+
+
+def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView:
+    turn = trial.case.turns[index]
+    reply = trial.replies[index] if index < len(trial.replies) else None
+    own = [score for score in trial.scores if score.turn == index] if several else trial.scores
+    is_answered = reply is not None and (reply.error is None or bool(_answer(reply)))
+    marked = _marked(turn.expected, reply, limit) if reply is not None and is_answered else None
+    title = "" if reply is None or not is_answered else "Answer" if reply.error is None else "Answer so far"
+    calls = None
+    if reply is not None:
+        calls = _tool_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
+    return TurnView(
+        number=index + 1,
+        is_reached=reply is not None,
+        facts=_turn_facts(reply) if several and reply is not None else (),
+        asked=pretty(_asked(trial.case, turn)),
+        files=[(item.path or item.url or "unnamed", item.kind or "") for item in turn.attachments],
+        unanswered_calls=[_expected_call(call) for call in turn.expected.tool_calls or ()] if reply is None else (),
+        broke_at="" if reply is None else "\n".join(broke_at(reply)),
+        calls=calls,
+        expected=_expected(turn.expected, None if marked is None else marked[0]),
+        answer_title=title,
+        answer=pretty(_answer(reply)) if reply is not None and is_answered and marked is None else "",
+        answer_marked=None if marked is None else marked[1],
+        passages=() if reply is None else reply.retrieval_context or (),
+        scores=[score_view(score) for score in own],
+    )
+
+
+def _turn_facts(reply: Reply) -> list[Fact]:
+    time = [] if reply.duration_ms is None else [Fact("Time", duration(reply.duration_ms))]
+    return [*time, *_usage(reply.usage)]
+
+
+def _asked(case: Case, turn: Turn) -> object:
+    """The words, or the values by name where there are no words."""
+    if turn.input is None and case.inputs:
+        return {item.name: item.value for item in case.inputs}
+    return turn.input
+
+
+def _answer(reply: Reply) -> object:
+    """What evaluators saw: the named outputs where there are any, else the words, else the data."""
+    if reply.outputs:
+        return collapse(reply.outputs)
+    return reply.text if reply.text or reply.structured is None else reply.structured
+
+
+def _expected(expected: Expected, marked: Marked | None) -> ExpectedView | None:
+    """`None` if nothing is expected of the answer."""
+    text = None if expected.output is UNSET else pretty(expected.output)
+    words = () if expected.keywords is None else (("any", expected.keywords.any_of), ("all", expected.keywords.all_of))
+    keywords = [(some, each[:PASSAGES_SHOWN], max(0, len(each) - PASSAGES_SHOWN)) for some, each in words if each]
+    if text is None and not keywords and not expected.context:
+        return None
+    return ExpectedView(text, marked, keywords, expected.context or ())
+
+
+def _tool_calls(
+    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None
+) -> ToolCalls | None:
+    """`None` if there were no calls and nothing is said about them."""
+    pairs = pair_calls(expected, calls, found)
+    if expected is None and not pairs:
+        return None
+    if not expected and not calls:
+        return ToolCalls("None, as expected.", compared=False)
+    note = "None was expected." if expected is not None and not expected else ""
+    compared = expected is not None or any(pair.wanted for pair in pairs)
+    rows = [_call_row(pair) for pair in pairs[:CALLS_SHOWN]]
+    return ToolCalls(note, compared, rows, len(pairs) - len(rows))
+
+
+def _call_row(pair: CallPair) -> CallRow:
+    return CallRow(
+        fit="" if pair.fit is None else pair.fit.value,
+        sign="" if pair.fit is None else SIGNS[pair.fit],
+        expected=None if pair.expected is None else _expected_call(pair.expected),
+        wanted=pair.wanted,
+        made=None if pair.call is None else _made_call(pair.call, pair),
+    )
+
+
+def _expected_call(call: ExpectedCall) -> CallSide:
+    arguments = None
+    if call.arguments is not None:
+        arguments = [_expected_argument(name, matcher) for name, matcher in call.arguments.items()]
+    return CallSide(
+        name=f"…{call.name}…" if call.substring else call.name,
+        note=f"at least {call.count:,} times" if call.count != 1 else "",
+        arguments=arguments if arguments is None else arguments[:CALLS_SHOWN],
+        more_arguments=max(0, len(arguments or ()) - CALLS_SHOWN),
+        and_others=call.arguments is not None and call.extra_arguments,
+        result=None if call.result is UNSET else pretty(call.result),
+    )
+
+
+def _expected_argument(name: str, matcher: Matcher) -> Argument:
+    if isinstance(matcher, Ignore):
+        return Argument(name, None, may_be_anything=True)
+    return Argument(name, pretty(matcher.value) if isinstance(matcher, Equals) else describe(matcher))
+
+
+def _made_call(call: ToolCall, pair: CallPair) -> CallSide:
+    arguments = list(_arguments(call, pair))
+    return CallSide(
+        name=call.name,
+        note="" if call.duration_ms is None else duration(call.duration_ms),
+        arguments=arguments[:CALLS_SHOWN],
+        more_arguments=max(0, len(arguments) - CALLS_SHOWN),
+        raw_arguments=call.raw_arguments,
+        error_label="no result" if call.error == NOT_BACK else "raised",
+        error=call.error,
+        result=None if call.result is None or call.error is not None else pretty(call.result),
+    )
+
+
+def _arguments(call: ToolCall, pair: CallPair) -> Iterator[Argument]:
+    """The arguments of a call in the order of the expected ones, so that the two sides can be read across."""
+    rules = {} if pair.expected is None or pair.expected.arguments is None else pair.expected.arguments
+    names = [*(name for name in rules if name in call.arguments or name in pair.wrong)]
+    names += [name for name in call.arguments if name not in rules]
+    for name in names:
+        value = pretty(call.arguments[name]) if name in call.arguments else None
+        yield Argument(name, value, pair.wrong.get(name, ""))
+
+
+def score_view(score: Score) -> ScoreView:
+    """A score as a row of a table."""
+    if score.value is not None and score.threshold is not None:
+        value, threshold = distinct_decimals(score.value, score.threshold, 2)
+    else:
+        value, threshold = ("–" if number is None else f"{number:.2f}" for number in (score.value, score.threshold))
+    details = pretty(score.details) if score.details else ""
+    return ScoreView(score, value, threshold, mean_text(score) or "", judge_name(score), details)
+
+
+def _marked(expected: Expected, reply: Reply, limit: int) -> tuple[Marked, Marked] | None:
+    """What was expected and what came, with the differences marked; data that was written as text is read as data."""
+    if expected.output is UNSET:
+        return None
+    wanted, came = plain(expected.output), _answer(reply)
+    if isinstance(wanted, (dict, list)) and isinstance(came, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            came = json.loads(came)
+    texts = pretty(wanted), pretty(came)
+    return marked_pair(*texts) if max(map(len, texts)) <= limit else None
+
+
+MOST_PARTS = 3_000
+"""Words of each side; longer texts are shown without marks."""
+LEAST_ALIKE = 0.25
+"""Texts that have less in common are simply two texts: marks would cover all of both."""
+
+_PARTS = r"\s+|\d[\d.,]*\d|\w+|[^\w\s]"
+
+
+def marked_pair(expected: str, actual: str) -> tuple[Marked, Marked] | None:
+    """Both texts with their differences marked; `None` where marks would say nothing."""
+    if expected == actual or not expected or not actual:
+        return None
+    sides = [re.findall(_PARTS, text[: 20 * MOST_PARTS]) for text in (expected, actual)]
+    if any(len(parts) > MOST_PARTS for parts in sides) or "".join(sides[0]) != expected or "".join(sides[1]) != actual:
+        return None
+    matcher = SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    shared = sum(_words(sides[0][block.a : block.a + block.size]) for block in matcher.get_matching_blocks())
+    if shared < LEAST_ALIKE * max(map(_words, sides)):
+        return None
+    left: list[tuple[bool, str]] = []
+    right: list[tuple[bool, str]] = []
+    for kind, start, end, first, last in matcher.get_opcodes():
+        differs = kind != "equal"
+        left.append((differs, "".join(sides[0][start:end])))
+        right.append((differs, "".join(sides[1][first:last])))
+    return [piece for piece in left if piece[1]], [piece for piece in right if piece[1]]
+
+
+def _words(parts: list[str]) -> int:
+    return sum(not part.isspace() for part in parts)

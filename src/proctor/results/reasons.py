@@ -1,0 +1,93 @@
+"""Which reason is shown first: one rule for the terminal, HTML, Markdown, CI pages and comparisons.
+
+A trial that did not pass says why itself (the agent raised, timed out), or one of its scores does: one that gates
+before one that only reports, a failure before an error, an error before what waits or was skipped. Of the trials of one
+case, the worst outcome comes first, and of those the reason that most trials have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from proctor.cases.suite import passes
+from proctor.results.run import MEAN, Outcome, Score, TrialResult
+
+WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+
+
+def headline_reason(trial: TrialResult, limit: int = 200) -> str:
+    """Why the trial did not pass, in one line; empty for one that passed."""
+    if trial.outcome is Outcome.PASSED:
+        return ""
+    score = deciding_score(trial.scores)
+    if trial.reason or score is None:
+        text = trial.reason
+    elif trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+        turn = f" at turn {score.turn + 1}" if score.turn is not None and len(trial.case.turns) > 1 else ""
+        text = f"{score.evaluator} {score_value(score)}{turn}"
+        text += f": {score.reasoning}" if score.reasoning else ""
+    else:
+        text = score.reasoning
+    line = " ".join(text[: limit * 4].split())
+    return line if len(line) <= limit else f"{line[:limit]}... ({len(line):,} characters in all)"
+
+
+def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
+    """Sorts the reasons of one case: the worst outcome first, then the reason of most trials."""
+    return WORST_FIRST.index(outcome), -trials
+
+
+def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
+    """The reason that stands for a case, of how often each outcome and reason came; "" if no trial has any."""
+    told = [item for item in reasons.items() if item[0][1]]
+    return min(told, key=lambda item: reason_order(item[0][0], item[1]))[0][1] if told else ""
+
+
+def deciding_score(scores: Iterable[Score]) -> Score | None:
+    """The score that says most about why a trial did not pass."""
+    known = list(scores)
+    for gates in (True, False):
+        for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED):
+            for score in known:
+                if score.outcome is outcome and score.gates is gates and is_cause(score):
+                    return score
+    return None
+
+
+def is_cause(score: Score) -> bool:
+    """Whether a score did not pass and is itself a reason why; of a mean, only turns below the threshold are."""
+    if score.outcome is not Outcome.FAILED or MEAN not in score.details:
+        return score.outcome is not Outcome.PASSED
+    return score.value is None or score.threshold is None or not passes(score.value, score.threshold)
+
+
+def score_value(score: Score) -> str:
+    """The number, and against which threshold it failed; without a number, what became of it."""
+    if score.value is None:
+        return score.outcome.value
+    if (mean := mean_text(score)) is not None:
+        return f"{score.value:.2f}, {mean}"
+    if score.outcome is not Outcome.FAILED or score.threshold is None:
+        return f"{score.value:.2f}"
+    return " < ".join(distinct_decimals(score.value, score.threshold, 2))
+
+
+def mean_text(score: Score) -> str | None:
+    """`mean 0.25 < 0.50` for a score that is judged by the mean of its evaluator over turns; else `None`."""
+    mean = score.details.get(MEAN)
+    if not isinstance(mean, (int, float)):
+        return None
+    if score.outcome is not Outcome.FAILED or score.threshold is None:
+        return f"mean {mean:.2f}"
+    return f"mean {' < '.join(distinct_decimals(mean, score.threshold, 2))}"
+
+
+def distinct_decimals(value: float, threshold: float, digits: int) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to see which is greater."""
+    while digits < 9:
+        left, right = f"{value:.{digits}f}", f"{threshold:.{digits}f}"
+        if left != right or value == threshold:
+            return left, right
+        digits += 1
+    return repr(value), repr(threshold)

@@ -1,0 +1,355 @@
+"""The cases of a run, read once and filtered and sorted in memory; and what they add up to.
+
+What became of a case is what the verdict of the run says: this module only counts and arranges. Only the search for
+words is left to the store, since it reads every answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from proctor.cases.identity import CaseAddress
+from proctor.reporting.clusters import cluster_name
+from proctor.reporting.html.run_view import AgentsView, Fact, GateView, agents_view, gate_view, judge_facts
+from proctor.reporting.plots import BarPlot, distribution_plots
+from proctor.results.reasons import WORST_FIRST
+from proctor.results.run import Outcome, Run, TrialSummary
+from proctor.results.statistics import Estimate
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
+
+PAGE = 50
+"""Cases on one page."""
+LONGEST = 500
+"""Characters of an address's value that are looked at."""
+MOST_CHOICES = 50
+"""Tags and evaluators that a filter offers."""
+MOST_CLUSTERED = 2_000
+"""Failed trials that are read to group them: more would keep the reader waiting, and the first ones show the causes."""
+LARGE = 5_000
+"""Trials from which on a page does not read every answer only to say what to doubt about judges."""
+BAD = (Outcome.FAILED, Outcome.ERROR)
+NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTotals:
+    """What the cases of one suite in one run add up to."""
+
+    suite: str
+    outcomes: Mapping[Outcome, int]
+    """Cases by outcome."""
+    trials: int
+    cost_usd: float | None
+    mean_ms: float
+    flaky: int
+    rate: Estimate | None
+    """Of the cases that have a verdict and decide something."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """What is remembered of a run that is not open: its suites, and how each case went."""
+
+    suites: Mapping[str, SuiteTotals]
+    cases: Mapping[CaseAddress, tuple[CaseVerdict, float]]
+    """How a case went, and how many milliseconds a trial of it took."""
+
+    @property
+    def trials(self) -> int:
+        return sum(item.trials for item in self.suites.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """A case of a run as the page lists it."""
+
+    verdict: CaseVerdict
+    trials: Sequence[TrialSummary]
+    tags: Sequence[str]
+    mean_ms: float
+    """Of a trial."""
+    mean_usd: float | None
+
+    @property
+    def address(self) -> CaseAddress:
+        return self.verdict.suite, self.verdict.case_id
+
+    @property
+    def position(self) -> int:
+        return self.trials[0].position
+
+
+class RunCases:
+    """One run with its cases, in the order of the plan. Everything about it that takes long is computed once."""
+
+    def __init__(self, run: Run, verdict: RunVerdict, tags: Mapping[CaseAddress, Sequence[str]]) -> None:
+        self.run = run
+        self.verdict = verdict
+        trials: dict[CaseAddress, list[TrialSummary]] = {}
+        for summary in run.summaries:
+            trials.setdefault((summary.suite, summary.case_id), []).append(summary)
+        verdicts = {(case.suite, case.case_id): case for suite in verdict.suites for case in suite.cases}
+        rows = [_case_row(verdicts[address], own, tags.get(address, ())) for address, own in trials.items()]
+        self.by_address = {row.address: row for row in sorted(rows, key=lambda row: row.position)}
+
+    @property
+    def cases(self) -> list[CaseRow]:
+        return list(self.by_address.values())
+
+    @cached_property
+    def totals(self) -> RunTotals:
+        suites = {suite.name: self._suite_totals(suite) for suite in self.verdict.suites if suite.cases}
+        cases = {address: (row.verdict, row.mean_ms) for address, row in self.by_address.items()}
+        return RunTotals(suites, cases)
+
+    def _suite_totals(self, suite: SuiteVerdict) -> SuiteTotals:
+        own = [summary for summary in self.run.summaries if summary.suite == suite.name]
+        costs = [summary.cost_usd for summary in own if summary.cost_usd is not None]
+        return SuiteTotals(
+            suite=suite.name,
+            outcomes=Counter(case.outcome for case in suite.cases),
+            trials=len(own),
+            cost_usd=sum(costs) if costs else None,
+            mean_ms=sum(summary.duration_ms for summary in own) / len(own),
+            flaky=sum(case.is_flaky for case in suite.cases),
+            rate=suite.pass_rate,
+        )
+
+    @cached_property
+    def tags(self) -> list[tuple[str, int]]:
+        """The tags with how many cases have them, the most common first."""
+        counts = Counter(tag for row in self.by_address.values() for tag in set(row.tags))
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CHOICES]
+
+    @cached_property
+    def evaluators(self) -> list[tuple[str, int]]:
+        """The evaluators with how many of their scores did not pass."""
+        found: dict[str, int] = {}
+        for summary in self.run.summaries:
+            for score in summary.scores:
+                found[score.evaluator] = found.get(score.evaluator, 0) + (score.outcome in NOT_PASSED)
+        return sorted(found.items())[:MOST_CHOICES]
+
+    @cached_property
+    def causes(self) -> dict[CaseAddress, list[str]]:
+        """By case: the causes of its failures. Reads the trials that failed."""
+        wanted = [summary for summary in self.run.summaries if summary.outcome in BAD][:MOST_CLUSTERED]
+        positions = {summary.position for summary in wanted}
+        found: dict[CaseAddress, list[str]] = {}
+        for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in wanted}):
+            if trial.position in positions:
+                names = found.setdefault((trial.suite, trial.case.id), [])
+                names.extend(name for name in (cluster_name(trial),) if name not in names)
+        return found
+
+    @cached_property
+    def gate(self) -> GateView | None:
+        return gate_view(self.run)
+
+    @cached_property
+    def agents(self) -> list[AgentsView]:
+        return agents_view(self.run)
+
+    @cached_property
+    def judges(self) -> list[Fact]:
+        """Who judged; of a large run, without what every answer would have to be read for."""
+        return judge_facts(self.run, with_doubts=len(self.run.summaries) <= LARGE)
+
+    @cached_property
+    def plots(self) -> list[BarPlot]:
+        return distribution_plots(self.run.summaries)
+
+
+def _case_row(verdict: CaseVerdict, trials: Sequence[TrialSummary], tags: Sequence[str]) -> CaseRow:
+    costs = [trial.cost_usd for trial in trials if trial.cost_usd is not None]
+    mean_ms = sum(trial.duration_ms for trial in trials) / len(trials)
+    ordered = sorted(trials, key=lambda trial: trial.position)
+    return CaseRow(verdict, ordered, tags, mean_ms, sum(costs) / len(trials) if costs else None)
+
+
+def is_broken(case: CaseVerdict, before: CaseVerdict | None) -> bool:
+    """Whether a case that passed in the run before does not pass now."""
+    return before is not None and before.outcome is Outcome.PASSED and case.outcome in BAD
+
+
+def is_fixed(case: CaseVerdict, before: CaseVerdict | None) -> bool:
+    """Whether a case that did not pass in the run before passes now."""
+    return before is not None and before.outcome in BAD and case.outcome is Outcome.PASSED
+
+
+def _has(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:
+    return lambda case, _: case.outcome is outcome
+
+
+SHOWN: Mapping[str, Callable[[CaseVerdict, CaseVerdict | None], bool]] = {
+    **{outcome.value: _has(outcome) for outcome in Outcome},
+    "flaky": lambda case, _: case.is_flaky,
+    "broken": is_broken,
+    "fixed": is_fixed,
+}
+"""What `show` may name, each with its condition on the case and on how it went in the run before."""
+
+
+def _worst_first(row: CaseRow) -> tuple[Any, ...]:
+    rank = WORST_FIRST.index(row.verdict.outcome) if row.verdict.outcome in NOT_PASSED else len(NOT_PASSED)
+    return rank, not row.verdict.is_flaky
+
+
+def _flakiest(row: CaseRow) -> tuple[Any, ...]:
+    return (abs(0.5 - row.verdict.passed / max(1, row.verdict.passed + row.verdict.failed)),)
+
+
+SORTS: Mapping[str, tuple[str, Callable[[CaseRow], tuple[Any, ...]]]] = {
+    "worst": ("failures first", _worst_first),
+    "plan": ("order of the suite", lambda row: ()),
+    "case": ("name", lambda row: (row.verdict.case_id,)),
+    "slowest": ("slowest first", lambda row: (-row.mean_ms,)),
+    "dearest": ("dearest first", lambda row: (-(row.mean_usd or 0.0),)),
+    "flakiest": ("flakiest first", _flakiest),
+}
+"""What `sort` may name: what a person reads, and the key; equal ones are in the order of the plan."""
+GROUPS = {"": "nothing", "tag": "tag", "cluster": "cause of failure"}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuery:
+    """The state of a run's page, which stands in its address."""
+
+    show: str = ""
+    tag: str = ""
+    evaluator: str = ""
+    suite: str = ""
+    q: str = ""
+    cost: str = ""
+    """At least so many dollars a trial."""
+    slower: str = ""
+    """At least so many milliseconds a trial."""
+    sort: str = "worst"
+    group: str = ""
+    page: int = 1
+
+    @property
+    def is_filtered(self) -> bool:
+        return any((self.show, self.q, self.has_more_filters))
+
+    @property
+    def has_more_filters(self) -> bool:
+        """Whether one of the filters is used that are folded away."""
+        return any((self.tag, self.evaluator, self.suite, self.cost, self.slower))
+
+    @property
+    def words(self) -> list[str]:
+        return self.q.split()[:10]
+
+    def address(self, **changes: Any) -> str:
+        """The query part of a link to the same page with changes; what is at its default is left out."""
+        changed = replace(self, **{"page": 1, **changes})
+        pairs = [(item.name, getattr(changed, item.name), item.default) for item in fields(changed)]
+        differing = [(name, value) for name, value, default in pairs if value != default]
+        return "?" + urlencode(differing, errors="surrogatepass") if differing else "?"
+
+
+def read_query(query: Mapping[str, str]) -> CaseQuery:
+    """What an address says; what it cannot mean is left out."""
+    texts = {name: query.get(name, "")[:LONGEST] for name in ("tag", "evaluator", "suite", "q")}
+    page = query.get("page", "1")
+    return CaseQuery(
+        show=query.get("show", "") if query.get("show") in SHOWN else "",
+        **texts,
+        cost=_amount(query.get("cost", "")),
+        slower=_amount(query.get("slower", "")),
+        sort=query["sort"] if query.get("sort") in SORTS else "worst",
+        group=query["group"] if query.get("group") in GROUPS else "",
+        page=min(int(page), 10**6) or 1 if page.isdecimal() and page.isascii() and len(page) < 8 else 1,
+    )
+
+
+def _amount(text: str) -> str:
+    try:
+        number = float(text[:32])
+    except ValueError:
+        return ""
+    return f"{number:g}" if math.isfinite(number) and number > 0 else ""
+
+
+def find_cases(
+    run: RunCases,
+    query: CaseQuery,
+    before: Mapping[CaseAddress, tuple[CaseVerdict, float]],
+    with_words: set[CaseAddress] | None,
+) -> list[tuple[str, CaseRow]]:
+    """Every case that the query asks for, in its order, each with the group that it stands in.
+
+    `before` says how cases went in the run before; `with_words` are the cases in which the words of the query occur.
+    """
+    rows = [row for row in run.by_address.values() if with_words is None or row.address in with_words]
+    rows = [row for row in rows if _fits(row, query, before)]
+    rows.sort(key=SORTS[query.sort][1])
+    if not query.group:
+        return [("", row) for row in rows]
+    grouped = [(group, row) for row in rows for group in _groups(run, row, query.group)]
+    return sorted(grouped, key=lambda item: (item[0] == UNTAGGED, item[0]))
+
+
+UNTAGGED = "without a tag"
+
+
+def _groups(run: RunCases, row: CaseRow, by: str) -> Sequence[str]:
+    return list(dict.fromkeys(row.tags)) or [UNTAGGED] if by == "tag" else run.causes.get(row.address, [])
+
+
+def _fits(row: CaseRow, query: CaseQuery, before: Mapping[CaseAddress, tuple[CaseVerdict, float]]) -> bool:
+    if query.show and not SHOWN[query.show](row.verdict, before[row.address][0] if row.address in before else None):
+        return False
+    if (query.suite and row.verdict.suite != query.suite) or (query.tag and query.tag not in row.tags):
+        return False
+    if query.evaluator and not _is_marked_down(row, query.evaluator):
+        return False
+    if query.cost and (row.mean_usd is None or row.mean_usd < float(query.cost)):
+        return False
+    return not query.slower or row.mean_ms >= float(query.slower)
+
+
+def _is_marked_down(row: CaseRow, evaluator: str) -> bool:
+    """Whether a score of the evaluator did not pass."""
+    scores = (score for trial in row.trials for score in trial.scores if score.evaluator == evaluator)
+    return any(score.outcome in NOT_PASSED for score in scores)
+
+
+def changes(before: RunTotals, after: RunTotals) -> dict[str, int]:
+    """How many cases broke, were fixed, are new or gone since an earlier run."""
+    pairs = [(case, before.cases[address][0]) for address, (case, _) in after.cases.items() if address in before.cases]
+    return {
+        "broken": sum(is_broken(case, earlier) for case, earlier in pairs),
+        "fixed": sum(is_fixed(case, earlier) for case, earlier in pairs),
+        "new": len(after.cases.keys() - before.cases.keys()),
+        "gone": len(before.cases.keys() - after.cases.keys()),
+    }
+
+
+def outcome_groups(before: RunTotals, after: RunTotals) -> Iterator[tuple[str, Outcome, list[tuple[CaseAddress, str]]]]:
+    """The cases that both runs have, by what became of their outcome, each with how many trials passed."""
+
+    def stayed(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:
+        return lambda case, earlier: earlier is not None and case.outcome is earlier.outcome is outcome
+
+    groups = {
+        "broken": (is_broken, Outcome.FAILED),
+        "fixed": (is_fixed, Outcome.PASSED),
+        "still failing": (stayed(Outcome.FAILED), Outcome.FAILED),
+        "still passing": (stayed(Outcome.PASSED), Outcome.PASSED),
+    }
+    for name, (condition, outcome) in groups.items():
+        cases = []
+        for address, (case, _) in after.cases.items():
+            earlier = before.cases[address][0] if address in before.cases else None
+            if earlier is not None and condition(case, earlier):
+                old = f"{earlier.passed}/{earlier.passed + earlier.failed}"
+                cases.append((address, f"{old} → {case.passed}/{case.passed + case.failed}"))
+        yield name, outcome, cases
