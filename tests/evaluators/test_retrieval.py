@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import OneJudge, ScriptedJudge, judged, seen
+from scripted_judge import ScriptedJudge, judged, seen, session_of
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.compat.deepeval.evaluators import Hallucination
@@ -22,8 +22,8 @@ from proctor.evaluators.retrieval import (
     Faithfulness,
     average_precision,
 )
-from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.prompts import prompt_of
+from proctor.judging.session import judge_session
 
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
 
@@ -153,7 +153,7 @@ def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_
     case = seen("text", retrieval_context=PASSAGES)
 
     async def all_three() -> None:
-        with judge_context(JudgeContext(OneJudge(judge))):
+        with judge_session(session_of(judge)):
             await asyncio.gather(*(each(case) for each in (AnswerRelevancy(), Faithfulness(), Hallucination())))
 
     asyncio.run(all_three())
@@ -198,7 +198,16 @@ def test_relevancy_of_passages_goes_by_statements_or_by_length() -> None:
     case = seen("text", retrieval_context=("12345678", "90"))
     reply = {"relevant-sentences": sentences((1, "1234", "yes"), (1, "5678", "no"), (2, "90", "yes"))}
     assert judged(ContextualRelevancy(), case, reply).score == pytest.approx(2 / 3)
-    assert judged(ContextRelevancy(), case, reply).score == pytest.approx(6 / 11)
+    assert judged(ContextRelevancy(), case, reply).score == pytest.approx(6 / 10)
+    assert judged(ContextualRelevancy(by="length"), case, reply).score == pytest.approx(6 / 10)
+
+
+def test_passages_that_are_all_about_the_question_are_wholly_relevant_by_length() -> None:
+    case = seen("text", retrieval_context=("It rains. It pours.", "It is wet."))
+    reply = {
+        "relevant-sentences": sentences((1, "It rains.", "yes"), (1, "It pours.", "yes"), (2, "It is wet.", "yes"))
+    }
+    assert judged(ContextRelevancy(), case, reply).score == 1.0
 
 
 def test_a_judge_that_writes_more_than_was_there_gives_no_more_than_one() -> None:

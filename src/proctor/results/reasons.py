@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.results.run import MEAN, Outcome, Score, TrialResult
-
-WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
 
 def headline_reason(trial: TrialResult, limit: int = 200) -> str:
@@ -35,7 +33,7 @@ def headline_reason(trial: TrialResult, limit: int = 200) -> str:
 
 def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
     """Sorts the reasons of one case: the worst outcome first, then the reason of most trials."""
-    return WORST_FIRST.index(outcome), -trials
+    return outcome.rank, -trials
 
 
 def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
@@ -70,6 +68,8 @@ def score_value(score: Score) -> str:
         return f"{score.value:.2f}, {mean}"
     if score.outcome is not Outcome.FAILED or score.threshold is None:
         return f"{score.value:.2f}"
+    if passes(score.value, score.threshold):
+        return f"{score.value:.2f}, failed by the evaluator"  # by its own verdict, whatever the score
     return " < ".join(distinct_decimals(score.value, score.threshold, 2))
 
 
