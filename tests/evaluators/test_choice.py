@@ -9,10 +9,11 @@ from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.compat.pixie.choices import Battle, ClosedQA, Humor, Possible, Security, Sql, Summary, Translation
-from proctor.evaluators.choice import LLMClassifier, variables
+from proctor.evaluators.choice import LLMClassifier
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.reference import Factuality
 from proctor.evaluators.safety import CATEGORIES, Moderation
+from proctor.evaluators.templates import names_in
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.questions import choose
 
@@ -176,7 +177,7 @@ def test_any_template_is_read_or_refused_and_never_breaks(template: str) -> None
         LLMClassifier("c", template, {"Y": 1})
     except UsageError:
         return
-    assert all(name in template for name in variables(template))
+    assert all(name in template for name in names_in(template))
 
 
 def test_a_degree_is_no_part_of_what_a_model_is_asked() -> None:

@@ -144,7 +144,7 @@ def test_a_new_evaluator_is_one_file_and_the_index(tmp_path: Path, monkeypatch: 
     found = index.declared("shop_evaluators")
     text = index.rendered(found)
     assert '"Polite": "shop_evaluators.polite:Polite"' in text
-    assert "from shop_evaluators.polite import Polite as Manners" in text
+    assert "    Manners = Polite\n" in text
     assert '"polite": "shop_evaluators.polite:Polite"' in text
     assert "as polite" not in text
     page = "Before.\n<!-- evaluators: text -->\nold\n<!-- end -->\nAfter.\n"

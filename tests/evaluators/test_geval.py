@@ -18,7 +18,8 @@ from proctor.compat.holodeck.marks import Coherence, Fluency, Groundedness, Rele
 from proctor.evaluators.evaluation import NothingToCompare, read_verdict
 from proctor.evaluators.geval import GEval, read_bands
 from proctor.evaluators.judge_questions import Mark
-from proctor.evaluators.marks import PLACEHOLDERS, MarkEvaluator, placeholders_in, with_references
+from proctor.evaluators.marks import PLACEHOLDERS, MarkEvaluator
+from proctor.evaluators.templates import names_in, point_to_material
 from proctor.judging.cache import JudgeCache
 from proctor.judging.judge import NeedsModel
 from proctor.judging.prompts import prompt_of
@@ -286,4 +287,5 @@ def test_every_mark_on_every_scale_is_a_score_and_the_top_mark_is_full(scale: in
 
 @given(st.lists(st.sampled_from(["{", "}", " ", *PLACEHOLDERS]) | st.text()).map("".join))
 def test_no_prompt_that_points_at_the_material_has_a_place_left_for_it(prompt: str) -> None:
-    assert placeholders_in(with_references(prompt)) == set()
+    pointing = point_to_material(prompt, lambda name: f"(the {PLACEHOLDERS[name]})", PLACEHOLDERS)
+    assert names_in(pointing, PLACEHOLDERS) == []

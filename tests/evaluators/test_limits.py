@@ -9,7 +9,7 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
+from proctor.evaluators.limits import Limits, MaxCost, MaxLatency, MaxSteps, MaxTokens
 from proctor.evaluators.registry import build
 
 
@@ -49,6 +49,19 @@ def test_a_ceiling_may_be_touched_and_not_passed(evaluator: Any, within: Evaluab
 def test_what_is_not_known_is_skipped_and_never_taken_for_zero(evaluator: Any, unknown: Evaluable) -> None:
     with pytest.raises(NothingToCompare):
         evaluator(unknown)
+
+
+def test_several_limits_in_one() -> None:
+    limits = Limits(seconds=2, tokens=10, usd=0.01, tool_calls=1)
+    within = Evaluable(duration_ms=1000.0, usage=Usage(4, 6, cost_usd=0.01), tool_calls=(ToolCall("a"),))
+    assert limits(within).score == 1.0
+    beyond = limits(Evaluable(duration_ms=3000.0, usage=Usage(4, 7, cost_usd=0.01)))
+    assert (beyond.score, beyond.reasoning) == (0.0, "took 3 s, at most 2 s; 11 total tokens, at most 10")
+    with pytest.raises(NothingToCompare, match="cost"):
+        limits(Evaluable(duration_ms=1000.0, usage=Usage(4, 6)))
+    assert limits(Evaluable(duration_ms=3000.0)).score == 0.0
+    with pytest.raises(ValueError, match="give seconds"):
+        Limits()
 
 
 def test_a_limit_that_is_passed_fails_even_where_another_count_is_unknown() -> None:

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
+from proctor import AnswerSimilarity
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.reference import AnswerCorrectness, AnswerSimilarity, EmbeddingSimilarity, f1_of, scaled
+from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scaled
 from proctor.judging import embeddings
 from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.questions import Comparison

@@ -198,7 +198,16 @@ def test_relevancy_of_passages_goes_by_statements_or_by_length() -> None:
     case = seen("text", retrieval_context=("12345678", "90"))
     reply = {"relevant-sentences": sentences((1, "1234", "yes"), (1, "5678", "no"), (2, "90", "yes"))}
     assert judged(ContextualRelevancy(), case, reply).score == pytest.approx(2 / 3)
-    assert judged(ContextRelevancy(), case, reply).score == pytest.approx(6 / 11)
+    assert judged(ContextRelevancy(), case, reply).score == pytest.approx(6 / 10)
+    assert judged(ContextualRelevancy(by="length"), case, reply).score == pytest.approx(6 / 10)
+
+
+def test_passages_that_are_all_about_the_question_are_wholly_relevant_by_length() -> None:
+    case = seen("text", retrieval_context=("It rains. It pours.", "It is wet."))
+    reply = {
+        "relevant-sentences": sentences((1, "It rains.", "yes"), (1, "It pours.", "yes"), (2, "It is wet.", "yes"))
+    }
+    assert judged(ContextRelevancy(), case, reply).score == 1.0
 
 
 def test_a_judge_that_writes_more_than_was_there_gives_no_more_than_one() -> None:

@@ -1,7 +1,5 @@
 """The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
 
-# ruff: noqa: I001
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
     from proctor.evaluators.tools.checks import FinalState as FinalState
     from proctor.evaluators.tools.consistency import ToolConsistency as ToolConsistency
     from proctor.evaluators.tools.trajectory import Trajectory as Trajectory
+    from proctor.evaluators.limits import Limits as Limits
     from proctor.evaluators.limits import MaxLatency as MaxLatency
     from proctor.evaluators.limits import MaxTokens as MaxTokens
     from proctor.evaluators.limits import MaxCost as MaxCost
     from proctor.evaluators.limits import MaxSteps as MaxSteps
-    from proctor.evaluators.limits import Measured as Measured
     from proctor.evaluators.retrieval import AnswerRelevancy as AnswerRelevancy
     from proctor.evaluators.retrieval import Faithfulness as Faithfulness
     from proctor.evaluators.retrieval import ContextualPrecision as ContextualPrecision
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from proctor.evaluators.reference import Factuality as Factuality
     from proctor.evaluators.reference import AnswerCorrectness as AnswerCorrectness
     from proctor.evaluators.reference import EmbeddingSimilarity as EmbeddingSimilarity
-    from proctor.evaluators.reference import AnswerSimilarity as AnswerSimilarity
     from proctor.evaluators.choice import LLMClassifier as LLMClassifier
     from proctor.evaluators.geval import GEval as GEval
     from proctor.evaluators.rubric import LLMJudge as LLMJudge
@@ -59,6 +56,8 @@ if TYPE_CHECKING:
     from proctor.evaluators.safety import Moderation as Moderation
     from proctor.evaluators.safety import PIILeakage as PIILeakage
     from proctor.evaluators.safety import PromptInjection as PromptInjection
+
+    AnswerSimilarity = EmbeddingSimilarity
 
 EVALUATORS: dict[str, str] = {
     "ExactMatch": "proctor.evaluators.text.matching:ExactMatch",
@@ -82,11 +81,11 @@ EVALUATORS: dict[str, str] = {
     "FinalState": "proctor.evaluators.tools.checks:FinalState",
     "ToolConsistency": "proctor.evaluators.tools.consistency:ToolConsistency",
     "Trajectory": "proctor.evaluators.tools.trajectory:Trajectory",
+    "Limits": "proctor.evaluators.limits:Limits",
     "MaxLatency": "proctor.evaluators.limits:MaxLatency",
     "MaxTokens": "proctor.evaluators.limits:MaxTokens",
     "MaxCost": "proctor.evaluators.limits:MaxCost",
     "MaxSteps": "proctor.evaluators.limits:MaxSteps",
-    "Measured": "proctor.evaluators.limits:Measured",
     "AnswerRelevancy": "proctor.evaluators.retrieval:AnswerRelevancy",
     "Faithfulness": "proctor.evaluators.retrieval:Faithfulness",
     "ContextualPrecision": "proctor.evaluators.retrieval:ContextualPrecision",
@@ -97,7 +96,7 @@ EVALUATORS: dict[str, str] = {
     "Factuality": "proctor.evaluators.reference:Factuality",
     "AnswerCorrectness": "proctor.evaluators.reference:AnswerCorrectness",
     "EmbeddingSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
-    "AnswerSimilarity": "proctor.evaluators.reference:AnswerSimilarity",
+    "AnswerSimilarity": "proctor.evaluators.reference:EmbeddingSimilarity",
     "LLMClassifier": "proctor.evaluators.choice:LLMClassifier",
     "GEval": "proctor.evaluators.geval:GEval",
     "LLMJudge": "proctor.evaluators.rubric:LLMJudge",

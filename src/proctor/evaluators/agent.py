@@ -20,7 +20,14 @@ from proctor.evaluators.judged_evaluator import (
     JudgedItem,
     score_of_items,
 )
-from proctor.evaluators.material import answer_text, dialogue_of, earlier, question_text, steps_of, tools_offered
+from proctor.evaluators.material import (
+    answer_text,
+    previous_turns,
+    question_text,
+    tool_call_lines,
+    tools_offered,
+    transcript,
+)
 from proctor.evaluators.tools.calls import actual_text
 from proctor.evaluators.values import as_text, require_text
 from proctor.judging.judge import Judge, Question, Texts
@@ -44,22 +51,24 @@ class TaskCompletion(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         given: dict[str, Texts] = {} if self.task is None else {"task": self.task}
-        reply = await judge.ask(task_completion({**given, **case_material(evaluable, told=self.task is not None)}))
+        reply = await judge.ask(
+            task_completion({**given, **case_material(evaluable, task_given=self.task is not None)})
+        )
         details = {"task": self.task or reply.task, "outcome": reply.outcome}
         return Evaluation(reply.verdict, reply.reason.strip() or reply.outcome.strip(), details)
 
 
-def case_material(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
+def case_material(evaluable: Evaluable, *, task_given: bool = False) -> dict[str, Texts]:
     """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
 
-    Without a question the task is unknown, unless it was `told`.
+    Without a question the task is unknown, unless it is given.
     """
     if len(evaluable.turns) > 1:
-        return {"line": dialogue_of(evaluable.turns)}
+        return {"line": transcript(evaluable.turns)}
     question = question_text(evaluable)
-    if not question.strip() and not told:
+    if not question.strip() and not task_given:
         raise NothingToCompare("needs something that was asked for (`input`), and there is nothing")
-    return {"question": question, "step": steps_of(evaluable.tool_calls), "answer": answer_text(evaluable)}
+    return {"question": question, "step": tool_call_lines(evaluable.tool_calls), "answer": answer_text(evaluable)}
 
 
 @evaluator(family="agent", needs="tool calls", judge="model")
@@ -88,7 +97,7 @@ class ArgumentCorrectness(Judged):
     async def _verdicts(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
-        material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
+        material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": tool_call_lines(calls)}
         reply = await judge.ask(argument_correctness(material, len(calls)))
         return dict(enumerate(verdicts_in_order(reply), 1))
 
@@ -118,7 +127,7 @@ class ToolSelection(Judged):
         calls = evaluable.tool_calls
         if not calls and not shown:
             raise NothingToCompare("no tools were used, and it is not known which were available (`available_tools`)")
-        steps = steps_of(calls) if calls else []
+        steps = tool_call_lines(calls) if calls else []
         material = {**_asked(evaluable), **_tools(shown), "step": steps, "answer": answer_text(evaluable)}
         reply = await judge.ask(tool_selection(material, len(calls), known))
         said = {item.number: (item.verdict == "yes", item.reason) for item in reply.verdicts}
@@ -212,15 +221,17 @@ def _asked(evaluable: Evaluable, *, before: bool = True) -> dict[str, Texts]:
     question: Texts = question_text(evaluable)
     if len(evaluable.turns) > 1 and isinstance(asked, list) and len(asked) == len(evaluable.turns):
         question = [as_text(item) for item in asked]
-    said_before = earlier(evaluable) if before and isinstance(question, str) else []
+    said_before = previous_turns(evaluable) if before and isinstance(question, str) else []
     return {**({"earlier": said_before} if said_before else {}), "question": question}
 
 
 def _labelled(evaluable: Evaluable) -> list[str]:
     turns = calls_by_turn(evaluable)
     if len(turns) == 1:
-        return steps_of(turns[0])
-    return [f"turn {number}: {step}" for number, calls in enumerate(turns, 1) if calls for step in steps_of(calls)]
+        return tool_call_lines(turns[0])
+    return [
+        f"turn {number}: {step}" for number, calls in enumerate(turns, 1) if calls for step in tool_call_lines(calls)
+    ]
 
 
 def _tools(shown: Sequence[str]) -> dict[str, Texts]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, expected_text, question_text
+from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import as_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import Choice, choose
@@ -110,23 +110,19 @@ class LLMClassifier(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         options = {name: Option(float(score)) for name, score in self.choice_scores.items()}
-        material = {name: _value(name, evaluable) for name in variables(self.prompt_template)}
-        prompt = _pointing(_variable().sub(lambda match: f"[{match[1]}]", self.prompt_template), material)
+        material = {name: _value(name, evaluable) for name in names_in(self.prompt_template)}
+        prompt = _with_material_names(self.prompt_template, material)
         reply = await judge.ask(choose("classifier", prompt, dict.fromkeys(options, ""), material))
         return evaluation_of(reply, options)
 
 
-def _pointing(prompt: str, material: Mapping[str, str]) -> str:
-    """The prompt, told where the texts are that it mentions in brackets."""
+def _with_material_names(template: str, material: Mapping[str, str]) -> str:
+    """The prompt, which names the material in brackets and says what that means."""
+    prompt = point_to_material(template, lambda name: f"[{name}]")
     if not material:
         return prompt
     names = ", ".join(f"[{name}]" for name in material)
     return f"{prompt}\n\n{names}: the text of that name in the material."
-
-
-def variables(template: str) -> list[str]:
-    """The names a template mentions, each once, in order."""
-    return list(dict.fromkeys(match[1] for match in _variable().finditer(template)))
 
 
 def _value(name: str, evaluable: Evaluable) -> str:
@@ -142,13 +138,8 @@ def _value(name: str, evaluable: Evaluable) -> str:
     return as_text(metadata[name])
 
 
-@functools.cache
-def _variable() -> re.Pattern[str]:
-    return re.compile(r"\{\{\{?\s{0,20}&?\s{0,20}([A-Za-z_][\w-]{0,100})\s{0,20}\}?\}\}")
-
-
 def _check_variables(name: str, template: str) -> None:
-    left = re.search(r"\{\{.{0,40}", _variable().sub("", template), re.DOTALL)
+    left = re.search(r"\{\{.{0,40}", point_to_material(template, lambda name: ""), re.DOTALL)
     if left:
         raise UsageError(
             f"LLMClassifier {name!r}: {left[0]!r} is not understood; only {{{{input}}}}, {{{{output}}}}, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
@@ -16,7 +15,7 @@ from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
-from proctor.evaluators.material import answer_of, answer_text, dialogue_of
+from proctor.evaluators.material import answer_of, answer_text, transcript
 from proctor.evaluators.values import as_text, require_int, require_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
@@ -25,16 +24,9 @@ ROLE_KEYS = ("chatbot_role", "chatbotRole")
 """Where the metadata of a case keeps the role of the agent."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConversationEvaluator(Judged):
-    """The base of evaluators that look at a conversation once, as a whole."""
-
-    scope: ClassVar[Literal["turn", "case"]] = "case"
-
-
 @evaluator(family="agent", needs="role", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class RoleAdherence(ConversationEvaluator):
+class RoleAdherence(Judged):
     """The share of the agent's answers that keep to its role.
 
     The share of answers that keep to the `role`, or to `chatbot_role` of the case's metadata. Skipped if the agent
@@ -67,7 +59,7 @@ class RoleAdherence(ConversationEvaluator):
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class KnowledgeRetention(ConversationEvaluator):
+class KnowledgeRetention(Judged):
     """The share of the agent's answers that forget nothing the user has told.
 
     The share of answers that forget nothing the user told, counted from the first fact on. Skipped if the user told
@@ -94,14 +86,15 @@ _RETAINED = {"yes": "forgot", "no": "remembers"}
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class ConversationCompleteness(ConversationEvaluator):
+class ConversationCompleteness(Judged):
     """The share of the user's intentions that were satisfied by the end.
 
-    The share of the user's intentions that were satisfied by the end. Skipped if the user wanted nothing.
+    The share of what the user wanted that was satisfied when the conversation ended. Skipped if the user wanted
+    nothing.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
+        reply = await judge.ask(completeness({"line": transcript(exchanges_of(evaluable))}))
         if not reply.intentions:
             raise NothingToCompare("the user wanted nothing that could be satisfied")
         found = [
@@ -116,7 +109,7 @@ _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class TurnRelevancy(ConversationEvaluator):
+class TurnRelevancy(Judged):
     """The share of the agent's answers that respond to what the user said, given what was said before.
 
     The share of answers that respond to what the user said in their turn; an empty one does not. `window` turns are
@@ -173,7 +166,7 @@ def exchanges_with_answers(evaluable: Evaluable) -> list[Exchange]:
 
 def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
     """What was said, without the tools that were used."""
-    return dialogue_of([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
+    return transcript([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
 
 
 LINES = (

@@ -13,7 +13,14 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
+from proctor.evaluators.json_diff import (
+    NUMBER_SCORERS,
+    STRING_SCORERS,
+    JsonComparison,
+    as_items,
+    number_score,
+    pair_items,
+)
 from proctor.evaluators.text.keywords import read_number
 from proctor.evaluators.values import (
     expectation_of,
@@ -119,7 +126,7 @@ class JSONDiff:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expectation_of(evaluable, "JSONDiff"), evaluable.output
         strings = self.string_scorer if isinstance(self.string_scorer, str) else pair_scorer(self.string_scorer)
-        comparison = Comparison(strings, self.number_scorer)
+        comparison = JsonComparison(strings, self.number_scorer)
         score = min(1.0, max(0.0, comparison.score(plain_of(expectation), plain_of(output))))
         worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_SHOWN_DIFFERENCES]
         if not worst and score == 1.0:
@@ -226,7 +233,7 @@ class ListContains:
         if not expected and not got:
             return Evaluation(1.0, "no items are expected and there are none")
         scorer = None if self.pairwise_scorer is None else pair_scorer(self.pairwise_scorer)
-        pairing = pair_up(expected, got, exact=self.pairwise == "exact", scorer=scorer)
+        pairing = pair_items(expected, got, exact=self.pairwise == "exact", scorer=scorer)
         size = len(expected) if self.allow_extra_entities else max(len(expected), len(got))
         score = min(1.0, sum(pair.score for pair in pairing.pairs) / size)
         paired = {pair.expected for pair in pairing.pairs if pair.score == 1.0}

@@ -10,8 +10,8 @@ An evaluator with a name of its own declares itself once, above its class:
         How it scores stands here, and becomes the row in docs/evaluators.md.
         \"\"\"
 
-`proctor evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports are
-derived from that; see `index.py`. The same decorator says how the score of any function is used:
+`proctor list evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports
+are derived from that; see `index.py`. The same decorator says how the score of any function is used:
 
     @evaluator(threshold=0.8, report_only=True)
     def brevity(evaluable): ...
@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, overload
 
 from proctor.base.json_data import Json, plain
@@ -121,8 +121,17 @@ class Declaration:
             found = inspect.signature(self.target).parameters.values()
         except (TypeError, ValueError):
             return ()
+        # The first parameter of a function is what it evaluates.
         taken = () if isinstance(self.target, type) else tuple(found)[:1]
-        return tuple(_parameter(p) for p in found if p.name not in FILLED_IN and p not in taken)
+        given = fields(self.target) if is_dataclass(self.target) else ()
+        made = {item.name: item.default_factory() for item in given if item.default_factory is not MISSING}
+        return tuple(
+            Parameter(
+                p.name, p.default is p.empty, plain(made.get(p.name, None if p.default is p.empty else p.default))
+            )
+            for p in found
+            if p.name not in FILLED_IN and p not in taken
+        )
 
     @property
     def entry(self) -> Json:
@@ -257,7 +266,3 @@ def _copy(target: Any) -> Any:
 def _documentation(target: Any) -> tuple[str, str]:
     first, _, rest = (inspect.getdoc(target) or "").partition("\n")
     return first, " ".join(rest.split())
-
-
-def _parameter(p: inspect.Parameter) -> Parameter:
-    return Parameter(p.name, p.default is p.empty, None if p.default is p.empty else plain(p.default))

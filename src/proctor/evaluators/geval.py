@@ -12,7 +12,7 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.material import answer_text, expected_text, question_text, steps_of
+from proctor.evaluators.material import answer_text, expected_text, question_text, tool_call_lines
 from proctor.evaluators.tools.calls import expected_text as call_text
 from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import InvalidReply, Judge, Texts
@@ -42,7 +42,7 @@ BANDS = "\n\nWhat the marks mean:\n{bands}"
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ScoreBand:
     """What an answer is like that deserves a mark from `lowest` to `highest`."""
 
     lowest: int
@@ -88,7 +88,7 @@ class GEval(Judged):
             raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
+        material = {name: text for part in self.evaluation_params for name, text in [CASE_PARTS[part](evaluable)]}
         steps = await self._steps(judge)
         details: dict[str, Any] = {"steps": list(steps)}
         words = {
@@ -116,7 +116,7 @@ class GEval(Judged):
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
         if self.evaluation_steps:
             return self.evaluation_steps
-        parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
+        parts = ", ".join(MATERIAL_NAMES[part] for part in self.evaluation_params)
         criteria = str(self.criteria)
         asked = steps_question("geval-steps", PLAN.format(parts=parts, criteria=criteria), criteria, parts)
         try:
@@ -130,7 +130,7 @@ class GEval(Judged):
         return BANDS.format(bands="\n".join(lines)) if lines else ""
 
 
-def read_bands(given: Any) -> tuple[Band, ...]:
+def read_bands(given: Any) -> tuple[ScoreBand, ...]:
     """The bands of a rubric in order; raises `ValueError` if they overlap, or leave no room between the ends."""
     if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
         raise ValueError("rubric must be a list of objects with score_range and expected_outcome")
@@ -144,8 +144,8 @@ def read_bands(given: Any) -> tuple[Band, ...]:
     return tuple(bands)
 
 
-def _band(item: Any, index: int) -> Band:
-    if isinstance(item, Band):
+def _band(item: Any, index: int) -> ScoreBand:
+    if isinstance(item, ScoreBand):
         return item
     ends = item.get("score_range") if isinstance(item, Mapping) else getattr(item, "score_range", None)
     outcome = item.get("expected_outcome") if isinstance(item, Mapping) else getattr(item, "expected_outcome", None)
@@ -154,7 +154,7 @@ def _band(item: Any, index: int) -> Band:
         raise ValueError(f"rubric[{index}]: score_range must be two whole numbers from 0 to {TOP}, the lower one first")
     if not isinstance(outcome, str) or not outcome.strip():
         raise ValueError(f"rubric[{index}]: expected_outcome must say what such an answer is like")
-    return Band(ends[0], ends[1], outcome)  # type: ignore[index]
+    return ScoreBand(ends[0], ends[1], outcome)  # type: ignore[index]
 
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:
@@ -168,36 +168,36 @@ def _texts(name: str, given: Any) -> tuple[str, ...]:
 def _parts(given: Any) -> tuple[str, ...]:
     """The parts by name; enumerations of other tools say theirs by `value`."""
     listed = _texts("evaluation_params", [getattr(part, "value", part) for part in given or ()])
-    unknown = [part for part in listed if part not in PARTS]
+    unknown = [part for part in listed if part not in CASE_PARTS]
     if unknown or not listed:
         said = f", not {unknown[0]!r}" if unknown else ""
-        raise ValueError(f"evaluation_params must be some of {', '.join(PARTS)}{said}")
+        raise ValueError(f"evaluation_params must be some of {', '.join(CASE_PARTS)}{said}")
     return tuple(dict.fromkeys(listed))
 
 
 def _context(evaluable: Evaluable) -> tuple[str, Texts]:
     if not evaluable.context:
         raise NothingToCompare("needs `context`, which evaluation_params name, and the case has none")
-    return SHOWN_AS["context"], list(evaluable.context)
+    return MATERIAL_NAMES["context"], list(evaluable.context)
 
 
 def _retrieval_context(evaluable: Evaluable) -> tuple[str, Texts]:
     if not evaluable.retrieval_context:
         raise NothingToCompare("needs `retrieval_context`, which evaluation_params name, and there is none")
-    return SHOWN_AS["retrieval_context"], list(evaluable.retrieval_context)
+    return MATERIAL_NAMES["retrieval_context"], list(evaluable.retrieval_context)
 
 
 def _expected_tools(evaluable: Evaluable) -> tuple[str, Texts]:
     if evaluable.expected_tool_calls is None:
         raise NothingToCompare("needs expected tool calls, which evaluation_params name, and the case has none")
-    return SHOWN_AS["expected_tools"], [call_text(call) for call in evaluable.expected_tool_calls]
+    return MATERIAL_NAMES["expected_tools"], [call_text(call) for call in evaluable.expected_tool_calls]
 
 
 def _metadata(evaluable: Evaluable) -> tuple[str, Texts]:
-    return SHOWN_AS["metadata"], as_text({**(evaluable.eval_metadata or {}), **evaluable.turn_metadata})
+    return MATERIAL_NAMES["metadata"], as_text({**(evaluable.eval_metadata or {}), **evaluable.turn_metadata})
 
 
-SHOWN_AS = {
+MATERIAL_NAMES = {
     "input": "question",
     "actual_output": "answer",
     "expected_output": "reference",
@@ -209,13 +209,13 @@ SHOWN_AS = {
 }
 """What the parts are called in the material."""
 
-PARTS: Mapping[str, Callable[[Evaluable], tuple[str, Texts]]] = {
+CASE_PARTS: Mapping[str, Callable[[Evaluable], tuple[str, Texts]]] = {
     "input": lambda evaluable: ("question", question_text(evaluable)),
     "actual_output": lambda evaluable: ("answer", answer_text(evaluable)),
     "expected_output": lambda evaluable: ("reference", expected_text(evaluable)),
     "context": _context,
     "retrieval_context": _retrieval_context,
-    "tools_called": lambda evaluable: ("step", steps_of(evaluable.tool_calls)),
+    "tools_called": lambda evaluable: ("step", tool_call_lines(evaluable.tool_calls)),
     "expected_tools": _expected_tools,
     "metadata": _metadata,
 }

@@ -26,8 +26,6 @@ SCHEMA = "proctor/schemas/suite.schema.json"
 
 HEAD = '''"""The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
 
-# ruff: noqa: I001
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -86,8 +84,12 @@ def rendered(items: list[Declaration]) -> str:
     names = {name: item.target for item in items for name in (item.name, *item.also)}
     exported = {name: target for name, target in names.items() if name[:1].isupper()}
     imports = [
-        f"    from {target.__module__} import {target.__name__} as {name}\n" for name, target in exported.items()
+        f"    from {item.target.__module__} import {item.name} as {item.name}\n"
+        for item in items
+        if item.name in exported
     ]
+    aliases = [f"    {name} = {target.__name__}\n" for name, target in exported.items() if name != target.__name__]
+    imports += ["\n", *aliases] if aliases else []
     places = [f'    "{name}": "{target.__module__}:{target.__name__}",\n' for name, target in names.items()]
     return (
         f"{HEAD}{''.join(imports)}\n"
@@ -136,7 +138,7 @@ def outputs() -> dict[Path, str]:
     own = declared(PACKAGE)
     found = {Path(__file__).with_name("_index.py"): rendered(own)}
     tables = {family: [item for item in own if item.family == family and not item.variant_of] for family in FAMILIES}
-    tables["variants"] = [item for item in own if item.variant_of]
+    tables["variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
     for name in plugins.SHIPPED:
         package = name.rpartition(".")[0]
         if items := declared(package):

@@ -44,7 +44,7 @@ class Difference:
     score: float
 
 
-class Comparison:
+class JsonComparison:
     """Walks two pieces of data at once and notes every leaf that is not the same."""
 
     def __init__(self, string_scorer: str | Callable[[str, str], float], number_scorer: str) -> None:
@@ -125,7 +125,7 @@ def as_items(value: Json) -> list[Json]:
     return [] if data is None or data == "" else [data]
 
 
-def pair_up(
+def pair_items(
     expected: list[Json], got: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
 ) -> Pairing:
     """Each expected item with at most one other, for the greatest total similarity."""

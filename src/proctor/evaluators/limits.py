@@ -1,4 +1,4 @@
-"""Limits on what an answer takes (time, tokens, money, steps), and a report of it that never fails.
+"""Limits on what an answer takes: time, tokens, money, tool calls.
 
 What is not known is skipped, never taken for zero.
 """
@@ -7,13 +7,60 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
-from proctor.base.json_data import Json
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.values import require_choice
+
+
+@evaluator(family="limits", threshold=1.0, scope="case", example={"seconds": 5, "usd": 0.01})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The agent took no more than this: seconds, tokens, dollars, tool calls.
+
+    1 if no limit is exceeded for all turns together; at least one must be given. Skipped if what is limited is not
+    known, unless another limit is exceeded.
+    """
+
+    seconds: float | None = None
+    tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    usd: float | None = None
+    tool_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self._limits():
+            raise ValueError("give seconds, tokens, input_tokens, output_tokens, usd or tool_calls")
+
+    def _limits(self) -> list[MaxLatency | MaxTokens | MaxCost | MaxSteps]:
+        found: list[MaxLatency | MaxTokens | MaxCost | MaxSteps] = []
+        if self.seconds is not None:
+            found.append(MaxLatency(self.seconds))
+        tokens = (self.tokens, self.input_tokens, self.output_tokens)
+        if any(limit is not None for limit in tokens):
+            found.append(MaxTokens(*tokens))
+        if self.usd is not None:
+            found.append(MaxCost(self.usd))
+        if self.tool_calls is not None:
+            found.append(MaxSteps(self.tool_calls))
+        return found
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        kept: list[Evaluation] = []
+        exceeded: list[Evaluation] = []
+        unknown: list[str] = []
+        for limit in self._limits():
+            try:
+                found = limit(evaluable)
+            except NothingToCompare as error:
+                unknown.append(str(error))
+            else:
+                (kept if found.score else exceeded).append(found)
+        if unknown and not exceeded:
+            raise NothingToCompare("; ".join(unknown))
+        reason = "; ".join(found.reasoning for found in exceeded or kept)
+        return Evaluation(float(not exceeded), reason, {"limits": [found.details for found in (*exceeded, *kept)]})
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
@@ -118,44 +165,6 @@ class MaxSteps:
         return Evaluation(
             float(made <= self.steps), f"{made} {calls}, at most {self.steps}", {"steps": made, "most": self.steps}
         )
-
-
-UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
-
-
-@evaluator(family="limits", variant_of="Limits")
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures.
-
-    1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `gate: false`. Skipped
-    if the agent does not report it.
-    """
-
-    what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
-
-    def __post_init__(self) -> None:
-        require_choice("what", self.what, tuple(UNITS))
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        value, details = self._measure(evaluable)
-        if value is None:
-            raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
-        unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
-        return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
-
-    def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
-        usage = evaluable.usage
-        if self.what == "tool_calls":
-            return len(evaluable.tool_calls), {}
-        if self.what == "seconds":
-            spent = evaluable.duration_ms
-            return None if spent is None else round(spent / 1000, 3), {}
-        if usage is None:
-            return None, {}
-        if self.what == "model_calls":
-            return usage.model_calls, {}
-        return usage.total_tokens, {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
 
 
 def _check(name: str, limit: float, *, whole: bool = False) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 from proctor.evaluators.evaluable import Evaluable
@@ -12,10 +10,11 @@ from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judge_questions import mark_question
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, expected_text, passages, question_text
+from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Texts
 
-SHARE = (
+MARK_PROMPT = (
     "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
     "for what is between, and do not take length for quality."
 )
@@ -66,13 +65,15 @@ class MarkEvaluator(Judged):
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")
-        asked = self.usual if self.custom_prompt is None else with_references(self.custom_prompt)
-        instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
+        asked = (
+            self.usual if self.custom_prompt is None else point_to_material(self.custom_prompt, _pointer, PLACEHOLDERS)
+        )
+        instructions = f"{asked}\n\n{MARK_PROMPT.format(scale=self.scale)}"
         reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
-        shown = {*self.shows, *placeholders_in(self.custom_prompt or "")}
+        shown = {*self.shows, *(PLACEHOLDERS[name] for name in names_in(self.custom_prompt or "", PLACEHOLDERS))}
         material: dict[str, Texts] = {}
         if "question" in shown:
             material["question"] = question_text(evaluable)
@@ -83,16 +84,5 @@ class MarkEvaluator(Judged):
         return {**material, "answer": answer_text(evaluable)}
 
 
-def with_references(prompt: str) -> str:
-    """A prompt whose placeholders point to the material instead: values never become part of the instructions."""
-    return _placeholder().sub(lambda found: f"(the {PLACEHOLDERS[found[1]]} in the material)", prompt)
-
-
-def placeholders_in(prompt: str) -> set[str]:
-    """The material that a prompt has placeholders for."""
-    return {PLACEHOLDERS[name] for name in _placeholder().findall(prompt)}
-
-
-@cache
-def _placeholder() -> re.Pattern[str]:
-    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(PLACEHOLDERS) + r")\s{0,8}\}{1,2}")
+def _pointer(name: str) -> str:
+    return f"(the {PLACEHOLDERS[name]} in the material)"

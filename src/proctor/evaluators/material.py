@@ -15,12 +15,12 @@ from proctor.tracing.spans import AssistantMessage, LLMSpan, Message, SystemMess
 NO_CALLS = "No tools were used."
 
 
-def steps_of(calls: Sequence[ToolCall]) -> list[str]:
+def tool_call_lines(calls: Sequence[ToolCall]) -> list[str]:
     """One text per tool call: what it was given, and what came of it."""
     return [f"{call_text(call)}\n{_result(call)}" for call in calls] or [NO_CALLS]
 
 
-def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
+def transcript(turns: Sequence[Exchange]) -> list[str]:
     """The conversation line by line: what the user said, which tools were used, what the agent answered."""
     lines: list[str] = []
     for number, exchange in enumerate(turns, 1):
@@ -30,9 +30,9 @@ def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
     return lines
 
 
-def earlier(evaluable: Evaluable) -> list[str]:
+def previous_turns(evaluable: Evaluable) -> list[str]:
     """The conversation before the turn in question."""
-    return dialogue_of(evaluable.turns[:-1])
+    return transcript(evaluable.turns[:-1])
 
 
 def instructions_of(evaluable: Evaluable) -> str:
@@ -124,11 +124,11 @@ def known_facts(evaluable: Evaluable) -> list[str]:
     return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
 
 
-def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+def passages(evaluable: Evaluable, *, prefer_context: bool = False) -> list[str]:
     """The texts that an answer is compared with: retrieved, given as ideal context, or results of tools."""
     metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
     retrieved, ideal = evaluable.retrieval_context, evaluable.context
-    found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
+    found = (ideal or retrieved) if prefer_context else (retrieved or ideal)
     if found is None and metadata.get("context"):
         context = metadata["context"]
         found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
@@ -140,9 +140,9 @@ def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
     return list(found)
 
 
-def filled_passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+def nonblank_passages(evaluable: Evaluable, *, prefer_context: bool = False) -> list[str]:
     """The passages of a case that are not blank."""
-    found = [text for text in passages(evaluable, ideal_first=ideal_first) if text.strip()]
+    found = [text for text in passages(evaluable, prefer_context=prefer_context) if text.strip()]
     if not found:
         raise NothingToCompare("needs passages to compare with, and those there are, are empty")
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -15,6 +14,7 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, question_text
+from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import as_text
 from proctor.judging.choosing import judge_record
 from proctor.judging.client import model_of_client
@@ -59,13 +59,12 @@ class PromptEvaluator(Judged):
         return Evaluation(reply.score, reply.reasoning)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        named = dict.fromkeys(match[1] for match in _placeholder().finditer(self.prompt_template))
-        instructions = _placeholder().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
+        instructions = point_to_material(self.prompt_template, lambda name: f"(the {name} given below)", NAMES)
         return Question(
             kind="prompt",
             version=1,
             instructions=f"{instructions.strip()}\n\n{SCORE}",
-            material={name: _value(name, evaluable) for name in named},
+            material={name: _value(name, evaluable) for name in names_in(self.prompt_template, NAMES)},
             reply=Scored,
         )
 
@@ -103,12 +102,6 @@ def _value(name: str, evaluable: Evaluable) -> str:
     return as_text(evaluable.expectation)
 
 
-@functools.cache
-def _placeholder() -> re.Pattern[str]:
-    """A known name in braces. All other braces are part of the prompt."""
-    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}\}{1,2}")
-
-
 def _require_names(name: str, template: str) -> None:
     inside = re.search(r"\{\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}[\[.!:][^{}]{0,60}\}?", template)
     if inside:
@@ -116,7 +109,7 @@ def _require_names(name: str, template: str) -> None:
             f"{name}: {inside[0]} reaches into a value, which a template cannot; write {{{inside[1]}}}, the judge is "
             "given all of it"
         )
-    if not _placeholder().search(template):
+    if not names_in(template, NAMES):
         shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
         raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")
 
@@ -130,7 +123,7 @@ class AgentEvaluationPending(EvaluationPending):
 
 
 @dataclass(frozen=True, slots=True)
-class GradedLater:
+class PendingEvaluator:
     """Leaves every answer to a grader; the outcome is `pending` until there is a grade."""
 
     name: str
@@ -145,9 +138,9 @@ class GradedLater:
         raise AgentEvaluationPending(self.name, self.criteria)
 
 
-def create_agent_evaluator(name: str, criteria: str) -> GradedLater:
+def create_agent_evaluator(name: str, criteria: str) -> PendingEvaluator:
     """An evaluator for what no formula can score: `criteria` tells the grader, a person or an agent, what is good."""
     for label, text in (("name", name), ("criteria", criteria)):
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")
-    return GradedLater(name.strip(), criteria.strip())
+    return PendingEvaluator(name.strip(), criteria.strip())

@@ -64,7 +64,7 @@ class AnswerCorrectness(Judged):
     """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
 
     The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
-    one side makes; similarity is that of `AnswerSimilarity`. Without embeddings it is F1 alone, and the reason says
+    one side makes; similarity is that of `EmbeddingSimilarity`. Without embeddings it is F1 alone, and the reason says
     so.
     """
 
@@ -133,7 +133,7 @@ def _reason(reply: Comparison) -> str:
     return ". ".join(parts)
 
 
-@evaluator(family="reference", needs="reference", judge="model")
+@evaluator(family="reference", needs="reference", judge="model", also=("AnswerSimilarity",))
 @dataclass(frozen=True)
 class EmbeddingSimilarity:
     """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1.
@@ -170,15 +170,6 @@ class EmbeddingSimilarity:
         return Evaluation(
             scaled(likeness, self.expected_min), said, {"cosine": likeness, JUDGE: _account(source, calls)}
         )
-
-
-@evaluator(family="reference", needs="reference", judge="model", variant_of="EmbeddingSimilarity")
-@dataclass(frozen=True)
-class AnswerSimilarity(EmbeddingSimilarity):
-    """The same under the name that evaluations of retrieval give it.
-
-    The same.
-    """
 
 
 def require_embeddings(named: Any) -> None:

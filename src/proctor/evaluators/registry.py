@@ -1,8 +1,7 @@
 """Finds evaluators by name and builds them from what a file says.
 
-A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those of other
-packages: their plugins, and the entry-point group `proctor.evaluators`. A reference such as `checks.py:my_evaluator`
-names the user's own.
+A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those that plugins
+of other packages bring. A reference such as `checks.py:my_evaluator` names the user's own.
 """
 
 from __future__ import annotations
@@ -223,12 +222,12 @@ def installed() -> Iterator[tuple[str, str, Declaration | UsageError]]:
     """Evaluators of other packages: who brings it, its name in files, and its declaration or why there is none."""
     for plugin in plugins.installed_plugins():
         for name, place in plugin.evaluators.items():
-            yield plugin.name, name, _loaded(name, functools.partial(plugins.load, place))
+            yield plugin.name, name, _loaded(name, place)
 
 
-def _loaded(name: str, load: Callable[[], Any]) -> Declaration | UsageError:
+def _loaded(name: str, place: str) -> Declaration | UsageError:
     try:
-        return declaration_of(load())
+        return declaration_of(plugins.load(place))
     except Exception as error:
         return UsageError(f"the evaluator {name!r} cannot be loaded: {one_line(error)}")
 
@@ -249,7 +248,7 @@ def declaration_named(name: str) -> Declaration:
     lower = {known_name.lower(): known_name for known_name in known}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
-    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor evaluators` lists all"
+    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor list evaluators` lists all"
     raise UsageError(f"no evaluator is called {name!r}{hint}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.declaration import evaluator
@@ -19,7 +19,8 @@ from proctor.evaluators.judged_evaluator import (
     reasons_of_items,
     score_of_items,
 )
-from proctor.evaluators.material import answer_text, expected_text, filled_passages, known_facts, question_text
+from proctor.evaluators.material import answer_text, expected_text, known_facts, nonblank_passages, question_text
+from proctor.evaluators.values import require_choice
 from proctor.judging.judge import Judge
 from proctor.judging.questions import (
     ClaimVerdict,
@@ -32,6 +33,7 @@ from proctor.judging.questions import (
 )
 
 Mode = Literal["grounded", "contradicted"]
+By = Literal["count", "length"]
 MODES: tuple[Mode, ...] = ("grounded", "contradicted")
 
 
@@ -82,7 +84,7 @@ class Faithfulness(Judged):
             raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
@@ -119,7 +121,7 @@ class ContextualPrecision(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
         found = [
             JudgedItem(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
@@ -152,7 +154,7 @@ class ContextualRecall(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
         found = [
             JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
@@ -176,36 +178,50 @@ _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
 class ContextualRelevancy(Judged):
     """The share of the passages' statements that are about the question.
 
-    The share of the passages' statements that are about the question.
+    The share of the passages' statements that are about the question; with `by: length`, the share of their
+    characters, spaces not counted.
     """
 
-    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        found, _ = await _sentences(evaluable, judge)
-        return score_of_items(found, "statements of the passages are about the question")
+    by: By = "count"
 
-
-@evaluator(family="passages", needs=("passages", "question"), judge="rules or model", variant_of="ContextualRelevancy")
-@dataclass(frozen=True)
-class ContextRelevancy(Judged):
-    """The share of the passages' text that is about the question, by length.
-
-    The same by length: characters about the question divided by all.
-    """
+    def __post_init__(self) -> None:
+        require_choice("by", self.by, ("count", "length"))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         found, texts = await _sentences(evaluable, judge)
-        relevant = sum(finding.credit * len(finding.text) for finding in found)
-        score = min(1.0, relevant / len("\n".join(texts)))
-        said = reasons_of_items(found, "statements of the passages are about the question")
-        details: dict[str, Any] = {"findings": items_as_details(found)}
-        if any(finding.unclear for finding in found):
-            best = sum((1.0 if item.unclear else item.credit) * len(item.text) for item in found)
-            details[AT_BEST] = min(1.0, best / len("\n".join(texts)))
-        return Evaluation(score, said, details)
+        counted = score_of_items(found, "statements of the passages are about the question")
+        if self.by == "count":
+            return counted
+        whole = _characters(" ".join(texts))
+        score = sum(item.credit * _characters(item.text) for item in found) / whole
+        details = dict(counted.details)
+        if AT_BEST in details:
+            best = sum((1.0 if item.unclear else item.credit) * _characters(item.text) for item in found)
+            details[AT_BEST] = min(1.0, best / whole)
+        return Evaluation(min(1.0, score), counted.reasoning, details)
+
+
+@evaluator(
+    family="passages",
+    needs=("passages", "question"),
+    judge="rules or model",
+    variant_of="ContextualRelevancy",
+    version=2,
+)
+@dataclass(frozen=True)
+class ContextRelevancy(ContextualRelevancy):
+    """The share of the passages' text that is about the question: `ContextualRelevancy` with `by: length`."""
+
+    by: By = "length"
+
+
+def _characters(text: str) -> int:
+    """How long a text is; spaces between sentences belong to none of them."""
+    return len("".join(text.split()))
 
 
 async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
-    texts = filled_passages(evaluable)
+    texts = nonblank_passages(evaluable)
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
@@ -229,7 +245,7 @@ class ContextEntityRecall(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable)
+        texts = nonblank_passages(evaluable)
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")

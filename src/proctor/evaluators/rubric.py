@@ -13,18 +13,18 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.material import answer_text, earlier, expected_text, question_text, steps_of
+from proctor.evaluators.material import answer_text, expected_text, previous_turns, question_text, tool_call_lines
 from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"
 """Where case and turn metadata keep rubrics of their own."""
 
-MARKED = (
+MARK_PROMPT = (
     "Hold the answer against the criterion below. Give a mark from 0 to 10: 10 if it meets the criterion in full, "
     "0 if it does not meet it at all. Judge by the criterion alone; what it does not ask for counts neither way."
 )
-RULED = (
+YES_NO_PROMPT = (
     "Hold the answer against the criterion below, and say whether it meets it: 'yes' only if it does so in full. Judge "
     "by the criterion alone; what it does not ask for counts neither way."
 )
@@ -108,21 +108,21 @@ class LLMJudge(Judged):
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
         if self.scored:
-            given = await judge.ask(mark_question("rubric-mark", MARKED + criterion, material, 0, 10))
+            given = await judge.ask(mark_question("rubric-mark", MARK_PROMPT + criterion, material, 0, 10))
             return Evaluation(given.share(0, 10), given.reason, {"mark": given.mark})
-        reply = await judge.ask(yes_no_question("rubric", RULED + criterion, material))
+        reply = await judge.ask(yes_no_question("rubric", YES_NO_PROMPT + criterion, material))
         return Evaluation(float(reply.verdict == "yes"), reply.reason)
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
         material: dict[str, Texts] = {}
         if self.include_input:
-            if before := earlier(evaluable):
+            if before := previous_turns(evaluable):
                 material["earlier"] = before
             material["question"] = question_text(evaluable)
         if self.include_expected_output:
             material["reference"] = expected_text(evaluable)
         if self.include_tool_calls:
-            material["step"] = steps_of(evaluable.tool_calls)
+            material["step"] = tool_call_lines(evaluable.tool_calls)
         return {**material, "answer": answer_text(evaluable)}
 
 
@@ -183,11 +183,11 @@ class Expectations(Judged):
 
 def _material(evaluable: Evaluable) -> dict[str, Texts]:
     material: dict[str, Texts] = {}
-    if before := earlier(evaluable):
+    if before := previous_turns(evaluable):
         material["earlier"] = before
     material["question"] = question_text(evaluable)
     if evaluable.tool_calls:
-        material["step"] = steps_of(evaluable.tool_calls)
+        material["step"] = tool_call_lines(evaluable.tool_calls)
     return {**material, "answer": answer_text(evaluable)}
 
 

@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall
 from proctor.base.json_data import Json
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.calls import fitting, fitting_names, repeated, wrong_arguments
+from proctor.evaluators.tools.calls import expand_counts, match_matrix, name_matrix, wrong_arguments
 from proctor.evaluators.tools.differences import Fault, differences
 from proctor.evaluators.tools.pairing import best_pairs
 from proctor.results.run import Outcome, Score, TrialResult
@@ -117,8 +117,8 @@ def is_plain(expected: ExpectedCall) -> bool:
 
 
 def _compared(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
-    weights = fitting(expected, calls)
-    units = repeated(expected, len(calls))
+    weights = match_matrix(expected, calls)
+    units = expand_counts(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
     left = differences(expected, calls, pairs)
     partners: dict[int, tuple[int, Fit | None]] = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
@@ -181,8 +181,8 @@ def _wrong_as_told(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
 
 def _side_by_side(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
     """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
-    relation = fitting_names(expected, calls)
-    units = repeated(expected, len(calls))
+    relation = name_matrix(expected, calls)
+    units = expand_counts(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in best_pairs([relation[index] for index in units])]
     missing = Counter({index: call.count for index, call in enumerate(expected)})
     missing.subtract(index for index, _ in pairs)

@@ -12,9 +12,9 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.compat.adk.custom_metrics import AdkMetric
+from proctor.compat.adk.measured import Measured
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.limits import Measured
 from proctor.evaluators.registry import build
 from proctor.results.run import Score
 from proctor.running.run import Request, run_suites

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.calls import actual_text, credit, expected_text, fitting, mismatches, repeated
+from proctor.evaluators.tools.calls import actual_text, credit, expand_counts, expected_text, match_matrix, mismatches
 
 scalars = (
     st.none()
@@ -78,7 +78,7 @@ def test_arguments_that_were_no_json_object_fit_no_assertion() -> None:
 
 @given(st.lists(literal_calls, max_size=5), st.lists(actual_calls, max_size=5))
 def test_calls_fit_exactly_when_names_and_arguments_do(expected: list[ExpectedCall], actual: list[ToolCall]) -> None:
-    assert fitting(expected, actual) == [
+    assert match_matrix(expected, actual) == [
         [float(wanted.name == call.name and not list(mismatches(wanted, call))) for call in actual]
         for wanted in expected
     ]
@@ -86,12 +86,12 @@ def test_calls_fit_exactly_when_names_and_arguments_do(expected: list[ExpectedCa
 
 def test_part_of_a_name_is_enough_only_where_that_is_said() -> None:
     actual = [ToolCall("vectorstore-search")]
-    assert fitting([ExpectedCall("search", substring=True)], actual) == [[1.0]]
-    assert fitting([ExpectedCall("search")], actual) == [[0.0]]
+    assert match_matrix([ExpectedCall("search", substring=True)], actual) == [[1.0]]
+    assert match_matrix([ExpectedCall("search")], actual) == [[0.0]]
 
 
 def test_a_call_expected_a_trillion_times_takes_no_more_room_than_there_are_calls() -> None:
-    assert repeated([ExpectedCall("x", count=10**12), ExpectedCall("y")], 3) == [0, 0, 0, 1]
+    assert expand_counts([ExpectedCall("x", count=10**12), ExpectedCall("y")], 3) == [0, 0, 0, 1]
 
 
 @given(arguments, arguments)

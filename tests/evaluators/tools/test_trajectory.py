@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import ToolCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
-from proctor.evaluators.tools.steps import SAME_TOOL, StepWeights, align, optional_worth
+from proctor.evaluators.tools.steps import SAME_TOOL, StepMatches, align, optional_worth
 from proctor.evaluators.tools.trajectory import Trajectory
 
 
@@ -244,7 +244,7 @@ def test_a_trajectory_holds_exactly_if_the_calls_can_be_told_as_its_steps(
     assert (found.score == 1.0) == _can_be_told(steps, made, extra=extra), found
 
 
-def _places(draw: st.DrawFn) -> list[StepWeights]:
+def _places(draw: st.DrawFn) -> list[StepMatches]:
     steps, columns = draw(st.integers(1, 4)), draw(st.integers(0, 5))
     weight = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
     places = []
@@ -253,11 +253,11 @@ def _places(draw: st.DrawFn) -> list[StepWeights]:
         closed = frozenset(before.union(*(places[i].before for i in before)))
         least = draw(st.integers(0, 2))
         most = draw(st.integers(max(least, 1), 3))
-        places.append(StepWeights(draw(st.lists(weight, min_size=columns, max_size=columns)), closed, least, most))
+        places.append(StepMatches(draw(st.lists(weight, min_size=columns, max_size=columns)), closed, least, most))
     return places
 
 
-def _value(places: list[StepWeights], pairs: list[tuple[int, int]]) -> float:
+def _value(places: list[StepMatches], pairs: list[tuple[int, int]]) -> float:
     """The best calls of a step count in full as far as they must be made, and little beyond that."""
     total = 0.0
     for step, place in enumerate(places):
@@ -267,7 +267,7 @@ def _value(places: list[StepWeights], pairs: list[tuple[int, int]]) -> float:
     return total
 
 
-def _is_valid(places: list[StepWeights], pairs: list[tuple[int, int]]) -> bool:
+def _is_valid(places: list[StepMatches], pairs: list[tuple[int, int]]) -> bool:
     at = {step: [c for s, c in pairs if s == step] for step in range(len(places))}
     return all(len(at[i]) <= place.most for i, place in enumerate(places)) and all(
         max(at[j]) < min(at[i]) for i, place in enumerate(places) for j in place.before if at[i] and at[j]

@@ -1,10 +1,9 @@
 """The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
 
-# ruff: noqa: I001
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from proctor.compat.adk.measured import Measured as Measured
     from proctor.compat.adk.hallucinations import Hallucinations as Hallucinations
     from proctor.compat.adk.judged_metrics import FinalResponseMatch as FinalResponseMatch
     from proctor.compat.adk.judged_metrics import ResponseEvaluation as ResponseEvaluation
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from proctor.compat.adk.custom_metrics import AdkMetric as AdkMetric
 
 EVALUATORS: dict[str, str] = {
+    "Measured": "proctor.compat.adk.measured:Measured",
     "Hallucinations": "proctor.compat.adk.hallucinations:Hallucinations",
     "FinalResponseMatch": "proctor.compat.adk.judged_metrics:FinalResponseMatch",
     "ResponseEvaluation": "proctor.compat.adk.judged_metrics:ResponseEvaluation",

@@ -14,11 +14,11 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.material import (
     answer_text,
-    earlier,
     instructions_of,
     intermediate_texts,
+    previous_turns,
     question_text,
-    steps_of,
+    tool_call_lines,
     tools_offered,
 )
 from proctor.evaluators.values import require_bool
@@ -69,8 +69,8 @@ def grounds_of(evaluable: Evaluable) -> dict[str, Texts]:
     grounds: dict[str, Any] = {
         "agent-instructions": told,
         "agent-tool": tools_offered(evaluable),
-        "earlier": earlier(evaluable),
-        "step": steps_of(evaluable.tool_calls) if evaluable.tool_calls else [],
+        "earlier": previous_turns(evaluable),
+        "step": tool_call_lines(evaluable.tool_calls) if evaluable.tool_calls else [],
         "passage": passages,
     }
     known = {name: texts for name, texts in grounds.items() if texts}

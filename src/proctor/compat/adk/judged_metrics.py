@@ -13,17 +13,17 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
-from proctor.evaluators.marks import COHERENCE, SHARE
+from proctor.evaluators.marks import COHERENCE, MARK_PROMPT
 from proctor.evaluators.material import (
     answer_text,
-    dialogue_of,
-    earlier,
     expected_text,
     instructions_of,
     intermediate_texts,
+    previous_turns,
     question_text,
-    steps_of,
+    tool_call_lines,
     tools_offered,
+    transcript,
 )
 from proctor.evaluators.rubric import Rubric, numbered, own_rubrics, read_rubrics
 from proctor.evaluators.values import as_text, require_bool
@@ -81,7 +81,7 @@ class ResponseEvaluation(AdkJudged):
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty", {"mark": LOWEST})
         material = {"question": question_text(evaluable), "answer": answer}
-        instructions = f"{COHERENCE}\n\n{SHARE.format(scale=HIGHEST)}"
+        instructions = f"{COHERENCE}\n\n{MARK_PROMPT.format(scale=HIGHEST)}"
         question = mark_question("coherence", instructions, material, LOWEST, HIGHEST)
         marks = await take_all(judge, question, samples=self.votes, at_once=self.at_once)
         middle = sorted(marks, key=lambda each: each.share(LOWEST, HIGHEST))[(len(marks) - 1) // 2]
@@ -126,7 +126,7 @@ class FinalResponseMatch(AdkJudged):
         return outcome(tally)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        material: dict[str, Texts] = {"earlier": before} if (before := earlier(evaluable)) else {}
+        material: dict[str, Texts] = {"earlier": before} if (before := previous_turns(evaluable)) else {}
         material |= {
             "question": question_text(evaluable),
             "reference": expected_text(evaluable),
@@ -196,9 +196,9 @@ class RubricBased(AdkJudged):
         answer = full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final)
         return {
             **agent_of(evaluable),
-            **({"earlier": before} if (before := earlier(evaluable)) else {}),
+            **({"earlier": before} if (before := previous_turns(evaluable)) else {}),
             "question": question_text(evaluable),
-            "step": steps_of(evaluable.tool_calls),
+            "step": tool_call_lines(evaluable.tool_calls),
             "answer": answer,
         }
 
@@ -245,7 +245,7 @@ class TrajectoryQuality(RubricBased):
         if not evaluable.turns:
             return RubricBased.material(self, evaluable)
         answer = full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final)
-        spoken = dialogue_of(evaluable.turns)
+        spoken = transcript(evaluable.turns)
         added = {} if answer == answer_text(evaluable) else {"last-answer-in-full": answer}
         return {**agent_of(evaluable), "line": spoken, **added}
 
@@ -330,7 +330,7 @@ class UserSimulatorQuality(AdkJudged):
         return {
             "plan": as_text(scenario["conversation_plan"]),
             **({"persona": as_text(persona)} if persona else {}),
-            "line": [*dialogue_of(evaluable.turns), *self._end(evaluable.turns)],
+            "line": [*transcript(evaluable.turns), *self._end(evaluable.turns)],
         }
 
     def _end(self, turns: Sequence[Exchange]) -> list[str]:

@@ -17,7 +17,7 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompar
 from proctor.evaluators.geval import GEval
 from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
-from proctor.evaluators.material import answer_text, dialogue_of, question_text
+from proctor.evaluators.material import answer_text, question_text, transcript
 from proctor.evaluators.retrieval import Faithfulness
 from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge
@@ -53,7 +53,7 @@ def conversation_as_answer(seen: Evaluable) -> Evaluable:
     return replace(
         seen,
         eval_input=(NamedData("input", scenario),),
-        eval_output=(NamedData("output", "\n".join(dialogue_of(seen.turns))),),
+        eval_output=(NamedData("output", "\n".join(transcript(seen.turns))),),
         expectation=UNSET if seen.expectation is None else seen.expectation,
     )
 

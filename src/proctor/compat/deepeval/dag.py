@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
-from proctor.evaluators.geval import PARTS, SHOWN_AS
+from proctor.evaluators.geval import CASE_PARTS, MATERIAL_NAMES
 from proctor.evaluators.judge_questions import text_question, yes_no_question
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, Texts
@@ -107,7 +107,7 @@ def _node(name: str, given: Any, usual: tuple[str, ...], problems: list[str]) ->
     if not isinstance(words, str) or not words.strip():
         problems.append(f"{name} does not say what is to be done or judged")
     parts = usual if node.evaluation_params is None else tuple(node.evaluation_params)
-    problems += [f"{name}: {part!r} is none of {', '.join(PARTS)}" for part in parts if part not in PARTS]
+    problems += [f"{name}: {part!r} is none of {', '.join(CASE_PARTS)}" for part in parts if part not in CASE_PARTS]
     rest = (tuple(node.uses), parts)
     return TaskNode(words, *rest) if isinstance(node, TaskNode) else type(node)(words, tuple(node.verdicts), *rest)
 
@@ -311,7 +311,7 @@ class _Walk:
         return _winner(node, chosen.choice), chosen.reason
 
     async def _material(self, node: Node) -> dict[str, Texts]:
-        shown = {SHOWN_AS[part]: PARTS[part](self._evaluable)[1] for part in node.evaluation_params or ()}
+        shown = {MATERIAL_NAMES[part]: CASE_PARTS[part](self._evaluable)[1] for part in node.evaluation_params or ()}
         found = await asyncio.gather(*(self._found(name) for name in node.uses))
         findings = [f"{name}: {text}" for name, text in zip(node.uses, found, strict=True)]
         return {**shown, **({"finding": findings} if findings else {})}

@@ -25,15 +25,15 @@ from proctor.evaluators.judged_evaluator import (
     reasons_of_items,
     score_of_items,
 )
-from proctor.evaluators.material import answer_text, filled_passages, known_facts
+from proctor.evaluators.material import answer_text, known_facts, nonblank_passages
 from proctor.evaluators.tools.calls import (
-    compared_calls,
-    crediting,
+    counted_calls,
+    credit_matrix,
+    expand_counts,
     expected_calls,
     expected_text,
-    fitting_names,
     mismatches,
-    repeated,
+    name_matrix,
     require_failed_calls,
     wrong_arguments,
 )
@@ -76,14 +76,14 @@ class ToolCorrectness:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
-        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             reason = "tools were called and none was to be" if actual else "no tool was to be called, and none was"
             return Evaluation(float(not actual), reason, differences(expected, actual, []).details(places=places))
         fit = self._fitting(expected, actual)
         worth = self._worths(expected, actual, fit)
-        units = repeated(expected, len(actual))
+        units = expand_counts(expected, len(actual))
         weights = [worth[index] for index in units]
         found = self._pair([fit[index] for index in units], weights)
         pairs = [(units[unit], column) for unit, column in found]
@@ -97,13 +97,13 @@ class ToolCorrectness:
     def _fitting(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
         """Which calls may be paired at all."""
         if not self.compare_results:
-            return fitting_names(expected, actual)
+            return name_matrix(expected, actual)
         return [[float(self._fits(wanted, call)) for call in actual] for wanted in expected]
 
     def _worths(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], fit: Weights) -> Weights:
         if not self.compare_arguments:
             return fit
-        earned = crediting(expected, actual)
+        earned = credit_matrix(expected, actual)
         if not self.compare_results:
             return earned
         return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(fit, earned, strict=True)]
@@ -165,7 +165,7 @@ class Hallucination(Judged):
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = filled_passages(evaluable, ideal_first=True)
+        texts = nonblank_passages(evaluable, prefer_context=True)
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and contradicts nothing")
@@ -249,7 +249,7 @@ class GoalAccuracy(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
-        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, told=self.goal is not None)}))
+        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, task_given=self.goal is not None)}))
         goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
         plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}

@@ -1,7 +1,5 @@
 """The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
 
-# ruff: noqa: I001
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from proctor.evaluators.text.keywords import same_number
 from proctor.evaluators.values import parse_if_json, quote
 
 
-def agree(wanted: Json, got: Json) -> bool:
+def equal_values(wanted: Json, got: Json) -> bool:
     """Equal text, equal data, or a number and its text.
 
     `{"a": 1}` agrees with the text `{"a": 1.0}` whatever the order of keys, 123 with `123`, true with `true`;
@@ -34,15 +34,15 @@ def agree(wanted: Json, got: Json) -> bool:
     return same(wanted, got)
 
 
-def loosen(value: Json, *, strip: bool, ignore_case: bool) -> Json:
+def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
     """The value with every text in it stripped and case-folded as asked; the keys of objects stay as they are."""
     if isinstance(value, str):
         value = value.strip() if strip else value
         return value.casefold() if ignore_case else value
     if isinstance(value, Mapping):
-        return {key: loosen(item, strip=strip, ignore_case=ignore_case) for key, item in value.items()}
+        return {key: normalize(item, strip=strip, ignore_case=ignore_case) for key, item in value.items()}
     if isinstance(value, list):
-        return [loosen(item, strip=strip, ignore_case=ignore_case) for item in value]
+        return [normalize(item, strip=strip, ignore_case=ignore_case) for item in value]
     return value
 
 

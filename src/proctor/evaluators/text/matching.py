@@ -11,7 +11,7 @@ from proctor.cases.suite import Keywords
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.text.comparison import agree, difference, edit_similarity, loosen
+from proctor.evaluators.text.comparison import difference, edit_similarity, equal_values, normalize
 from proctor.evaluators.text.keywords import find
 from proctor.evaluators.values import (
     as_text,
@@ -44,7 +44,7 @@ class ExactMatch:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
         wanted, got = self._prepared(expected), self._prepared(output)
-        if (type(got) is str and got == wanted) or agree(wanted, got):
+        if (type(got) is str and got == wanted) or equal_values(wanted, got):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
         hint = difference(wanted, got)
         return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
@@ -52,7 +52,7 @@ class ExactMatch:
     def _prepared(self, value: Any) -> Json:
         value = value if type(value) is str else plain_of(value)
         if self.strip or self.ignore_case:
-            return loosen(value, strip=self.strip, ignore_case=self.ignore_case)
+            return normalize(value, strip=self.strip, ignore_case=self.ignore_case)
         return value
 
 

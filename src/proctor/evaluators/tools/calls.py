@@ -43,7 +43,7 @@ def require_failed_calls(value: object) -> None:
         raise ValueError(f"failed_calls must be count or ignore, not {value!r}")
 
 
-def compared_calls(calls: Sequence[ToolCall], failed_calls: str) -> list[int]:
+def counted_calls(calls: Sequence[ToolCall], failed_calls: str) -> list[int]:
     """The indices of the calls that count."""
     return [index for index, call in enumerate(calls) if failed_calls == "count" or not has_failed(call)]
 
@@ -57,7 +57,7 @@ def has_failed(call: ToolCall) -> bool:
     return isinstance(call.result, Mapping) and call.result.get("error") not in (None, False, "", [], {})
 
 
-def repeated(expected: Sequence[ExpectedCall], most: int) -> list[int]:
+def expand_counts(expected: Sequence[ExpectedCall], most: int) -> list[int]:
     """The index of each expected call, once per time that it is expected.
 
     Never more than `most` times, the number of actual calls: more of them could not be paired anyway.
@@ -108,7 +108,7 @@ def _argument_of(path: str, *arguments: Mapping[str, object]) -> str:
     )
 
 
-def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+def match_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """Per expected and actual call, 1 where name and arguments are as expected, else 0: weights for `best_pairs`.
 
     Literally expected calls are looked up by their content and not compared with each call: an agent in a loop makes
@@ -121,7 +121,7 @@ def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> lis
     for wanted in expected:
         key = _literal_key(wanted)
         if key is None:
-            rows.append([float(fits(wanted, call)) for call in actual])
+            rows.append([float(matches(wanted, call)) for call in actual])
         else:
             columns = frozenset(places.get(key, ()))
             rows.append([float(column in columns) for column in range(len(actual))])
@@ -137,22 +137,22 @@ def _literal_key(wanted: ExpectedCall) -> object | None:
     return (wanted.name, None, data_key(values)) if len(values) == len(rules) else None
 
 
-def crediting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+def credit_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same with the credit of each pair; none where the names differ.
 
     Of more than `MOST_ASSIGNED` pairs only those that fit earn anything.
     """
     if len(expected) * len(actual) > MOST_ASSIGNED:
-        return fitting(expected, actual)
+        return match_matrix(expected, actual)
     return [[credit(wanted, call) if wanted.accepts_name(call.name) else 0.0 for call in actual] for wanted in expected]
 
 
-def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+def name_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same for the names alone."""
     return [[float(wanted.accepts_name(call.name)) for call in actual] for wanted in expected]
 
 
-def fits(expected: ExpectedCall, call: ToolCall) -> bool:
+def matches(expected: ExpectedCall, call: ToolCall) -> bool:
     """Whether a call has the expected name and arguments."""
     return expected.accepts_name(call.name) and next(argument_differences(expected, call), None) is None
 

@@ -27,11 +27,11 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import (
     actual_text,
-    compared_calls,
+    counted_calls,
+    expand_counts,
     expected_calls,
-    fitting,
-    fitting_names,
-    repeated,
+    match_matrix,
+    name_matrix,
     require_failed_calls,
 )
 from proctor.evaluators.tools.differences import differences, fault
@@ -74,12 +74,12 @@ class ToolTrajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
-        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             return _none_called(actual, places)
-        fit = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
-        units = repeated(expected, len(actual))
+        fit = name_matrix(expected, actual) if self.ignore_args else match_matrix(expected, actual)
+        units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
         weights = [fit[index] for index in units]
         found = pair(weights)
@@ -146,7 +146,7 @@ class ExpectedTools:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
-        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             return _none_called(actual, places)
@@ -166,7 +166,7 @@ def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tu
     The most that can be, where each is expected once. With higher counts that would take exponential time: the least
     demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
     """
-    taken = _TakenCalls([[column for column, fit in enumerate(row) if fit] for row in fitting(expected, actual)])
+    taken = _TakenCalls([[column for column, fit in enumerate(row) if fit] for row in match_matrix(expected, actual)])
     order = sorted(range(len(expected)), key=lambda i: (expected[i].count, len(taken.fit[i]), taken.fit[i][::-1]))
     satisfied: set[int] = set()
     for index in order:
@@ -263,7 +263,7 @@ class ToolCount:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         every = evaluable.tool_calls
-        calls = [every[index] for index in compared_calls(every, self.failed_calls)]
+        calls = [every[index] for index in counted_calls(every, self.failed_calls)]
         count = len(calls) if self.tool is None else sum(_named(call.name, self.tool) for call in calls)
         least = self.at_least if self.exactly is None else self.exactly
         most = self.at_most if self.exactly is None else self.exactly

@@ -28,7 +28,7 @@ class CannotRepeat(ProctorError):
 class ToolConsistency:
     """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
 
-    The share of calls that, made again with the agent's own arguments, give what the agent was given; see below.
+    The share of calls that, made again with the agent's own arguments, give what the agent was given.
     Skipped if no call can be compared.
     """
 

@@ -46,7 +46,7 @@ class Differences:
         """All differences as plain data; `places` has the index of each call where some were left out."""
         data = self._as_compared()
         data["faults"] = [*self._faults(extra_allowed)]
-        return data if places is None else in_places(data, places)
+        return data if places is None else with_original_indices(data, places)
 
     def _faults(self, extra_allowed: bool) -> Iterator[Fault]:
         """What went wrong, the most serious first, as reports need it."""
@@ -94,17 +94,17 @@ def fault(kind: str, tool: str, actual: int | None = None, **rest: Any) -> Fault
     return found | {name: value for name, value in rest.items() if value}
 
 
-def in_places(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:
+def with_original_indices(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:
     """Details of a comparison of some calls, with the indices that these have among all."""
     moved = dict(data)
     for name in ("pairs", "out_of_order"):
         moved[name] = [[index, places[column]] for index, column in data[name]]
     for name in ("different", "extra", "faults"):
-        moved[name] = [at_place(item, places) for item in data[name]]
+        moved[name] = [with_original_index(item, places) for item in data[name]]
     return moved
 
 
-def at_place(item: Fault, places: Sequence[int]) -> Fault:
+def with_original_index(item: Fault, places: Sequence[int]) -> Fault:
     """What is said of a call, with the index that it has among all calls."""
     return {**item, "actual": places[item["actual"]]} if "actual" in item else item
 

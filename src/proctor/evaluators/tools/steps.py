@@ -184,7 +184,7 @@ MANY_CALLS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class StepWeights:
+class StepMatches:
     """A step as the search needs it: what each call is worth as this step, and the bounds."""
 
     weights: Sequence[float | None]
@@ -218,7 +218,7 @@ class _Slot:
         return self.step in other.before
 
 
-def align(steps: Sequence[StepWeights], *, further: bool = False) -> Alignment:
+def align(steps: Sequence[StepMatches], *, further: bool = False) -> Alignment:
     """The pairs of greatest total worth in which no call comes before one that it must follow.
 
     Where `further` calls are allowed, an optional call is a step only if nothing about it is wrong.
@@ -240,7 +240,7 @@ def optional_worth(columns: int) -> float:
     return OPTIONAL * min(1.0, MANY_CALLS / max(1, columns))
 
 
-def _slots(steps: Sequence[StepWeights], further: bool) -> list[_Slot]:
+def _slots(steps: Sequence[StepMatches], further: bool) -> list[_Slot]:
     slots: list[_Slot] = []
     for index, step in enumerate(steps):
         must = [None if weight is None else weight + SAME_TOOL for weight in step.weights]

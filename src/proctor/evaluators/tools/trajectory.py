@@ -16,15 +16,15 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.tools.calls import (
     actual_text,
-    compared_calls,
+    counted_calls,
     credit,
     expected_text,
     mismatches,
     require_failed_calls,
     wrong_arguments,
 )
-from proctor.evaluators.tools.differences import Fault, at_place, fault, one_line, times
-from proctor.evaluators.tools.steps import Step, StepWeights, align, read_calls, read_steps
+from proctor.evaluators.tools.differences import Fault, fault, one_line, times, with_original_index
+from proctor.evaluators.tools.steps import Step, StepMatches, align, read_calls, read_steps
 from proctor.evaluators.values import require_bool
 
 
@@ -33,7 +33,7 @@ from proctor.evaluators.values import require_bool
 class Trajectory:
     """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden.
 
-    1 if all steps were taken in an order that keeps `after`, and nothing forbidden was called; see below. With
+    1 if all steps were taken in an order that keeps `after`, and nothing forbidden was called. With
     `partial`, the share of what was to be done.
     """
 
@@ -59,7 +59,7 @@ class Trajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         calls = evaluable.tool_calls
-        places = compared_calls(calls, self.failed_calls)
+        places = counted_calls(calls, self.failed_calls)
         result = _align_level(self.steps, [calls[index] for index in places], extra_allowed=self.extra)
         forbidden = [
             index for index, call in enumerate(calls) if any(_is_forbidden(call, wanted) for wanted in self.forbid)
@@ -74,7 +74,7 @@ class Trajectory:
             result.details([calls[index] for index in forbidden], places)
             | {
                 "faults": [fault("forbidden", calls[index].name, index) for index in forbidden]
-                + [at_place(found, places) for found in result.faults]
+                + [with_original_index(found, places) for found in result.faults]
             },
         )
 
@@ -130,7 +130,7 @@ class _Level:
 
     steps: Sequence[Step]
     calls: Sequence[ToolCall]
-    weighted: Sequence[StepWeights]
+    weighted: Sequence[StepMatches]
     pairs: Sequence[tuple[int, int]]
     inner: dict[tuple[int, int], _LevelResult]
     """Per step and call, the result of the steps inside."""
@@ -173,7 +173,7 @@ def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allo
         if step.best(call) is not None
     }
     weighted = [
-        StepWeights(
+        StepMatches(
             [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
         )
         for i, (step, before) in enumerate(zip(steps, _earlier(steps), strict=True))
@@ -203,7 +203,7 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
     return _LevelResult(
         share=min(1.0, sum(earned) / whole) if whole else 1.0,
-        findings=[(phrase, [at_place(found, top) for found in faults]) for phrase, faults in findings],
+        findings=[(phrase, [with_original_index(found, top) for found in faults]) for phrase, faults in findings],
         matched=sum(right.values()),
         made=len(level.calls),
         wanted=sum(step.at_least for step in steps),

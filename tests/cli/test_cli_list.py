@@ -1,4 +1,4 @@
-"""`proctor evaluators`, `formats` and `agents`: what there is, and examples that work as they are shown."""
+"""`proctor list evaluators|formats|agents`: what there is, and examples that work as they are shown."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ import yaml
 
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import EvaluatorSpec
-from proctor.cli.listings import AGENT_WAYS
-from proctor.cli.options_and_output import parse_evaluators
-from proctor.evaluators import shipped_evaluators
+from proctor.cli.list import AGENT_WAYS
+from proctor.cli.options import parse_evaluators
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build, listed
 
@@ -70,7 +69,7 @@ def test_what_is_said_to_be_needed_is_what_an_evaluator_is_skipped_without() -> 
         assert skipped == bool(item.needs) or item.name in ("StartsWith", "EndsWith"), item.name
 
 
-@pytest.mark.parametrize("name", shipped_evaluators())
+@pytest.mark.parametrize("name", [item.name for item in listed()])
 def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, project: Path, name: str) -> None:
     (project / "checks.py").write_text(CHECKS)
     told = proctor("evaluators", name).out.splitlines()
