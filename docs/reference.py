@@ -61,7 +61,6 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tu
 
 def commands_page() -> str:
     from proctor.cli import group
-    from proctor.cli.help_pages import EXAMPLES
 
     parts = [
         "# Commands\n",
@@ -79,7 +78,7 @@ def commands_page() -> str:
         rows = [row for parameter in command.params if (row := _option(parameter, context))]
         if rows:
             parts.append("| option | what it does |\n|---|---|\n" + "\n".join(rows) + "\n")
-        if examples := EXAMPLES.get(" ".join(words)):
+        if examples := getattr(command, "examples", ()):
             parts.append("```text\n" + "\n".join(examples) + "\n```\n")
     return "\n".join(parts)
 
@@ -113,8 +112,8 @@ def evaluators_page() -> str:
     return (
         "# Evaluators, one line each\n\n"
         "After this page you know the name, needs, parameters and usual threshold of each shipped evaluator; "
-        "it is written from their declarations, as `proctor evaluators` is. [Evaluators](../evaluators.md) says how "
-        "each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
+        "it is written from their declarations, as `proctor list evaluators` is. [Evaluators](../evaluators.md) says "
+        "how each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
         "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

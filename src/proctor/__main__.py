@@ -8,30 +8,21 @@ import sys
 from typing import NoReturn
 
 from proctor.base.guard import run_guarded, run_unguarded
-
-RUN_NO_USER_CODE = frozenset(
-    "agents analyze compare completion evaluators export formats import init runs show view".split()
-)
-"""Commands that only read results and print what Proctor knows. All others may load a suite or an agent."""
+from proctor.cli import main as command_line
+from proctor.cli.commands import runs_user_code
 
 
 def main() -> NoReturn:
-    """Start the command line. The guard forks before anything heavy is imported."""
+    """Start the command line. The guard forks before a command, and with it anything heavy, is imported."""
     if "_PROCTOR_COMPLETE" in os.environ:
         from proctor.cli.completion import complete
 
         complete(os.environ["_PROCTOR_COMPLETE"])
         sys.exit(0)
-    if _runs_user_code(sys.argv[1:]):
+    if runs_user_code(sys.argv[1:]):
         run_guarded(work)
     else:
         run_unguarded(work)
-
-
-def _runs_user_code(arguments: list[str]) -> bool:
-    if not arguments or not {"-h", "--help", "--version"}.isdisjoint(arguments):
-        return False
-    return arguments[0] not in RUN_NO_USER_CODE
 
 
 GARBAGE_THRESHOLD = 20_000
@@ -42,8 +33,6 @@ all stay, and looking through them again and again took a tenth of the time of a
 def work() -> NoReturn:
     """Run the command line in this process."""
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 100)
-    from proctor.cli import main as command_line
-
     command_line()
 
 

@@ -152,7 +152,8 @@ def compare(
     """What changed from one run to another, with a verdict.
 
     - `before` and `after` are runs, or what the command line calls them: an id or the beginning of one, a name, `last`,
-      `last~1`, or the path of a file that `proctor export` wrote; `last@careful` is what one of its agents answered.
+      `last~1`, or the path of a file that `proctor runs export` wrote; `last@careful` is what one of its agents
+      answered.
     - `store` is the folder in which runs that are not files are looked for.
 
     >>> before = proctor.run("shop.yaml", store=".proctor")

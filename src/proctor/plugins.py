@@ -71,7 +71,7 @@ class Format:
     """A file format that suites can be read from."""
 
     name: str
-    """How `proctor formats` and reports call it."""
+    """How `proctor list formats` and reports call it."""
     summary: str
     """What the files are, in a few words."""
     recognises: Callable[[Path, Json], bool]
@@ -176,7 +176,11 @@ class Template:
     name: str
     summary: str
     folder: str
-    """The package folder that holds the files, as `"package:folder"`."""
+    """The package folder that holds the files, as `"package:folder"`; their names end in `.tmpl`."""
+    test_arguments: tuple[str, ...] = ()
+    """What `proctor test` is called with; `@` stands before the name of a file of the project."""
+    shares: tuple[str, ...] = ()
+    """Files of the plain template that the project has too, such as `agent.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def _install_aliases(config: pytest.Config) -> None:
     if not given and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
         return
     from proctor.base.errors import UsageError
-    from proctor.cli.configuration import configured_aliases
+    from proctor.config import configured_aliases
 
     try:
         config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, given)

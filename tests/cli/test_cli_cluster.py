@@ -190,5 +190,12 @@ def test_a_scheduler_behind_tls_is_reached_with_the_certificates_that_are_given(
     with cluster(place, "tls", "--tls-ca-file", files[0], "--tls-cert", files[1], "--tls-key", files[2]) as address:
         given = ["--tls-ca", files[0], "--tls-cert", files[1], "--tls-key", files[2]]
         ended = proctor("test", "place.yaml", "--cluster", address, *given)
+        assert ended.code == 0, ended.out + ended.err
+        assert "note: set tls_ca, tls_cert, tls_key under [tool.proctor.cluster]" in ended.err
+        (place / "proctor.toml").write_text(
+            "[cluster]\ntls_ca = 'cert.pem'\ntls_cert = 'cert.pem'\ntls_key = 'key.pem'\n"
+        )
+        ended = proctor("test", "place.yaml", "--cluster", address)
 
     assert ended.code == 0, ended.out + ended.err
+    assert "note:" not in ended.err

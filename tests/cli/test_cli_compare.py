@@ -83,7 +83,7 @@ def test_the_comparison_is_written_as_json_markdown_and_html(proctor: Command, d
     assert (data["verdict"], data["counts"]["broken"]) == ("regression", 7)
     assert "### Broken (7)" in (project / "c.md").read_text()
     assert "Content-Security-Policy" in (project / "c.html").read_text()
-    assert json.loads(proctor("compare", "base", "last", "--json").out)["compared"] == 7
+    assert json.loads(proctor("compare", "base", "last", "--json", "-").out)["compared"] == 7
 
 
 def test_only_chosen_cases_are_compared(proctor: Command, desk: Command) -> None:
@@ -150,7 +150,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
         (["last~5"], 4, "no run 'last~5'"),
         (["gone.jsonl"], 2, "cannot be read: No such file"),
         (["-", "-"], 2, "only one of the two runs"),
-        (["--json", "-", "--md", "-"], 2, "only one report"),
+        (["--json", "-", "--md", "-"], 2, "would both go to standard output"),
         (["last@nobody"], 2, "no agent of run"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_run_comes_through_a_pipe(proctor: Command, desk: Command, monkeypatch
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert proctor("import", "-", "--store", "elsewhere").code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO("no run at all"))
-    assert proctor("show", "-").err == "error: standard input:1: it is no file that `proctor export` wrote\n"
+    assert proctor("show", "-").err == "error: standard input:1: it is no file that `proctor runs export` wrote\n"
 
 
 def test_a_bad_name_is_refused_before_anything_runs(proctor: Command, desk: Command) -> None:
@@ -221,7 +221,7 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
     proctor("test", "--name", "before")
     desk("wrong ")
     proctor("test")
-    ended = proctor("compare", "before", "last", "--md", "--pr", "--report-url", "https://ci.example/r.html")
+    ended = proctor("compare", "before", "last", "--pr", "--report-url", "https://ci.example/r.html")
     assert ended.code == 0
     assert ended.out.startswith("<!-- proctor:pull-request default -->\n## Proctor: ")
     assert "### Broken (7)" in ended.out
@@ -234,7 +234,7 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--pr", "--json"), "--pr is Markdown; it does not go with --json"),
+        (("--pr", "--json", "c.json"), "--pr is Markdown; it does not go with --json"),
         (("--pr", "--case", "one"), "it does not go with --case"),
         (("--report-url", "https://x"), "--report-url is for --pr"),
         (("--pr", "--report-url", "javascript:alert(1)"), "--report-url must be an address with http"),
@@ -255,6 +255,6 @@ def test_a_case_to_compare_is_named_by_its_file_too(proctor: Command, desk: Comm
     proctor("test")
     proctor("test")
     [suite] = project.glob("*.yaml")
-    by_file = proctor("compare", "--case", f"{suite.name}::one", "--json")
+    by_file = proctor("compare", "--case", f"{suite.name}::one", "--json", "-")
     assert json.loads(by_file.out)["case"] == "one"
     assert proctor("compare", "--case", f"{suite.name}::gone").code == 2

@@ -116,7 +116,7 @@ def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(
         (("test", "--evaluator-timeout", "1e999"), "not a number of seconds"),
         (("test", "--maxfail", "0"), "--maxfail"),
         (("test", "--md", ""), "--md must name a file"),
-        (("test", "--md", "-", "--json", "-"), "only one report"),
+        (("test", "--md", "-", "--json", "-"), "would both go to standard output"),
         (("test", "-e", "ROUGE={"), "JSON object"),
         (("test", "-e", "ROUGE=[1]"), "must be an object"),
         (("test", "-e", ""), "must not be blank"),
@@ -139,7 +139,7 @@ def test_a_wrong_command_is_explained_and_ends_with_2(
 def test_no_command_at_all_shows_the_help_and_is_not_called_an_error(proctor: Command) -> None:
     ended = proctor()
     assert ended.code == 2
-    assert "\nRun:\n  test " in ended.err
+    assert "\nCommands:\n  init " in ended.err
     assert "error" not in ended.err.splitlines()[0]
 
 

@@ -62,7 +62,12 @@ def yesterday() -> str:
 def test_a_case_with_both_outcomes_is_called_flaky_in_every_report(
     project: Path, proctor_process: Command, tmp_path: Path
 ) -> None:
-    targets = {kind: tmp_path / f"report.{kind}" for kind in ("md", "json", "junit", "html")}
+    targets = {
+        "md": tmp_path / "r.md",
+        "json": tmp_path / "r.json",
+        "junit": tmp_path / "r.xml",
+        "html": tmp_path / "r.html",
+    }
     options = [word for kind, path in targets.items() for word in (f"--{kind}", path)]
     ended = proctor_process(
         "test", "desk.yaml", "--repeat", "5", "-j", "1", *options, GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md")

@@ -16,7 +16,7 @@ import click
 import jsonschema_rs
 import pytest
 
-from proctor.cli import COMMANDS, group, main
+from proctor.cli import group, main
 
 AGENT = """
 import itertools
@@ -69,25 +69,25 @@ CALLS: dict[str, list[list[str]]] = {
         ["show", "second", "--json", "-"],
         ["rescore", "open", "--json", "-"],
     ],
-    "comparison": [["compare", "first", "second", "--json"]],
-    "aligned-case": [["compare", "first", "second", "--case", "lost", "--json"]],
+    "comparison": [["compare", "first", "second", "--json", "-"]],
+    "aligned-case": [["compare", "first", "second", "--case", "lost", "--json", "-"]],
     "run-row": [["runs", "--json"]],
     "suite-run-row": [["runs", "--suite", "shop", "--json"]],
     "judge-calls": [["show", "open", "--judge-calls", "--json", "-"]],
     "pending-row": [["grade", "open", "--json"]],
-    "analysis": [["analyze", "second", "--json"], ["analyze", "open", "--json"]],
+    "analysis": [["show", "second", "--analysis", "--json", "-"], ["analyze", "open", "--json"]],
     "accepted-row": [["baseline", "accept", "second", "--json"]],
     "baseline-row": [["baseline", "show", "shop.yaml", "--json"]],
-    "plan": [["plan", "shop.yaml", "--json"], ["plan", "open.yaml", "--json"]],
+    "plan": [["test", "shop.yaml", "--gate", "--plan", "--json", "-"], ["plan", "open.yaml", "--json"]],
     "flaky-row": [["flaky", "shop.yaml", "--json"], ["flaky", "shop.yaml", "--rejudge", "2", "--json"]],
     "quarantine-row": [["quarantine", "--json"]],
-    "proposal-row": [["accept", "open.yaml", "--json"]],
-    "evaluator": [["evaluators", "--json"], ["evaluators", "Regex", "--json"]],
-    "format-row": [["formats", "--json"]],
-    "agents": [["agents", "--json"]],
+    "proposal-row": [["approve", "open.yaml", "--json"]],
+    "evaluator": [["list", "evaluators", "--json"], ["list", "evaluators", "Regex", "--json"]],
+    "format-row": [["list", "formats", "--json"]],
+    "agents": [["list", "agents", "--json"]],
     "validation": [["dataset", "validate", "shop.yaml", "../extra/broken.yaml", "--json"]],
     "suite-row": [["dataset", "list", "shop.yaml", "open.yaml", "--json"]],
-    "import-row": [["import", "../extra/run.jsonl", "--json"]],
+    "import-row": [["runs", "import", "../extra/run.jsonl", "--json"]],
     "doctor": [["doctor", "shop.yaml", "../extra/broken.yaml", "--json"]],
     "trace-made": [["trace", "--runnable", "shop.py:App", "--input", "../extra/input.json", "--json"]],
     "trace-row": [["trace", "list", "--json"]],
@@ -128,7 +128,7 @@ def _all_printed() -> Iterator[tuple[str, list[Any]]]:
     called("quarantine", "lost", "shop.yaml", "--reason", "known", "--until", "2099-01-01")
     called("test", "shop.yaml", "--name", "second")
     called("test", "open.yaml", "--name", "open")
-    called("export", "open", "--output", "../extra/run.jsonl")
+    called("runs", "export", "open", "--output", "../extra/run.jsonl")
     called("trace", "--runnable", "shop.py:App", "--input", "../extra/input.json", "--output", "../extra/trace.jsonl")
     for schema, calls in CALLS.items():
         found = [json.loads(called(*call)) for call in calls]
@@ -163,7 +163,7 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
     """Every command with its words."""
     if path:
         yield " ".join(path), command
-    names = (list(COMMANDS) if not path else list(command.commands)) if isinstance(command, click.Group) else []
+    names = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
     for name in names:
         found = command.get_command(click.Context(command), name)  # type: ignore[attr-defined]
         yield from commands(found, (*path, name))

@@ -222,13 +222,14 @@ def test_a_key_that_the_judge_repeats_is_in_nothing_that_is_written(
     monkeypatch.setenv("QWEN", key)
     with judge_server(lambda asked: reply.replace("KEY", asked.headers["authorization"].split()[1])) as server:
         write_project(project, judge_at(server, api_key_env="QWEN"), cases=1)
-        formats = [part for name in ("json", "md", "html", "junit", "csv") for part in (f"--{name}", f"r.{name}")]
+        files = {"json": "r.json", "md": "r.md", "html": "r.html", "junit": "r.xml", "csv": "r.csv"}
+        formats = [part for name, file in files.items() for part in (f"--{name}", file)]
         ended = proctor("test", "desk.json", "-v", *formats)
         assert server.requests[0].headers["authorization"] == f"Bearer {key}"
     shown = proctor("show", "--judge-calls", "-v", "--json", "calls.json")
     assert "you sent [secret: " in ended.out
     written = [file for file in project.rglob("*") if file.is_file()]
-    assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.junit", "r.csv", "calls.json"}
+    assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.xml", "r.csv", "calls.json"}
     assert [file.name for file in written if key.encode() in file.read_bytes()] == []
     assert key not in ended.out + ended.err + shown.out + shown.err
 

@@ -44,10 +44,10 @@ def test_a_report_that_cannot_be_written_is_said_and_the_others_are_written(
     proctor: Command, suite: Command, project: Path
 ) -> None:
     suite()
-    (project / "taken").mkdir()
-    ended = proctor("test", "--md", "taken", "--json", "r.json")
+    (project / "taken").write_text("a file where a folder should be")
+    ended = proctor("test", "--md", "taken/r.md", "--json", "r.json")
     assert ended.code == 4
-    assert "md report could not be written to taken" in ended.err
+    assert "md report could not be written to taken/r.md" in ended.err
     assert json.loads((project / "r.json").read_text(encoding="utf-8"))
 
 

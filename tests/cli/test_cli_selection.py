@@ -123,3 +123,29 @@ def test_the_same_file_twice_is_a_mistake_and_equal_names_are_told_apart(
     assert "a.yaml: is given more than once" in proctor("test", "a.yaml", project / "a.yaml").err
     report = json.loads(proctor("test", "--json", "-", "-k", "greeting").out)
     assert [suite["name"] for suite in report["suites"]] == ["same (a.yaml)", "same (b.yaml)"]
+
+
+TAGGED = "name: desk\nagent: agents.py:echo\ncases:\n" + "".join(
+    f"  - {{id: {name}, input: a, expected: {expected}, tags: [{tag}]}}\n"
+    for name, expected, tag in (("refund", "a", "money"), ("greeting", "b", "quick"), ("fee", "b", "money"))
+)
+
+
+def test_every_command_selects_the_same_cases_by_the_same_options(proctor: Command, suite: Command) -> None:
+    suite("desk.yaml", text=TAGGED)
+    assert proctor("test").code == 1
+    options = ("--tag", "money", "-k", "not fee")
+    for words in (("test",), ("show", "last"), ("rescore", "last")):
+        document = json.loads(proctor(*words, *options, "--json", "-").out)
+        assert [trial["case"]["id"] for trial in document["trials"]] == ["refund"], words
+    assert json.loads(proctor("compare", "last", "last", *options, "--json", "-").out)["compared"] == 1
+    assert [row["case"] for row in json.loads(proctor("approve", "desk.yaml", *options, "--json").out)] == ["refund"]
+    assert "greeting" not in proctor("test", "--gate", "--plan", *options).out
+
+
+def test_a_selection_that_fits_nothing_in_a_run_is_said_as_it_was_typed(proctor: Command, suite: Command) -> None:
+    suite("desk.yaml", text=TAGGED)
+    proctor("test")
+    ended = proctor("show", "last", "--tag", "nowhere")
+    assert ended.code == 2
+    assert "has no case that fits --tag nowhere" in ended.err

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from proctor.config import read_configuration
+
 Command = Callable[..., Any]
 
 CASES = "agent: agents.py:echo\ncases: [{id: one, input: hi, expected: hi}]\n"
@@ -132,3 +134,36 @@ def test_the_store_may_be_elsewhere(
     monkeypatch.setenv("PROCTOR_STORE", "named")
     assert proctor("test").code == 0
     assert (project / "named" / "results.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("cluster = 1", "cluster must be a table of settings"),
+        ("[cluster]\ntls_cert = 1", "cluster.tls_cert must be the name of a file, not 1"),
+        ("[cluster]\nupload = 'yes'", "cluster.upload must be true or false, not 'yes'"),
+        ("[cluster]\nuplod = true", "cluster.uplod is not a known setting; did you mean 'upload'?"),
+    ],
+)
+def test_a_mistake_in_the_settings_of_a_cluster_is_said_with_its_name(
+    proctor: Command, suite: Command, project: Path, table: str, message: str
+) -> None:
+    suite()
+    (project / "proctor.toml").write_text(f"{table}\n")
+    ended = proctor("test")
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_files_of_a_cluster_start_from_the_project_file_and_count_only_with_a_cluster(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    (project / "pyproject.toml").write_text("[tool.proctor.cluster]\nupload = true\ntls_ca = 'keys/ca.pem'\n")
+    (project / "keys").mkdir()
+    (project / "keys" / "ca.pem").write_text("")
+    inner = project / "inner"
+    inner.mkdir()
+    found = read_configuration(inner).cluster
+    assert found == {"upload": True, "tls_ca": str(project / "keys" / "ca.pem")}
+    suite()
+    assert proctor("test").code == 0

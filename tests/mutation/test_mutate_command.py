@@ -86,7 +86,7 @@ def mutated(project: Path, proctor: Command) -> Callable[..., Any]:
         (project / "suite.yaml").write_text(suite, encoding="utf-8")
         tested = proctor("test", "suite.yaml", "-q")
         assert test_code is None or tested.code == test_code, tested.out + tested.err
-        ended = proctor("mutate", "--json", *options)
+        ended = proctor("mutate", "--json", "-", *options)
         assert code is None or ended.code == code, ended.out + ended.err
         return json.loads(ended.out)
 
@@ -157,8 +157,8 @@ def test_mutants_are_kept_with_their_seed_and_come_out_the_same_again(
     mutated: Command, proctor: Command, project: Path
 ) -> None:
     first = mutated(WEAK, "--seed", "7")
-    second = json.loads(proctor("mutate", "--json", "--seed", "7").out)
-    other = json.loads(proctor("mutate", "--json", "--seed", "8").out)
+    second = json.loads(proctor("mutate", "--json", "-", "--seed", "7").out)
+    other = json.loads(proctor("mutate", "--json", "-", "--seed", "8").out)
 
     assert first == second
     assert first["suites"][0]["mutants"] != other["suites"][0]["mutants"]
@@ -227,7 +227,7 @@ def test_a_suite_whose_own_answer_fails_is_broken(mutated: Command, proctor: Com
     assert "expects fails it (own)" in report["suites"][0]["broken"]
     assert report["suites"][0]["mutants"] == []
     assert "BROKEN" in proctor("mutate").out
-    assert json.loads(proctor("mutate", "--anyway", "--json").out)["suites"][0]["mutants"]
+    assert json.loads(proctor("mutate", "--anyway", "--json", "-").out)["suites"][0]["mutants"]
 
 
 def test_a_suite_that_nop_passes_is_broken(mutated: Command) -> None:
@@ -386,7 +386,7 @@ def test_a_run_from_a_file_is_mutated_like_any_other(mutated: Command, proctor: 
     report = mutated(WEAK)
     proctor("export", "last", "-o", "run.jsonl")
 
-    again = json.loads(proctor("mutate", "run.jsonl", "--json", "--store", "elsewhere").out)
+    again = json.loads(proctor("mutate", "run.jsonl", "--json", "-", "--store", "elsewhere").out)
 
     assert again["suites"] == report["suites"]
 
@@ -523,9 +523,9 @@ def test_judges_are_asked_within_the_budget_and_the_second_time_from_the_cache(p
         assert (without.code, len(server.requests)) == (3, made)
         assert "scored by language models alone" in " ".join(without.out.split())
 
-        first = proctor("mutate", "--budget", "1", "--json")
+        first = proctor("mutate", "--budget", "1", "--json", "-")
         asked = len(server.requests) - made
-        again = proctor("mutate", "--budget", "1", "--json")
+        again = proctor("mutate", "--budget", "1", "--json", "-")
 
     assert asked > 5
     assert len(server.requests) == made + asked
@@ -542,7 +542,7 @@ def test_when_the_budget_is_spent_the_cheapest_mutants_were_asked_first(proctor:
         write_project(project, judge_at(server, model="openai:gpt-4.1-mini"), cases=1)
         proctor("test", "desk.json", "-q")
         made = len(server.requests)
-        report = json.loads(proctor("mutate", "--budget", "0.2", "--json").out)
+        report = json.loads(proctor("mutate", "--budget", "0.2", "--json", "-").out)
         later = [len(asked.prompt) for asked in server.requests[made:]]
 
     (note,) = report["suites"][0]["notes"]

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.agents.reply import Reply
+from proctor.base.own_files import SCORE_COLUMNS
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.reporting.tables import COLUMNS, harmless, write
+from proctor.reporting.tables import harmless, write
 from proctor.results.verdict import judge
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
@@ -30,8 +31,8 @@ def rows(*cases: Case, agent: Any = lambda question: question) -> list[dict[str,
 
 def test_there_is_a_row_for_each_score_with_all_that_led_to_it() -> None:
     first, second = rows(Case("two", (Turn("Hi", Expected("Hi")), Turn("Ho", Expected("Hm")))))
-    assert list(first) == list(COLUMNS)
-    told = {name: second[name] for name in COLUMNS if name not in ("run", "reasoning")}
+    assert list(first) == list(SCORE_COLUMNS)
+    told = {name: second[name] for name in SCORE_COLUMNS if name not in ("run", "reasoning")}
     assert told == {
         "suite": "desk",
         "case": "two",
@@ -82,7 +83,7 @@ def test_any_text_stays_one_cell_that_is_no_formula(text: str) -> None:
 
 
 def test_text_that_utf8_cannot_hold_is_written_to_a_file_all_the_same(tmp_path: Path) -> None:
-    from proctor.reporting.report_files import write_reports
+    from proctor.reporting.reporters import write_reports
 
     suite = Suite("desk", (Case("a", (Turn("bad \ud800", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
     run, verdict = run_suites(Request([suite], RunOptions(), agent=lambda question: question))

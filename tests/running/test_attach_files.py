@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.cases.suite import Attachment, Case, Expected, Suite, Turn
+from proctor.cases.files import FileText, UnreadableFile
+from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
-from proctor.running.attachments import files_of_turn
+from proctor.running.run import Request, run_suites
+from proctor.running.settings import RunOptions
 
 WHITE = (
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0:~\x9bU"
@@ -80,16 +82,21 @@ def test_a_bad_file_is_an_error_of_its_trial_and_the_others_go_on(
     assert good.outcome is Outcome.PASSED
 
 
-def test_an_agent_can_look_up_what_was_read(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("four")
-
+def test_a_program_may_read_the_files_itself(tmp_path: Path) -> None:
     async def agent(question: str) -> str:
-        [read] = files_of_turn() or [None]
-        return "nothing" if read is None else f"{read.text} {read.metadata['size_bytes']}"
+        return "four" if "read: a.txt" in question else "nothing"
 
-    first = Turn("?", Expected("four 4"), attachments=(Attachment(path="a.txt"),))
-    suite = Suite("s", (Case("c", (first, Turn("?", Expected("nothing")))),), path=tmp_path / "s.yaml")
-    assert [trial.outcome for trial in trials(suite, agent)] == [Outcome.PASSED]
+    async def read(file: Attachment) -> FileText:
+        if file.path == "b.txt":
+            raise UnreadableFile("b.txt is locked")
+        return FileText(f"read: {file.path}")
+
+    cases = [Case(n, (Turn("?", Expected("four"), attachments=(Attachment(path=f"{n}.txt"),)),)) for n in ("a", "b")]
+    suite = Suite("s", tuple(cases), (EvaluatorSpec("ExactMatch"),), path=tmp_path / "s.yaml")
+    run, _ = run_suites(Request([suite], RunOptions(read_file=read), agent=agent))
+    good, bad = run.trials
+    assert (good.outcome, good.replies[0].retrieval_context) == (Outcome.PASSED, ("read: a.txt",))
+    assert (bad.outcome, "b.txt is locked" in bad.reason) == (Outcome.ERROR, True)
 
 
 def test_a_file_that_cannot_be_read_is_no_failure_of_the_agent(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Finds the agent that a reference, an address, a mapping or an object means.
 
-Resolving looks at types and calls no function of the user's: `proctor plan` must not start an application. A class is
-instantiated, because a class that is named as the agent means an instance of it. A function that makes the agent is
-written with parentheses, `app.py:make_agent()`, and is called once, when the agent starts.
+Resolving looks at types and calls no function of the user's: `proctor test --plan` must not start an application. A
+class is instantiated, because a class that is named as the agent means an instance of it. A function that makes the
+agent is written with parentheses, `app.py:make_agent()`, and is called once, when the agent starts.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from proctor.base.json_data import Json
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
 from proctor.calibration.measurement import CalibrationOptions, Step, calibrate
 from proctor.calibration.report import calibration_data, calibration_lines
-from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import json_option, parse_evaluators, say, say_json, store_option
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import command_configuration, json_option, parse_evaluators, store_option
+from proctor.cli.output import say, say_json
 from proctor.judging.judge_specs import has_only_options
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import counted, duration
@@ -25,7 +26,9 @@ EVERY = 10.0
 """Seconds between two lines on progress where there is no terminal."""
 
 
-@click.command("calibrate")
+@click.command(
+    "calibrate", cls=DocumentedCommand, examples=("proctor calibrate openai:gpt-5-mini labels.jsonl -e Faithfulness",)
+)
 @click.argument("judge", metavar="JUDGE")
 @click.argument("rows", metavar="ROWS.jsonl", type=click.Path(path_type=Path))
 @click.option("-e", "--evaluator", metavar="NAME", help="What is judged (default: Faithfulness or Factuality).")

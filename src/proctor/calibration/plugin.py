@@ -9,7 +9,7 @@ PLUGIN = Plugin(
     commands=[
         Command(
             name="calibrate",
-            help="Say how well a judge agrees with people.",
+            help="Measure how well a judge agrees with people.",
             target="proctor.calibration.command:command",
             section="scoring",
         )

@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.results.agreement import check_same_length, share_of
-from proctor.results.statistics import Z_95, Estimate, wilson
+from proctor.results.agreement import check_same_length
+from proctor.results.statistics import Z_95, Estimate, share_of, wilson
 
 
 @dataclass(frozen=True, slots=True)

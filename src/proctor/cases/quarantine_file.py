@@ -47,16 +47,17 @@ def with_quarantines(suite: Suite) -> Suite:
     if path is None or not path.is_file():
         return suite
     named = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
-    found = {case: quarantine for (name, case), quarantine in read_quarantines(path).items() if name in named}
+    found = {case: entry for (name, case), entry in _read_entries(path).items() if name in named}
     known = {case.id for case in suite.cases}
     problems = [
-        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{nearest(case, known)}", path)
-        for case in found
+        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{nearest(case, known)}", path, line)
+        for case, (line, _) in found.items()
         if case not in known
     ]
     if problems:
         raise InvalidSuite(problems)
-    return replace(suite, cases=tuple([_quarantined(case, found.get(case.id)) for case in suite.cases]))
+    quarantines = {case: quarantine for case, (_, quarantine) in found.items()}
+    return replace(suite, cases=tuple([_quarantined(case, quarantines.get(case.id)) for case in suite.cases]))
 
 
 def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:
@@ -65,7 +66,12 @@ def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:
 
 def read_quarantines(path: Path) -> dict[tuple[str, str], Quarantine]:
     """By suite and case; a later line about the same case holds."""
-    found: dict[tuple[str, str], Quarantine] = {}
+    return {address: quarantine for address, (_, quarantine) in _read_entries(path).items()}
+
+
+def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
+    """By suite and case: the line, and what it says."""
+    found: dict[tuple[str, str], tuple[int, Quarantine]] = {}
     problems: list[Problem] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
@@ -78,7 +84,8 @@ def read_quarantines(path: Path) -> dict[tuple[str, str], Quarantine]:
         if wrong := _wrong(row):
             problems.append(Problem(wrong, path, number))
         else:
-            found[row["suite"], row["case"]] = Quarantine(row["reason"], row["until"], row.get("owner"))
+            quarantine = Quarantine(row["reason"], row["until"], row.get("owner"))
+            found[row["suite"], row["case"]] = number, quarantine
     if problems:
         raise InvalidSuite(problems)
     return found

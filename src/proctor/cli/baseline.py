@@ -12,8 +12,11 @@ from proctor.base.errors import UsageError
 from proctor.base.git import git_state
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, say_json, store_option
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import say, say_json
+from proctor.cli.selection import run_argument
+from proctor.config import read_configuration
 from proctor.gate.baseline import (
     Baseline,
     BaselineLine,
@@ -39,13 +42,15 @@ file_option = click.option(
 )
 
 
-@click.group("baseline")
+@click.group(
+    "baseline", cls=DocumentedGroup, examples=("proctor baseline accept last", "proctor baseline show suite.yaml")
+)
 def command() -> None:
     """What is usual: a text file beside each suite that says how often each case passed, to be kept in git."""
 
 
-@command.command("accept")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@command.command("accept", examples=("proctor baseline accept last",))
+@run_argument
 @click.option("--restart", is_flag=True, help="What the cases of the run did before does not count any more.")
 @file_option
 @json_option
@@ -97,7 +102,7 @@ def _merges_by_union(path: Path) -> bool:
     return done.stdout.strip().endswith(": union")
 
 
-@command.command("show")
+@command.command("show", examples=("proctor baseline show suite.yaml",))
 @click.argument("paths", nargs=-1, metavar="[SUITES|FILES]...")
 @file_option
 @json_option
@@ -176,7 +181,11 @@ def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
     return None if values is None else {"count": values.count, "mean": values.mean, "deviation": values.deviation}
 
 
-@command.command("prune")
+@command.command(
+    "prune",
+    short_help="Remove what does not count any more.",
+    examples=("proctor baseline prune suite.yaml --dry-run",),
+)
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
 @click.option("--agent", metavar="REF", help="Instead of the suites' own.")
 @click.option("--keep", type=click.IntRange(min=1), metavar="N", default=50, show_default=True, help="Runs a case.")

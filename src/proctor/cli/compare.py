@@ -15,20 +15,16 @@ import click
 
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
-from proctor.cases.suite import Suite
-from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import (
-    DOCUMENTS,
-    document_options,
-    judge_options,
-    report_targets,
-    say,
-    store_option,
-    write_documents,
-)
+from proctor.cli import suggestions
+from proctor.cli.help_pages import AGENT_AND_JUDGE, OUTPUT, REGRESSION_GATE, SELECT_CASES, DocumentedCommand, option
+from proctor.cli.options import document_options, judge_options, store_option, verbosity_options
+from proctor.cli.output import say, write_documents
+from proctor.cli.selection import CaseSelection, case_selection
+from proctor.config import Configuration, read_configuration
 from proctor.reporting.comparison_report import WRITERS, case_to_json
 from proctor.reporting.markdown.ci_pages import Comment, write_comment
 from proctor.reporting.output import write_document
+from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import screen_of
 from proctor.results.comparison.comparing import align_case, compare_runs
@@ -38,7 +34,7 @@ from proctor.results.run import Run
 from proctor.results.store.run_files import read_run_of_agent
 from proctor.results.verdict import verdict
 from proctor.running.rescore import rescore
-from proctor.running.selection import CaseFilter, names_case, parse_words, tag_set
+from proctor.running.selection import names_case
 
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
 NOTHING_BEFORE = "nothing"
@@ -53,122 +49,156 @@ class Named:
     agent: str | None
 
 
-@click.command("compare")
-@click.argument("before", metavar="[A]", default="last~1")
-@click.argument("after", metavar="[B]", default="last")
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
-@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
-@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only cases of this suite; repeatable.")
-@click.option("--case", "case_id", metavar="ID", help="Both conversations of this case, step by step.")
-@click.option("--rescore", "rescored", is_flag=True, help="Score both runs by today's evaluators first.")
-@click.option(
-    "--pr", "as_comment", is_flag=True, help="Markdown for a comment on a pull request, short enough for one."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """What the command line says. Each field is the option, or the group of options, of its name."""
+
+    before: str
+    after: str
+    selection: CaseSelection
+    case_id: str | None
+    rescored: bool
+    judge: str | None
+    budget: float | None
+    fail_on: str | None
+    store: str | None
+    as_comment: bool
+    report_url: str | None
+    pr_key: str | None
+    quiet: bool
+    verbose: bool
+    reports: Mapping[str, str]
+
+
+@click.command(
+    "compare",
+    cls=DocumentedCommand,
+    examples=(
+        "proctor compare before last",
+        "proctor compare last~1 last --case refund",
+        "proctor compare main.jsonl last --fail-on regression --md comment.md --pr",
+    ),
 )
-@click.option("--report-url", metavar="URL", help="With --pr: where the HTML report of B is; cases link into it.")
-@click.option("--pr-key", metavar="WORD", help="With --pr: tells comments of several jobs apart.")
-@click.option("--fail-on", type=click.Choice(["regression"]), help="Exit 1 if B is worse than A beyond luck.")
-@click.option("-v", "--verbose", is_flag=True, help="Also cases that still pass, and every reason.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
+@click.argument("before", metavar="[A]", default="last~1", shell_complete=suggestions.runs)
+@click.argument("after", metavar="[B]", default="last", shell_complete=suggestions.runs)
+@option(
+    "--case",
+    "case_id",
+    group=SELECT_CASES,
+    metavar="ID",
+    shell_complete=suggestions.cases,
+    help="Show both conversations of this case, step by step.",
+)
+@case_selection(ids=False, suites=True, verb="Compare")
+@option(
+    "--rescore", "rescored", group=AGENT_AND_JUDGE, is_flag=True, help="First score both runs by today's evaluators."
+)
 @judge_options
-@document_options("the comparison")
+@option(
+    "--fail-on",
+    group=REGRESSION_GATE,
+    type=click.Choice(["regression"]),
+    help="Exit 1 if B is worse than A beyond luck.",
+)
 @store_option
+@verbosity_options("Print only the sentence.", "Also print cases that still pass, and every reason.")
+@document_options
+@option(
+    "--pr",
+    "as_comment",
+    group=OUTPUT,
+    is_flag=True,
+    help="Write Markdown for a comment on a pull request, short enough for one.",
+)
+@option("--report-url", group=OUTPUT, metavar="URL", help="With --pr: address of the HTML report of B, for links.")
+@option("--pr-key", group=OUTPUT, metavar="WORD", help="With --pr: separates comments of several jobs.")
 def command(**given: Any) -> int:
     """Compare run B with run A: which cases broke, which were fixed, and whether luck explains it.
 
     A run is an id, the beginning of one, a name, last, last~1, an exported file, or - for standard input.
     RUN@AGENT takes one agent of a run that asked several. With --pr, A may be `nothing`: there is no earlier run.
 
-    \b
-    Exit codes: 0 whatever the result; with --fail-on regression 1 for a regression and 3 if nothing can be said;
-    2 if the runs have no case in common, 4 if errors kept every case from being compared.
+    Exit codes: 0 whatever the result; with --fail-on regression, 1 for a regression and 3 if nothing can be said; 2 if
+    the runs have no case in common, 4 if errors kept every case from being compared.
     """
-    configuration, targets = read_configuration(), _targets(given)
-    folder = configuration.store(given["store"])
-    if given["before"] == given["after"] == "-":
+    options = CompareOptions(**given)
+    configuration, targets = read_configuration(), _targets(options)
+    refuse_overwriting(targets, [options.before, options.after])
+    folder = configuration.store(options.store)
+    if options.before == options.after == "-":
         raise UsageError("only one of the two runs can come from standard input")
-    if given["as_comment"] and given["before"] == NOTHING_BEFORE:
-        return _comment(_named(folder, given["after"]), None, given, targets)
-    first, second = _named(folder, given["before"]), _named(folder, given["after"])
-    if given["rescored"]:
-        first, second = (_rescored(folder, side, given, configuration) for side in (first, second))
-    choose = _choose(given)
-    if given["case_id"] is not None:
-        return _tell_case(first, second, given, choose, targets)
+    if options.as_comment and options.before == NOTHING_BEFORE:
+        return _comment(_named(folder, options.after), None, options, targets)
+    first, second = _named(folder, options.before), _named(folder, options.after)
+    if options.rescored:
+        first, second = (_rescored(folder, side, options, configuration) for side in (first, second))
+    choose = options.selection.in_run(second.run)
+    if options.case_id is not None:
+        return _print_case(first, second, options.case_id, choose, targets)
     comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
-    if given["as_comment"]:
-        _comment(second, comparison, given, targets)
+    if options.as_comment:
+        _comment(second, comparison, options, targets)
     else:
-        _tell(comparison, given, targets)
-    return _exit_code(comparison, given["fail_on"])
+        _print_comparison(comparison, options, targets)
+    return _exit_code(comparison, options.fail_on)
 
 
 def _named(folder: Path, wanted: str) -> Named:
     return Named(*read_run_of_agent(folder, wanted))
 
 
-def _rescored(folder: Path, side: Named, given: Mapping[str, Any], configuration: Configuration) -> Named:
+def _rescored(folder: Path, side: Named, options: CompareOptions, configuration: Configuration) -> Named:
     """The same answers, scored by what suites say now, as a run of its own."""
     if side.run.store is None:
-        raise UsageError(f"run {side.run.id} comes from a file: `proctor import` it to score it anew")
-    options = configuration.run_options(judge=given["judge"], budget=given["budget"])
-    run, _ = rescore(folder, side.run.id, options=options)
+        raise UsageError(f"run {side.run.id} comes from a file: `proctor runs import` it to score it anew")
+    scoring = configuration.run_options(judge=options.judge, budget=options.budget)
+    run, _ = rescore(folder, side.run.id, options=scoring)
     say(f"rescored {side.run.id} as {run.id}", err=True)
     return Named(run, side.agent)
 
 
-def _choose(given: Mapping[str, Any]) -> Choose | None:
-    """Cases by the words, tags and suites that were asked for."""
-    if given["words"] is None and not given["tags"] and not given["suites"]:
-        return None
-    words = None if given["words"] is None else parse_words(given["words"])
-    fits, names = CaseFilter(words, tag_set(given["tags"])), frozenset(given["suites"])
-    return lambda suite, case: (not names or suite in names) and fits(Suite(suite, (case,)), case)
-
-
-def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
+def _comment(second: Named, comparison: Comparison | None, options: CompareOptions, targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    comment = Comment(second.run, verdict(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
-    write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", told_as="comment")
+    comment = Comment(second.run, verdict(second.run), comparison, options.report_url or "", options.pr_key or "")
+    write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", "comment")
     return 0
 
 
-def _check_comment(given: Mapping[str, Any], chosen: Mapping[str, str]) -> None:
+def _check_comment(options: CompareOptions, chosen: Mapping[str, str]) -> None:
     """A comment is Markdown, of whole runs, and its address and key are what they seem to be."""
-    if not given["as_comment"]:
+    if not options.as_comment:
         for name in ("report_url", "pr_key"):
-            if given[name] is not None:
+            if getattr(options, name) is not None:
                 raise UsageError(f"--{name.replace('_', '-')} is for --pr, which was not given")
         return
-    if other := [f"--{name}" for name in chosen if name != "md"] + ["--case"] * (given["case_id"] is not None):
+    if other := [f"--{name}" for name in chosen if name != "md"] + ["--case"] * (options.case_id is not None):
         raise UsageError(f"--pr is Markdown; it does not go with {' and '.join(other)}")
-    if given["report_url"] is not None and not re.match(r"https?://[^\s/]", given["report_url"]):
-        raise UsageError(f"--report-url must be an address with http:// or https://, not {given['report_url']!r}")
-    if given["pr_key"] is not None and not re.fullmatch(r"[A-Za-z0-9][\w. /-]{0,60}", given["pr_key"]):
-        raise UsageError(f"--pr-key must be a short word of letters, digits, - and _, not {given['pr_key']!r}")
+    if options.report_url is not None and not re.match(r"https?://[^\s/]", options.report_url):
+        raise UsageError(f"--report-url must be an address with http:// or https://, not {options.report_url!r}")
+    if options.pr_key is not None and not re.fullmatch(r"[A-Za-z0-9][\w. /-]{0,60}", options.pr_key):
+        raise UsageError(f"--pr-key must be a short word of letters, digits, - and _, not {options.pr_key!r}")
 
 
-def _targets(given: Mapping[str, Any]) -> dict[str, str]:
-    chosen = report_targets(given, DOCUMENTS)
-    _check_comment(given, chosen)
-    return chosen | {"md": chosen.get("md", "-")} if given["as_comment"] else chosen
+def _targets(options: CompareOptions) -> dict[str, str]:
+    chosen = dict(options.reports)
+    _check_comment(options, chosen)
+    return chosen | {"md": chosen.get("md", "-")} if options.as_comment else chosen
 
 
-def _tell(comparison: Comparison, given: Mapping[str, Any], targets: Mapping[str, str]) -> None:
+def _print_comparison(comparison: Comparison, options: CompareOptions, targets: Mapping[str, str]) -> None:
     write_documents(targets, {name: partial(write, comparison) for name, write in WRITERS.items()}, "the comparison")
     if "-" not in targets.values():
-        show_comparison(comparison, screen_of(sys.stdout), verbose=given["verbose"], quiet=given["quiet"])
+        show_comparison(comparison, screen_of(sys.stdout), verbose=options.verbose, quiet=options.quiet)
 
 
-def _tell_case(
-    first: Named, second: Named, given: Mapping[str, Any], choose: Choose | None, targets: Mapping[str, str]
-) -> int:
+def _print_case(first: Named, second: Named, case_id: str, choose: Choose | None, targets: Mapping[str, str]) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
-    wanted = _address(second.run, given["case_id"])
+    wanted = _address(second.run, case_id)
     pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, choose=choose)
     if isinstance(pair, list):
-        raise UsageError(f"no case {given['case_id']!r} is in both runs{nearest(given['case_id'], pair)}")
+        raise UsageError(f"no case {case_id!r} is in both runs{nearest(case_id, pair)}")
     if targets:
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))

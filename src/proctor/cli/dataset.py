@@ -17,20 +17,13 @@ from proctor.base.references import is_reference
 from proctor.cases.formats.loading import load
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import Suite
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import (
-    F,
-    by_place,
-    json_option,
-    parse_evaluators,
-    say,
-    say_json,
-    stdout_kept_clear,
-    store_option,
-)
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import F, json_option, parse_evaluators, store_option
+from proctor.cli.output import by_place, reserve_stdout, say, say_json
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.cli.trace_to_case import proposal_from_store, spans_of
 from proctor.compat.pixie.datasets import DatasetStore, read_dataset
+from proctor.config import read_configuration
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.trace_cases import Proposal, suite_of_traces
@@ -50,7 +43,11 @@ def dataset_option(command: F) -> F:
     )(command)
 
 
-@click.group("dataset")
+@click.group(
+    "dataset",
+    cls=DocumentedGroup,
+    examples=("proctor dataset validate suite.yaml", "proctor dataset convert suite.yaml faq.test.json"),
+)
 def command() -> None:
     """Validate, convert and list suites; make datasets and fill them from traces."""
 
@@ -61,7 +58,7 @@ def command() -> None:
 @json_option
 def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
     """Report every problem of every file, with file and line; what they name is looked for, and nothing is run."""
-    with read_configuration().environment(), stdout_kept_clear(as_json):
+    with read_configuration().environment(), reserve_stdout(as_json):
         suites, problems = _load_all(paths)
         problems = by_place([*problems, *_unresolved(suites, loads)])
     warnings = [warning for suite in suites for warning in suite.warnings]
@@ -90,7 +87,7 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
 
     Without paths: those of the working folder, and of the dataset folder wherever that is.
     """
-    with stdout_kept_clear(as_json):
+    with reserve_stdout(as_json):
         suites = load(paths) if paths else _of_this_project()
     if as_json:
         say_json("suite-row", [_summary(suite) for suite in suites])

@@ -14,16 +14,11 @@ from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings, Suite
-from proctor.cli.configuration import Configuration, command_configuration
-from proctor.cli.options_and_output import (
-    cluster_options,
-    json_option,
-    read_cluster_options,
-    say,
-    say_json,
-    stdout_kept_clear,
-    store_option,
-)
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import ClusterArguments, cluster_options, command_configuration, json_option, store_option
+from proctor.cli.output import reserve_stdout, say, say_json
+from proctor.cli.selection import paths_argument
+from proctor.config import Configuration
 from proctor.reporting.wording import counted
 from proctor.results.store.store import FILE, Store
 from proctor.running.cluster.connection import check_workers
@@ -44,13 +39,13 @@ OPTIONAL = {
 }
 
 
-@click.command("doctor")
-@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.command("doctor", cls=DocumentedCommand, examples=("proctor doctor suite.yaml",))
+@paths_argument()
 @click.option("--load", is_flag=True, help="Also load what the suites name as file.py:name, which runs those files.")
-@cluster_options
+@cluster_options("Also check the workers of a Dask scheduler.")
 @json_option
 @store_option
-def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, **cluster: Any) -> int:
+def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, cluster: ClusterArguments) -> int:
     """Check this installation, its settings and where they come from, and any suites given; nothing is run."""
     configuration = command_configuration()
     report: dict[str, Any] = {
@@ -60,9 +55,9 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
         "judge": _judge(RunOptions(usual_judge=configuration.values.get("judge")), configuration),
         "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
-    with stdout_kept_clear(as_json):
+    with reserve_stdout(as_json):
         report["suites"] = [_suite(path, configuration, load) for path in paths]
-        options = read_cluster_options(cluster)
+        options = cluster.settings(configuration)
         if options is not None:
             report["workers"] = _workers(options, [suite for suite in paths if load])
     parts = [report["store"], report["judge"], *report["suites"], *report.get("workers", ())]

@@ -12,8 +12,11 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import case_option, json_option, say, say_json, store_option
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import say, say_json
+from proctor.cli.selection import CaseSelection, case_selection, run_argument
+from proctor.config import read_configuration
 from proctor.reporting.explain import Fact, as_text, shorten, shown
 from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
@@ -34,12 +37,16 @@ from proctor.running.review.labelling import calibration_rows
 from proctor.running.selection import check_names, names_case
 
 
-@click.command("grade")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@click.command(
+    "grade",
+    cls=DocumentedCommand,
+    examples=("proctor grade last", "proctor grade last --json", "proctor grade last --from grades.json"),
+)
+@run_argument
 @click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
 @click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
 @click.option("--labels", is_flag=True, help="Print what people said of the run's scores, as rows for calibrate.")
-@case_option
+@case_selection(words=False, tags=False, verb="Grade")
 @json_option
 @store_option
 def command(
@@ -47,7 +54,7 @@ def command(
     source: str | None,
     grader: str | None,
     labels: bool,
-    case_ids: tuple[str, ...],
+    selection: CaseSelection,
     as_json: bool,
     store: str | None,
 ) -> int:
@@ -57,6 +64,7 @@ def command(
     waits is only listed. The rows of --json, with score and reasoning filled in, are what --from takes.
     Exits as `proctor test` does once something could be graded, and 0 after a mere look.
     """
+    case_ids = selection.ids
     if as_json and source is not None:
         raise UsageError("--json lists what waits and --from grades it; use one of them")
     if case_ids and source is not None:
@@ -65,7 +73,7 @@ def command(
     if labels:
         if as_json or source is not None:
             raise UsageError("--labels prints rows of its own: not with --json or --from")
-        return _tell_labels(folder, run_id)
+        return _print_labels(folder, run_id)
     who = person_named(grader)
     if source is not None:
         with open_gradebook(folder, run_id) as book:
@@ -79,7 +87,7 @@ def command(
         return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
 
 
-def _tell_labels(folder: Path, run_id: str) -> int:
+def _print_labels(folder: Path, run_id: str) -> int:
     rows = list(calibration_rows(folder, run_id))
     if not rows:
         raise UsageError(f"no score of {run_id} has a label; `proctor view` and `proctor grade` take them from people")
@@ -118,11 +126,11 @@ def _ask_all(book: Gradebook, waiting: list[Waiting], grader: str) -> int:
     done = 0
     for number, item in enumerate(waiting, 1):
         say(f"{number} of {len(waiting)}  {_title(item)}\n{_described(item)}")
-        score = asked(f"score (passes from {item.threshold:g}): ", read_score)
+        score = prompt(f"score (passes from {item.threshold:g}): ", read_score)
         if score is QUIT:
             break
         if isinstance(score, float):
-            reasoning = asked("reason: ", str)
+            reasoning = prompt("reason: ", str)
             book.record([Grade(item.address, score, reasoning if isinstance(reasoning, str) else "", grader)])
             done += 1
             if reasoning is QUIT:
@@ -166,13 +174,13 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
-def asked(prompt: str, read: Callable[[str], object]) -> object:
+def prompt(question: str, read: Callable[[str], object]) -> object:
     """What the person answers: `None` for nothing, `QUIT` for q or the end of the input.
 
     Asks again where `read` raises `BadGrade`. Free text, which `str` reads, may be a q.
     """
     while True:
-        sys.stdout.write(prompt)
+        sys.stdout.write(question)
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:

@@ -14,7 +14,9 @@ import click
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.base.errors import StoreError, UsageError
-from proctor.cli.options_and_output import say
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.output import say
+from proctor.plugins import shipped_plugins
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -36,13 +38,31 @@ class Template:
     shares: tuple[str, ...] = ("suite.yaml",)
     """Files of the plain template that it uses too."""
     packages: tuple[str, ...] = ()
+    folder: str = ""
+    """The package folder of a plugin's template, as `package:folder`."""
+    has_schema: bool = True
+    """Whether the schema of native suites comes with it."""
+
+
+def _plugin_templates() -> dict[str, Template]:
+    """The templates of the shipped tools."""
+    return {
+        item.name: Template(item.summary, item.test_arguments, item.shares, folder=item.folder, has_schema=False)
+        for plugin in shipped_plugins()
+        for item in plugin.templates
+    }
 
 
 TEMPLATES = {
     "plain": Template("a Python function and a native suite"),
     "pytest": Template("the same in tests", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)),
-    "adk": Template("an EvalSet and a test_config.json", ("@evaluation", "--agent", "@agent.py:agent"), ("agent.py",)),
-    "holodeck": Template("an agent.yaml with its tests", ("@agent.yaml",), ("agent.py",)),
+    "adk": Template(
+        "an EvalSet and a test_config.json",
+        ("@evaluation", "--agent", "@agent.py:agent"),
+        ("agent.py",),
+        has_schema=False,
+    ),
+    **_plugin_templates(),
     **{
         adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)
         for adapter in shipped_adapters()
@@ -51,7 +71,10 @@ TEMPLATES = {
 
 
 @click.command(
-    "init", epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items())
+    "init",
+    cls=DocumentedCommand,
+    examples=("proctor init my_suite", "proctor init my_suite --template langchain --ci github"),
+    epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items()),
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @click.option(
@@ -95,12 +118,13 @@ def _placed(words: Sequence[str], folder: Path) -> list[str]:
 def _files(name: str, template: Template) -> Iterator[tuple[str, str]]:
     """The files of a template by their places, its own and those of the plain one."""
     root = resources.files("proctor") / "templates"
-    found = dict(_below(root / name, ""))
+    package, _, folder = template.folder.partition(":")
+    found = dict(_below(resources.files(package) / folder if package else root / name, ""))
     for shared in template.shares:
         if shared not in found:
             found[shared] = (root / "plain" / f"{shared}{ENDING}").read_text(encoding="utf-8")
     yield from sorted(found.items())
-    if name not in ("adk", "holodeck"):
+    if template.has_schema:
         yield SCHEMA, resources.files("proctor").joinpath(f"schemas/{SCHEMA}").read_text(encoding="utf-8")
 
 

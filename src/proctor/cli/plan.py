@@ -1,7 +1,11 @@
-"""`proctor plan SUITE`: what a gated run will take and can see, before anything is spent."""
+"""`proctor test --gate --plan`: what a gated run takes and can detect, before anything is spent.
+
+`proctor plan` is the old name of it, with the options that it had.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +15,58 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import plain
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import Chance, case_option, json_option, say, say_json, store_option
+from proctor.cli.options import Chance, json_option, store_option
+from proctor.cli.output import json_text, say, write_documents
+from proctor.cli.selection import CaseSelection, case_selection, paths_argument
+from proctor.config import read_configuration
 from proctor.gate.decision import GateSettings
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.store.store import FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
-from proctor.running.selection import CaseFilter, check_names, parse_words, split_places, tag_set
+from proctor.running.run import Request
 from proctor.running.settings import RunOptions
 
 DEFAULTS = GateSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The gated run to estimate."""
+
+    run: Request
+    repeat: int = 1
+    """Runs of each case."""
+    smallest_drop: float = 0.05
+    """The drop of all pass rates that is to be detected."""
+
+
+def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
+    """Print what the run takes and can detect, or write it as JSON to a file (`-` is standard output)."""
+    run = request.run
+    gate = run.gate
+    assert gate is not None, "only a gated run can be planned"
+    options = replace(run.options, given=Settings(repeat=1))
+    plan = make_plan(run.suites, options, agent=run.agent, select=run.select)
+    if not plan.trials:
+        raise UsageError("no case is selected, so there is nothing to plan")
+    store = Store(run.store, create=False) if run.store is not None and (run.store / FILE).is_file() else None
+    baselines, source = baselines_for(plan, gate.baseline, store, fast=options.fast)
+    found = estimate_power(baselines, gate, request.repeat, request.smallest_drop)
+    parallel = max(item.limits.parallel for item in plan.suites)
+    if json_to is not None:
+        text = json_text("plan", {"baseline": source, "parallel": parallel, **plain(found)})
+        write_documents({"json": json_to}, {"json": lambda out: out.write(f"{text}\n")}, "the plan", "plan")
+        return
+    for line in _lines(found, plan, source, parallel):
+        say(line)
+
+
 @click.command("plan")
-@click.argument("paths", nargs=-1, metavar="[SUITES]...")
+@paths_argument("SUITES")
 @click.option("--agent", metavar="REF", help="Instead of the suites' own.")
-@case_option
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit.")
-@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
+@case_selection()
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
 @click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop that is to be seen (0.05).")
 @click.option(
@@ -47,35 +83,25 @@ DEFAULTS = GateSettings()
 @click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite).")
 @json_option
 @store_option
-def command(paths: tuple[str, ...], **given: Any) -> int:
-    """Say what a gated run of SUITES takes and can see, from what was recorded of them. Runs nothing."""
+def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> int:
+    """Estimate what a gated run of SUITES takes and can detect. Runs nothing."""
     configuration = read_configuration()
-    settings = Settings(repeat=1)
-    words = None if given["words"] is None else parse_words(given["words"])
-    files, places = split_places(paths)
+    files, selection = selection.with_paths(paths)
     suites = load(files or [Path()])
-    check_names((*given["case_ids"], *places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
-    select = CaseFilter(words, tag_set(given["tags"]), ids=given["case_ids"], places=places)
-    options = RunOptions(settings, configuration.settings, fast=given["fast"])
-    plan = make_plan(suites, options, agent=given["agent"], select=select)
-    if not plan.trials:
-        raise UsageError("no case is selected, so there is nothing to plan")
-    wanted = given["baseline"] or configuration.values.get("baseline")
-    baselines, source = baselines_for(plan, wanted, _store(configuration, given["store"]), fast=given["fast"])
-    gate = GateSettings(given["gate_alpha"], given["gate_trials"])
-    found = estimate_power(baselines, gate, given["repeat"], given["target"])
-    parallel = max(item.limits.parallel for item in plan.suites)
-    if given["as_json"]:
-        say_json("plan", {"baseline": source, "parallel": parallel, **plain(found)})
-        return 0
-    for line in _lines(found, plan, source, parallel):
-        say(line)
+    run = Request(
+        suites=suites,
+        options=RunOptions(Settings(repeat=1), configuration.settings, fast=given["fast"]),
+        agent=given["agent"],
+        select=selection.case_filter(suites),
+        store=configuration.store(given["store"]),
+        gate=GateSettings(
+            given["gate_alpha"],
+            given["gate_trials"],
+            baseline=given["baseline"] or configuration.values.get("baseline"),
+        ),
+    )
+    plan_gated_run(PlanRequest(run, given["repeat"], given["target"]), "-" if given["as_json"] else None)
     return 0
-
-
-def _store(configuration: Configuration, given: str | None) -> Store | None:
-    folder = configuration.store(given)
-    return Store(folder, create=False) if (folder / FILE).is_file() else None
 
 
 def _lines(found: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:

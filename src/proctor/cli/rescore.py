@@ -1,66 +1,113 @@
-"""`proctor rescore RUN`: new scores for old answers."""
+"""`proctor rescore RUN`: new scores for stored answers."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import (
+from proctor.cli import suggestions
+from proctor.cli.help_pages import AGENT_AND_JUDGE, EXECUTION, DocumentedCommand, option
+from proctor.cli.options import (
     Seconds,
-    carry_out,
-    case_option,
-    judge_options,
+    budget_option,
+    command_configuration,
+    fast_option,
+    judge_option,
     parse_evaluators,
     report_options,
     store_option,
+    verbosity_options,
 )
+from proctor.cli.output import run_and_report
+from proctor.cli.selection import CaseSelection, case_selection, run_argument, suite_files_of
+from proctor.reporting.reporters import refuse_overwriting
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
-from proctor.running.selection import CaseFilter, parse_words, tag_set
 from proctor.running.settings import Listener
 
 
-@click.command("rescore")
-@click.argument("run_id", metavar="[RUN]", default="last")
-@click.option(
-    "-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by these alone; repeatable."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreOptions:
+    """What the command line says. Each field is the option, or the group of options, of its name."""
+
+    run_id: str
+    selection: CaseSelection
+    suites: tuple[str, ...]
+    evaluators: tuple[str, ...]
+    judge: str | None
+    fast: bool
+    budget: float | None
+    evaluator_timeout: float | None
+    store: str | None
+    quiet: bool
+    verbose: bool
+    reports: Mapping[str, str]
+
+
+@click.command(
+    "rescore",
+    cls=DocumentedCommand,
+    examples=(
+        "proctor rescore last",
+        """proctor rescore last --case refund -e 'Regex={"pattern": "five days"}'""",
+    ),
 )
-@case_option
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
-@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
-@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
-@click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
-@judge_options
-@report_options
+@run_argument
+@case_selection(verb="Score")
+@option(
+    "-e",
+    "--evaluator",
+    "evaluators",
+    group=AGENT_AND_JUDGE,
+    multiple=True,
+    metavar="NAME",
+    shell_complete=suggestions.evaluators,
+    help="Score by these evaluators alone. Repeatable.",
+)
+@option(
+    "--suite",
+    "suites",
+    group=AGENT_AND_JUDGE,
+    multiple=True,
+    metavar="PATH",
+    help="Take expectations from this file instead of the suite's own. Repeatable.",
+)
+@judge_option
+@fast_option
+@budget_option
+@option(
+    "--evaluator-timeout",
+    group=EXECUTION,
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Time limit for one evaluator (default: 60; 300 with a judge).",
+)
 @store_option
+@verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
+@report_options
 def command(**given: Any) -> int:
     """Score what the agent answered in RUN by what the suites say now; the result is a run of its own."""
+    options = RescoreOptions(**given)
     configuration = command_configuration()
-    settings = Settings(evaluator_timeout=given["evaluator_timeout"])
+    folder = configuration.store(options.store)
+    refuse_overwriting(options.reports, itertools.chain(options.suites, suite_files_of(folder, options.run_id)))
+    settings = Settings(evaluator_timeout=options.evaluator_timeout)
 
     def work(terminal: Listener) -> tuple[Run, RunVerdict]:
         return rescore(
-            configuration.store(given["store"]),
-            given["run_id"],
-            options=configuration.run_options(
-                settings, judge=given["judge"], budget=given["budget"], fast=given["fast"]
-            ),
-            evaluators=parse_evaluators(given["evaluators"]),
-            suites=given["suites"],
-            select=_selection(given),
+            folder,
+            options.run_id,
+            options=configuration.run_options(settings, judge=options.judge, budget=options.budget, fast=options.fast),
+            evaluators=parse_evaluators(options.evaluators),
+            suites=options.suites,
+            select=options.selection.case_filter(),
             listener=terminal,
         )
 
-    return carry_out(work, given)
-
-
-def _selection(given: dict[str, Any]) -> CaseFilter | None:
-    if given["words"] is None and not given["tags"] and not given["case_ids"]:
-        return None
-    words = None if given["words"] is None else parse_words(given["words"])
-    return CaseFilter(words, tag_set(given["tags"]), ids=given["case_ids"])
+    return run_and_report(work, options.reports, quiet=options.quiet, verbose=options.verbose)

@@ -1,4 +1,4 @@
-"""`proctor runs`, `proctor export` and `proctor import`: the runs that are kept here, and a whole run as one file."""
+"""`proctor runs`: the stored runs; `runs export` and `runs import`: a whole run as one file; `runs delete`."""
 
 from __future__ import annotations
 
@@ -11,31 +11,55 @@ import click
 from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
 from proctor.base.json_data import plain
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, say_json, store_option
+from proctor.cli import suggestions
+from proctor.cli.grade import can_ask
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import say, say_json
+from proctor.cli.selection import run_argument
+from proctor.config import read_configuration
 from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
+from proctor.reporting.wording import counted
 from proctor.results.history import SuiteRun, runs_of, suites_in
-from proctor.results.run import Run
+from proctor.results.run import Run, RunStatus
 from proctor.results.store.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.store.store import Store
 
 UNFINISHED = ("interrupted", "died", "running")
 
 
-@click.command("runs")
-@click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."
+@click.group(
+    "runs",
+    cls=DocumentedGroup,
+    invoke_without_command=True,
+    examples=("proctor runs -n 5", "proctor runs --suite shop --json", "proctor runs --size"),
 )
-@click.option("--suite", metavar="NAME", help="Only runs of this suite, with its pass rate and mean scores.")
+@click.option(
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most N runs."
+)
+@click.option(
+    "--suite",
+    metavar="NAME",
+    shell_complete=suggestions.suite_names,
+    help="Show only runs of this suite, with its pass rate and mean scores.",
+)
+@click.option("--size", "with_size", is_flag=True, help="Show how many runs are stored and the space they take.")
 @json_option
 @store_option
-def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> int:
-    """List runs, the latest first."""
+@click.pass_context
+def command(
+    context: click.Context, /, limit: int, suite: str | None, with_size: bool, as_json: bool, store: str | None
+) -> int | None:
+    """List stored runs, the latest first; export, import or delete them."""
+    if context.invoked_subcommand is not None:
+        return None
     kept = Store(read_configuration().store(store), create=False)
+    if with_size:
+        return _print_size(kept, as_json)
     if suite is not None:
-        return _tell_suite(kept, suite, limit, as_json)
+        return _print_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
         say_json("run-row", [as_json_row(row) for row in rows])
@@ -50,7 +74,24 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
     return 0
 
 
-def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
+def _print_size(kept: Store, as_json: bool) -> int:
+    if as_json:
+        raise UsageError("--size prints a line for people; leave out --json")
+    say(f"{kept.folder}: {counted(len(kept.runs()), 'run')}, {file_size(kept.size())}")
+    return 0
+
+
+def file_size(count: int) -> str:
+    """`4.2 MB`: bytes in the unit that people read."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
     found = list(islice(runs_of(kept, suite), limit))
     if not found:
@@ -68,7 +109,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         outcome = state if state in UNFINISHED else run.outcome
         say(f"{run.row.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
-    _tell_trend(found)
+    _print_trend(found)
     return 0
 
 
@@ -80,7 +121,7 @@ def _rate(run: SuiteRun, state: str) -> str:
     return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
 
 
-def _tell_trend(found: list[SuiteRun]) -> None:
+def _print_trend(found: list[SuiteRun]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:
@@ -142,14 +183,16 @@ def as_json_row(row: Run) -> dict[str, object]:
     }
 
 
-@click.command("export")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@command.command(
+    "export", short_help="Write a whole run as one file.", examples=("proctor runs export last -o run.jsonl",)
+)
+@run_argument
 @click.option("-o", "--output", metavar="FILE", default="-", help="Write to this file instead of standard output.")
 @store_option
 def export_command(run_id: str, output: str, store: str | None) -> int:
     """Write a run as JSON Lines: its cases, answers, tool calls, scores and traces, and where it was made.
 
-    The file can be named wherever a run can, and `proctor import` keeps it in another store.
+    The file can be named wherever a run can, and `proctor runs import` keeps it in another store.
     """
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
@@ -160,12 +203,14 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     return 0
 
 
-@click.command("import")
+@command.command(
+    "import", short_help="Store runs that were exported elsewhere.", examples=("proctor runs import run.jsonl",)
+)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 @store_option
 def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
-    """Keep runs that `proctor export` wrote; - is standard input. A run that is here already is left as it is."""
+    """Keep runs that `proctor runs export` wrote; - is standard input. A run that is here already is left as it is."""
     configuration = read_configuration()
     kept = Store(configuration.store(store))
     keep_secrets = configuration.values.get("keep_secrets", False)
@@ -178,4 +223,28 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
             say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
     if as_json:
         say_json("import-row", told)
+    return 0
+
+
+@command.command("delete", examples=("proctor runs delete last~3 --yes",))
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, shell_complete=suggestions.runs)
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
+@store_option
+def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> int:
+    """Delete stored runs with their trials and traces. Baselines and exported files stay as they are."""
+    kept = Store(read_configuration().store(store), create=False)
+    found = {run.id: run for run in map(kept.find_run, run_ids)}
+    for run in found.values():
+        if run.status is RunStatus.RUNNING:
+            raise UsageError(f"run {run.id} is still going on; stop it first")
+    if not yes:
+        if not can_ask():
+            raise UsageError("deleting cannot be undone; add --yes to delete without being asked")
+        for run in found.values():
+            state = _state(run)
+            say(_line(run, state, _counts(run, state)))
+        click.confirm(f"Delete {counted(len(found), 'run')}?", abort=True)
+    kept.delete_runs(list(found.values()))
+    for run in found.values():
+        say(f"deleted run {run.id}")
     return 0

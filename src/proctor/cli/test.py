@@ -1,10 +1,10 @@
-"""`proctor test`: run suites and say whether the agent passed."""
+"""`proctor test`: run suites and report whether the agent passed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,194 +13,401 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.configuration import Configuration, command_configuration
-from proctor.cli.options_and_output import (
+from proctor.cli import suggestions
+from proctor.cli.help_pages import (
+    AGENT_AND_JUDGE,
+    EXECUTION,
+    OUTPUT,
+    REGRESSION_GATE,
+    STORED_RUNS,
+    DocumentedCommand,
+    option,
+)
+from proctor.cli.options import (
     Chance,
+    ClusterArguments,
     PerSecond,
     Seconds,
-    carry_out,
-    case_option,
+    budget_option,
     cluster_options,
-    judge_options,
+    command_configuration,
+    fast_option,
+    judge_option,
     parse_agents,
     parse_evaluators,
-    read_cluster_options,
     report_options,
-    report_targets,
-    say,
-    stdout_kept_clear,
-    store_option,
+    verbosity_options,
 )
+from proctor.cli.output import reserve_stdout, run_and_report, say
+from proctor.cli.plan import PlanRequest, plan_gated_run
+from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.compat.pixie.datasets import usual_folder
+from proctor.config import Configuration
 from proctor.gate.decision import GateSettings
+from proctor.plugins import shipped_plugins
+from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.store.run_names import validate_run_name
-from proctor.results.store.store import Store
 from proctor.running.run import Request, run_suites
-from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
 from proctor.running.settings import ClusterOptions, RunOptions
 
 T = TypeVar("T", Suite, Case, Turn)
 
-
-HOLODECK_OPTIONS = {
-    "--limit": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "-n": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
-    "--force-ingest": "the source files of an agent are read anew in every run, so leave it out",
-    "-f": "the source files of an agent are read anew in every run, so leave it out",
-    "--output": "write reports with --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--format": "the kind of a report is its option: --json FILE, --md FILE, --html FILE or --junit FILE",
-    "--parallel-test-cases": "say --parallel N, or -j N",
-}
-"""What `holodeck test` calls by these names, and what to say instead."""
+SMALLEST_DROP = 0.05
 
 
-class TestCommand(click.Command):
-    """Answers those who come from HoloDeck's command line in its words."""
+class TestCommand(DocumentedCommand):
+    """Says what to write instead of an option of another tool."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            hint = HOLODECK_OPTIONS.get(error.option_name)
-            if hint is None:
-                raise
-            raise click.UsageError(f"{error.option_name} is an option of holodeck test; {hint}", ctx) from None
+            name = error.option_name
+            for plugin in shipped_plugins():
+                if hint := plugin.option_hints.get(name):
+                    raise click.UsageError(f"{name} is an option of {plugin.name} test; {hint}", ctx) from None
+            raise
 
 
-@click.command("test", cls=TestCommand)
-@click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@click.option(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestOptions:
+    """What the command line says. Each field is the option, or the group of options, of its name."""
+
+    paths: tuple[str, ...]
+    selection: CaseSelection
+    agents: tuple[str, ...]
+    evaluators: tuple[str, ...]
+    judge: str | None
+    fast: bool
+    budget: float | None
+    repeat: int | None
+    parallel: int | None
+    timeout: float | None
+    evaluator_timeout: float | None
+    retries: int | None
+    maxfail: int | None
+    rate: float | None
+    isolate: bool
+    workers: int | None
+    cluster: ClusterArguments
+    gate: bool
+    baseline: str | None
+    gate_alpha: float | None
+    gate_trials: int | None
+    plan: bool
+    see: float | None
+    name: str | None
+    resume: bool
+    reuse: bool
+    store: str | None
+    quiet: bool
+    verbose: bool
+    reports: Mapping[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        """What holds for every suite and case, whatever its file says."""
+        return Settings(
+            repeat=1 if self.gate else self.repeat,
+            parallel=self.parallel,
+            timeout=self.timeout,
+            evaluator_timeout=self.evaluator_timeout,
+            retries=self.retries,
+        )
+
+    def run_options(self, configuration: Configuration) -> RunOptions:
+        """How the suites are run."""
+        return configuration.run_options(
+            self.settings,
+            judge=self.judge,
+            budget=self.budget,
+            fast=self.fast,
+            maxfail=self.maxfail,
+            isolate=self.isolate,
+            rate=self.rate,
+            cluster=self._cluster(configuration),
+        )
+
+    def _cluster(self, configuration: Configuration) -> ClusterOptions | None:
+        found = self.cluster.settings(configuration, self.workers or 0)
+        if found is not None and self.isolate:
+            raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
+        return found
+
+    def gate_request(self, configuration: Configuration) -> GateSettings | None:
+        """The gate, or None for a run without it; raises `UsageError` for options that do not go together."""
+        if not self.gate:
+            for name in ("gate_alpha", "gate_trials", "baseline", "plan"):
+                if getattr(self, name) not in (None, False):
+                    raise UsageError(f"--{name.replace('_', '-')} is for --gate, which was not given")
+            return None
+        for name in ("repeat", "reuse"):
+            if getattr(self, name) and not self.plan:
+                raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
+        default = GateSettings()
+        return GateSettings(
+            default.alpha if self.gate_alpha is None else self.gate_alpha,
+            default.max_trials if self.gate_trials is None else self.gate_trials,
+            self.baseline or configuration.values.get("baseline"),
+        )
+
+    def resume_key(self, places: tuple[str, ...]) -> str:
+        """What must be the same for one run to continue another. Stored runs have it, so its form stays."""
+        chosen = self.selection
+        key = f"{chosen.words}|{sorted(chosen.tags)}|{chosen.last_failed}|{self.repeat}|{self.fast}"
+        return key + ("|gate" if self.gate else "") + "".join(f"|{name}" for name in sorted((*chosen.ids, *places)))
+
+
+@click.command(
+    "test",
+    cls=TestCommand,
+    examples=(
+        "proctor test suite.yaml",
+        "proctor test suite.yaml::refund --agent app.py:agent",
+        'proctor test -k "refund and not slow" --repeat 5',
+        "proctor test --gate --junit junit.xml --html report.html",
+    ),
+)
+@paths_argument()
+@case_selection(last_failed=True, verb="Run")
+@option(
     "--agent",
     "agents",
+    group=AGENT_AND_JUDGE,
     multiple=True,
     metavar="[NAME=]REF",
-    help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop; several are compared.",
+    help="Test this agent instead of the one the suite names: file.py:name, a URL or cmd:COMMAND. Repeat to compare "
+    "agents.",
 )
-@click.option(
+@option(
     "-e",
     "--evaluator",
     "evaluators",
+    group=AGENT_AND_JUDGE,
     multiple=True,
     metavar="NAME[={json}]",
-    help="Score by this too: ExactMatch, checks.py:fn, 'MaxCost={\"usd\": 0.01}'; repeatable.",
+    shell_complete=suggestions.evaluators,
+    help="Add an evaluator: ExactMatch, checks.py:fn, or 'MaxCost={\"usd\": 0.01}'. Repeatable.",
 )
-@case_option
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
-@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
-@click.option("--last-failed", "--lf", "only_failed", is_flag=True, help="Only what did not pass in the latest run.")
-@click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Trials of each case.")
-@click.option("-j", "--parallel", type=click.IntRange(min=1), metavar="N", help="Trials at once.")
-@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a trial may take.")
-@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="And an evaluator.")
-@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
-@click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
-@click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Ask the agent in N processes, -j trials in each."
+@judge_option
+@fast_option
+@budget_option
+@option(
+    "--repeat",
+    group=EXECUTION,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run each case N times (default: 1).",
 )
-@cluster_options
-@click.option("--score-on-workers", is_flag=True, hidden=True, help="Has no effect; evaluators run in the run itself.")
-@click.option("--rate", type=PerSecond(), metavar="N", help="Turns a second to each endpoint, for all together.")
-@click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
-@judge_options
-@click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
-@click.option("--gate", is_flag=True, help="Hold each case against its past; ask again only what seems worse.")
-@click.option("--gate-alpha", type=Chance(), metavar="P", help="Chance of a red build without a regression (0.05).")
-@click.option("--gate-trials", type=click.IntRange(min=1), metavar="N", help="At most N further trials a case (10).")
-@click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite, *.baseline.jsonl).")
-@click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
-@click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
-@click.option("--no-open", is_flag=True, hidden=True, help="Nothing is opened in any case; pixie's users write it.")
+@option(
+    "-j",
+    "--parallel",
+    group=EXECUTION,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run up to N trials at the same time (default: 8).",
+)
+@option(
+    "--timeout", group=EXECUTION, type=Seconds(), metavar="SECONDS", help="Time limit for one trial (default: 300)."
+)
+@option(
+    "--evaluator-timeout",
+    group=EXECUTION,
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Time limit for one evaluator (default: 60; 300 with a judge).",
+)
+@option(
+    "--retries",
+    group=EXECUTION,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Retry transient failures up to N times (default: 2).",
+)
+@option(
+    "--maxfail",
+    group=EXECUTION,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N trials that did not pass.",
+)
+@option(
+    "--rate",
+    group=EXECUTION,
+    type=PerSecond(),
+    metavar="N",
+    help="Send at most N turns per second to each endpoint.",
+)
+@option(
+    "--isolate",
+    group=EXECUTION,
+    is_flag=True,
+    help="Run each trial in its own process, for agents that block, crash or fork.",
+)
+@option(
+    "--workers",
+    group=EXECUTION,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run the agent in N worker processes, -j trials in each.",
+)
+@cluster_options("Run the agent on the workers of a Dask scheduler.")
+@option(
+    "--gate",
+    group=REGRESSION_GATE,
+    is_flag=True,
+    help="Fail only on regressions: compare each case with its baseline and repeat the cases that look worse.",
+)
+@option(
+    "--baseline",
+    group=REGRESSION_GATE,
+    metavar="FILE|RUN",
+    help="Compare with this file or stored run instead of the *.baseline.jsonl file beside each suite.",
+)
+@option(
+    "--gate-alpha",
+    group=REGRESSION_GATE,
+    type=Chance(),
+    metavar="P",
+    help="Accept at most this chance of a red build without a regression (default: 0.05).",
+)
+@option(
+    "--gate-trials",
+    group=REGRESSION_GATE,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Repeat a case at most N times (default: 10).",
+)
+@option(
+    "--plan",
+    group=REGRESSION_GATE,
+    is_flag=True,
+    help="Run nothing; estimate what the gated run costs and the smallest drop it can detect.",
+)
+@option(
+    "--see",
+    group=REGRESSION_GATE,
+    type=Chance(),
+    metavar="P",
+    help="With --plan: what it takes to detect a drop of this size (default: 0.05).",
+)
+@option(
+    "--name",
+    group=STORED_RUNS,
+    metavar="NAME",
+    help="Name this run, to refer to it later: nightly, before-refactor.",
+)
+@option("--resume", group=STORED_RUNS, is_flag=True, help="Continue the interrupted run of this command.")
+@option(
+    "--reuse",
+    group=STORED_RUNS,
+    is_flag=True,
+    help="Reuse stored answers where the agent and the question are unchanged.",
+)
+@option("--store", group=STORED_RUNS, metavar="DIR", help="Store results in DIR (default: .proctor).")
+@verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
-@store_option
-def command(**given: Any) -> int:
-    """Run suites of any known format: files, folders, file.py:TEST_CASES, suite.yaml::case-id. Default: this folder."""
+@option("--score-on-workers", group=EXECUTION, is_flag=True, hidden=True, help="Has no effect.")
+@option("--no-open", group=OUTPUT, is_flag=True, hidden=True, help="Has no effect; pixie's users write it.")
+def command(score_on_workers: bool, no_open: bool, **given: Any) -> int:
+    """Run suites against an agent and report whether it passed.
+
+    PATHS are suite files or folders in any supported format, a single case (suite.yaml::case-id), or a list in Python
+    (tests/cases.py:TEST_CASES). Without PATHS, the suites in the current folder are run.
+    """
+    if score_on_workers:
+        say("warning: --score-on-workers has no effect any more and will be removed; evaluators run here", err=True)
+    options = TestOptions(**given)
     configuration = command_configuration()
-    with stdout_kept_clear("-" in report_targets(given).values()) as stream:
-        is_watched = not given["quiet"] and is_terminal(stream)
+    files, selection = options.selection.with_paths(options.paths)
+    with reserve_stdout("-" in options.reports.values()) as stream:
+        is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
-            tell_loading(stream, given["paths"])
-        suites = _suites(given)
+            tell_loading(stream, options.paths)
+        suites = _suites(files, options.evaluators)
         if is_watched:
-            tell_loading(stream, _agents(given, suites))
-    told = given | _verbosity(given, suites)
-    return carry_out(lambda terminal: run_suites(_request(given, configuration, suites), terminal), told)
+            tell_loading(stream, _agents(options, suites))
+    refuse_overwriting(options.reports, _files_read(options, configuration, suites))
+    request = _request(options, configuration, suites, selection)
+    if options.plan:
+        return _plan(options, request)
+    quiet, verbose = _verbosity(options, suites)
+    return run_and_report(lambda terminal: run_suites(request, terminal), options.reports, quiet=quiet, verbose=verbose)
 
 
-def _agents(given: dict[str, Any], suites: Iterable[Suite]) -> list[Any]:
-    """What says who is asked: the command line, else each suite."""
-    if given["agents"]:
-        return list(given["agents"])
+def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
+    """The agents that are asked: those of the command line, or each suite's own."""
+    if options.agents:
+        return list(options.agents)
     named = [agent for suite in suites for agent in (suite.agents.values() or (suite.agent,))]
     return [agent.get("python") if isinstance(agent, Mapping) else agent for agent in named]
 
 
-def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
-    """How much is told where the command line does not say: what the suites' own files say, if all of them can."""
-    said = [suite.verbosity for suite in suites]
-    if given["quiet"] or given["verbose"] or not said or None in said:
-        return {}
-    quiet = all(level == "quiet" for level in said)
-    return {"quiet": quiet, "verbose": not quiet and "verbose" in said}
+def _files_read(options: TestOptions, configuration: Configuration, suites: Iterable[Suite]) -> Iterable[Path | None]:
+    """The files that a run reads; a report may not go to any of them."""
+    for suite in suites:
+        yield suite.path
+        folder = suite.base or Path()
+        turns = (turn for case in suite.cases for turn in case.turns)
+        yield from (folder / item.path for turn in turns for item in turn.attachments if item.path)
+        agents = (agent for agent in _agents(options, (suite,)) if isinstance(agent, str))
+        yield from (folder / agent.rpartition(":")[0].rpartition("=")[2] for agent in agents)
+    baseline = options.baseline or configuration.values.get("baseline")
+    yield None if baseline is None else Path(baseline)
+    yield from (Path(origin) for origin in configuration.origins.values())
 
 
-def _request(given: dict[str, Any], configuration: Configuration, suites: list[Suite]) -> Request:
-    folder = configuration.store(given["store"])
-    agent, agents = parse_agents(given["agents"])
+def _verbosity(options: TestOptions, suites: list[Suite]) -> tuple[bool, bool]:
+    """Quiet and verbose: as the command line says, else as the suites' own files say, if all of them can."""
+    levels = [suite.verbosity for suite in suites]
+    if options.quiet or options.verbose or not levels or None in levels:
+        return options.quiet, options.verbose
+    quiet = all(level == "quiet" for level in levels)
+    return quiet, not quiet and "verbose" in levels
+
+
+def _request(
+    options: TestOptions, configuration: Configuration, suites: list[Suite], selection: CaseSelection
+) -> Request:
+    folder = configuration.store(options.store)
+    agent, agents = parse_agents(options.agents)
     return Request(
         suites=suites,
-        options=_options(given, configuration),
+        options=options.run_options(configuration),
         agent=agent,
         agents=agents,
-        select=_selection(given, folder, suites),
+        select=selection.case_filter(suites, folder),
         store=folder,
-        resume=given["resume"],
-        reuse=given["reuse"],
-        name=_run_name(given["name"]),
-        key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}"
-        + ("|gate" if given["gate"] else "")
-        + "".join(f"|{name}" for name in sorted((*given["case_ids"], *_files_and_places(given)[1]))),
-        gate=_gate(given, configuration),
+        resume=options.resume,
+        reuse=options.reuse,
+        name="" if options.name is None else validate_run_name(options.name),
+        key=options.resume_key(selection.places),
+        gate=options.gate_request(configuration),
     )
 
 
-def _gate(given: dict[str, Any], configuration: Configuration) -> GateSettings | None:
-    if not given["gate"]:
-        useless = [name for name in ("gate_alpha", "gate_trials", "baseline") if given[name] is not None]
-        if useless:
-            raise UsageError(f"--{useless[0].replace('_', '-')} is for --gate, which was not given")
-        return None
-    for name in ("repeat", "reuse"):
-        if given[name]:
-            raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
-    chosen = {"alpha": given["gate_alpha"], "max_trials": given["gate_trials"]}
-    baseline = given["baseline"] or configuration.values.get("baseline")
-    return GateSettings(baseline=baseline, **{name: value for name, value in chosen.items() if value is not None})
+def _plan(options: TestOptions, request: Request) -> int:
+    """Estimate the gated run instead of running it; `--json` writes the estimate."""
+    if other := [f"--{name}" for name in options.reports if name != "json"]:
+        raise UsageError(f"--plan goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
+    if request.agents:
+        raise UsageError("--plan estimates the run of one agent; give one --agent")
+    wanted = PlanRequest(request, options.repeat or 1, SMALLEST_DROP if options.see is None else options.see)
+    plan_gated_run(wanted, options.reports.get("json"))
+    return 0
 
 
-def _run_name(name: str | None) -> str:
-    if name is None:
-        return ""
-    return validate_run_name(name)
-
-
-def _suites(given: dict[str, Any]) -> list[Suite]:
-    suites = load(_files_and_places(given)[0] or [_usual_place()])
+def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
+    suites = load(files or [_usual_place()])
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
-    if not given["evaluators"]:
+    if not evaluators:
         return suites
-    extra = parse_evaluators(given["evaluators"])
+    extra = parse_evaluators(evaluators)
     return [_with_evaluators(suite, extra) for suite in suites]
-
-
-def _files_and_places(given: dict[str, Any]) -> tuple[list[str], tuple[str, ...]]:
-    """What is read, and those of the paths that name one case."""
-    paths = given["paths"]
-    return split_places(paths) if any("::" in path for path in paths) else (list(paths), ())
 
 
 def _usual_place() -> Path:
@@ -222,46 +429,3 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
         return extended(replace(case, turns=tuple(extended(turn) for turn in case.turns)))
 
     return extended(suite.with_cases(with_turns))
-
-
-def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
-    names = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
-    settings = Settings(**{name: given[name] for name in names})
-    return configuration.run_options(
-        replace(settings, repeat=1) if given["gate"] else settings,
-        judge=given["judge"],
-        budget=given["budget"],
-        fast=given["fast"],
-        maxfail=given["maxfail"],
-        isolate=given["isolate"],
-        rate=given["rate"],
-        cluster=_cluster(given),
-    )
-
-
-def _cluster(given: dict[str, Any]) -> ClusterOptions | None:
-    """Where the agents are asked; all that does not fit together is said before anything starts."""
-    if given["score_on_workers"]:
-        say("warning: --score-on-workers has no effect any more and will be removed; evaluators run here", err=True)
-    options = read_cluster_options(given, given["workers"] or 0)
-    if options is None:
-        return None
-    if given["isolate"]:
-        raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
-    return options
-
-
-def _selection(given: dict[str, Any], folder: Path, suites: list[Suite]) -> CaseFilter | None:
-    ids, places = given["case_ids"], _files_and_places(given)[1]
-    if given["words"] is None and not any((given["tags"], given["only_failed"], ids, places)):
-        return None
-    check_names((*ids, *places), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
-    addresses = None
-    if given["only_failed"]:
-        store = Store(folder, create=False)
-        addresses = last_failed(store) or None
-        store.close()
-        if addresses is None:
-            say("note: nothing failed in the latest run; running everything", err=True)
-    words = None if given["words"] is None else parse_words(given["words"])
-    return CaseFilter(words, tag_set(given["tags"]), addresses, ids, places)

@@ -17,10 +17,13 @@ from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json, plain
 from proctor.base.masking import mask
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option, store_option
+from proctor.cli.output import reserve_stdout, say, say_json
+from proctor.cli.selection import run_argument
 from proctor.cli.suite_files import write_file
 from proctor.cli.trace_to_case import command as to_case
+from proctor.config import read_configuration
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_to_json
@@ -31,7 +34,12 @@ from proctor.tracing.otlp import find_traces, trace_text, trial_resource
 from proctor.tracing.spans import SHOWN, Span, build_tree, tool_calls_of, usage_of
 
 
-@click.group("trace", invoke_without_command=True)
+@click.group(
+    "trace",
+    invoke_without_command=True,
+    cls=DocumentedGroup,
+    examples=("proctor trace list --errors", "proctor trace to-case --trace last"),
+)
 @click.option("--runnable", metavar="F:NAME", help="Run this application once and keep its trace.")
 @click.option("--input", "given", metavar="FILE", help="Its arguments: a JSON object, or - for standard input.")
 @click.option("--output", metavar="FILE", help="Also write the trace as JSON Lines.")
@@ -115,7 +123,7 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
 
 
 @command.command("export")
-@click.argument("run_id", metavar="[RUN]", default="last")
+@run_argument
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of the terminal.")
 @store_option
 def export(run_id: str, output: str | None, store: str | None) -> int:
@@ -202,7 +210,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
     kept = Store(read_configuration().store(store))
-    with stdout_kept_clear(as_json):
+    with reserve_stdout(as_json):
         once = run_sync(run_once(resolve_agent(runnable), arguments))
     problem = {} if once.problem is None else {"problem": mask(once.problem)}
     row = kept.traces.add(once.spans, {"runnable": runnable, **problem})

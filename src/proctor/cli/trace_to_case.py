@@ -11,17 +11,23 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.formats.native.writer import write_text
-from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import say, store_option
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import store_option
+from proctor.cli.output import say
 from proctor.cli.suite_files import write_file
 from proctor.compat.pixie.datasets import make_entry
+from proctor.config import read_configuration
 from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces
 from proctor.tracing.spans import Span
 
 
-@click.command("to-case")
+@click.command(
+    "to-case",
+    cls=DocumentedCommand,
+    examples=("proctor trace to-case --input trace.json --output entry.json",),
+)
 @click.option("--input", "given", metavar="FILE", help="The trace: OTLP JSON, or JSON Lines of `proctor trace`.")
 @click.option("--trace", "trace_id", metavar="ID", help="A kept trace instead (default: the latest).")
 @click.option("--output", metavar="FILE", help="Write to this file instead of the terminal.")

@@ -10,8 +10,8 @@ An evaluator with a name of its own declares itself once, above its class:
         How it scores stands here, and becomes the row in docs/evaluators.md.
         \"\"\"
 
-`proctor evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports are
-derived from that; see `index.py`. The same decorator says how the score of any function is used:
+`proctor list evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports
+are derived from that; see `index.py`. The same decorator says how the score of any function is used:
 
     @evaluator(threshold=0.8, report_only=True)
     def brevity(evaluable): ...

@@ -212,7 +212,7 @@ def declaration_named(name: str) -> Declaration:
     lower = {known_name.lower(): known_name for known_name in known}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
-    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor evaluators` lists all"
+    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor list evaluators` lists all"
     raise UsageError(f"no evaluator is called {name!r}{hint}")
 
 

@@ -26,7 +26,7 @@ from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
 from proctor.results.gate_result import CaseStatus
 from proctor.results.run import Outcome, Run, RunStatus, TrialSummary
-from proctor.results.statistics import Estimate, wilson
+from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
 
 VERSION = 1
@@ -143,10 +143,7 @@ class CaseBaseline:
     @property
     def pass_rate(self) -> Estimate | None:
         """How often it passed, with a 95 % interval."""
-        if self.record is None:
-            return None
-        rate = self.record.passes / self.record.trials
-        return Estimate(rate, *wilson(rate, self.record.trials), self.record.trials)
+        return None if self.record is None else share_of(self.record.passes, self.record.trials)
 
     @property
     def is_flaky(self) -> bool:

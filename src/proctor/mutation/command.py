@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -10,55 +11,89 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import (
-    DOCUMENTS,
+from proctor.cli.help_pages import AGENT_AND_JUDGE, DocumentedCommand, option
+from proctor.cli.options import (
     Seconds,
+    command_configuration,
     document_options,
     judge_options,
-    report_targets,
-    stdout_kept_clear,
     store_option,
-    write_documents,
+    verbosity_options,
 )
+from proctor.cli.output import reserve_stdout, write_documents
+from proctor.cli.selection import run_argument, suite_files_of
 from proctor.mutation.examine import MutationRequest, mutate
 from proctor.mutation.findings import MutationReport
 from proctor.mutation.report import KEPT_IN, WRITERS, write_mutants
 from proctor.mutation.screen import show_mutation
 from proctor.reporting.output import write_document
+from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.screen import screen_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command("mutate")
-@click.argument("run_id", metavar="[RUN]", default="last")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which mutants: the same seed makes the same.")
-@click.option(
-    "--mutants", type=click.IntRange(1, 1000), default=24, show_default=True, metavar="N", help="At most N a trial."
+MUTANTS = "Mutants"
+
+
+@click.command("mutate", cls=DocumentedCommand, examples=("proctor mutate last", "proctor mutate last --min-kill 0.9"))
+@run_argument
+@option(
+    "--seed",
+    group=MUTANTS,
+    type=int,
+    default=0,
+    metavar="N",
+    help="Make other mutants; the same seed makes the same (default: 0).",
 )
-@click.option("--min-kill", type=click.FloatRange(0, 1), metavar="SHARE", help="Exit 1 if a suite kills less: 0.9.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
-@click.option("--anyway", is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
-@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
-@click.option("-v", "--verbose", is_flag=True, help="Every survivor and every proposal.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
+@option(
+    "--mutants",
+    group=MUTANTS,
+    type=click.IntRange(1, 1000),
+    default=24,
+    metavar="N",
+    help="Make at most N mutants of a trial (default: 24).",
+)
+@option(
+    "--min-kill",
+    group=MUTANTS,
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Exit 1 if a suite kills less than this share, for example 0.9.",
+)
+@option("--anyway", group=MUTANTS, is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
+@option(
+    "--suite",
+    "suites",
+    group=AGENT_AND_JUDGE,
+    multiple=True,
+    metavar="PATH",
+    help="Take expectations from this file instead of the suite's own. Repeatable.",
+)
 @judge_options
-@document_options("it all")
+@option(
+    "--evaluator-timeout",
+    group=AGENT_AND_JUDGE,
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Time limit for one evaluator (default: 60; 300 with a judge).",
+)
 @store_option
+@verbosity_options("Print only the sentence.", "Print every survivor and every proposal.")
+@document_options
 def command(**given: Any) -> int:
     """Test the tests: make the good answers of RUN wrong in many small ways, and say what the suites notice.
 
     The agent is not asked, and no file of yours is changed. Language models are asked only with --budget.
 
-    \b
     Exit codes: 0; 1 if a suite is broken or kills less than --min-kill; 3 if there was nothing to mutate.
     """
-    configuration, targets = command_configuration(), report_targets(given, DOCUMENTS)
+    configuration, targets = command_configuration(), given["reports"]
     settings = Settings(evaluator_timeout=given["evaluator_timeout"])
     options = configuration.run_options(settings, judge=given["judge"], budget=given["budget"])
     folder = configuration.store(given["store"])
+    refuse_overwriting(targets, itertools.chain(given["suites"], suite_files_of(folder, given["run_id"])))
     request = MutationRequest(
         folder,
         given["run_id"],
@@ -69,7 +104,7 @@ def command(**given: Any) -> int:
         anyway=given["anyway"],
         min_kill=given["min_kill"],
     )
-    with stdout_kept_clear("-" in targets.values()):
+    with reserve_stdout("-" in targets.values()):
         report = mutate(request)
     stored = _store(report, folder)
     _tell(report, given, targets, stored)

@@ -9,7 +9,7 @@ PLUGIN = Plugin(
     commands=[
         Command(
             name="mutate",
-            help="Test the tests: say what suites notice of answers made wrong.",
+            help="Test the tests: alter good answers and see what the suites notice.",
             target="proctor.mutation.command:command",
             section="scoring",
         )

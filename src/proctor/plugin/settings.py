@@ -11,7 +11,7 @@ import pytest
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
-from proctor.cli.configuration import read_configuration
+from proctor.config import read_configuration
 from proctor.plugin.session_answers import SessionId
 from proctor.plugin.startup import sharing_of
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proctor.base.own_files import is_own_output
 from proctor.cases.formats import LINES, formats, has_name_of, mentions_keys_of, shipped_formats
 from proctor.plugins import Format
 
@@ -52,7 +53,7 @@ def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) ->
     A file whose name says that it may be of some format is collected if it has a key of that format. Formats of other
     packages are asked about named files only: to look for such packages would delay every session.
     """
-    if path.name.endswith(BESIDE):
+    if path.name.endswith(BESIDE) or (not named and is_own_output(path)):
         return False
     if OWN in path.name or _fits(path, root, patterns):
         return True

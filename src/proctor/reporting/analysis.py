@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 from typing import TextIO
 
 from proctor.agents.reply import Usage
@@ -14,7 +15,7 @@ from proctor.reporting.markdown.escaping import code, inline
 from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
 from proctor.results.run import Outcome, Run, ScoreRow, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean
-from proctor.results.verdict import RunVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict
 
 MOST_LISTED = 10
 
@@ -107,6 +108,8 @@ def analyse(run: Run, verdict: RunVerdict) -> Analysis:
     for summary in run.summaries:
         by_case.setdefault((summary.suite, summary.case_id), []).append(summary)
     costs = [_case_cost(trials) for trials in by_case.values()]
+    cases = (case for suite in verdict.suites for case in suite.cases)
+    flaky = [_flaky(case, by_case[case.suite, case.case_id]) for case in cases if case.is_flaky]
     return Analysis(
         run=run.id,
         outcome=verdict.outcome,
@@ -115,9 +118,7 @@ def analyse(run: Run, verdict: RunVerdict) -> Analysis:
         totals=_totals(run, verdict, usage),
         evaluators=tuple(_evaluators(run.summaries)),
         clusters=clustering.clusters(),
-        flaky=tuple(
-            sorted(filter(None, map(_flaky, by_case.values())), key=lambda case: abs(case.passed - case.failed))
-        ),
+        flaky=tuple(sorted(flaky, key=lambda case: abs(case.passed - case.failed))),
         repeated=sum(len(trials) > 1 for trials in by_case.values()),
         slowest=_most(costs, lambda cost: cost.mean_ms),
         dearest=_most(costs, _price(costs)),
@@ -165,16 +166,9 @@ def _statistics(suite: str, evaluator: str, rows: Sequence[tuple[str, ScoreRow]]
         mean=estimate(values, groups=[case for case, _ in scored]),
         minimum=min(values, default=None),
         maximum=max(values, default=None),
-        deviation=_deviation(values),
+        deviation=stdev(values) if len(values) > 1 else None,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
     )
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    centre = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float | None:
@@ -206,11 +200,7 @@ def _most(costs: Sequence[CaseCost], measure: Callable[[CaseCost], float | None]
     return tuple(cost for _, cost in heapq.nlargest(MOST_LISTED, known, key=lambda pair: pair[0]))
 
 
-def _flaky(trials: Sequence[TrialSummary]) -> FlakyCase | None:
-    outcomes = [trial.outcome for trial in trials]
-    passed, failed = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED)
-    if not passed or not failed:
-        return None
+def _flaky(case: CaseVerdict, trials: Sequence[TrialSummary]) -> FlakyCase:
     verdicts: dict[str, set[bool]] = {}
     for trial in trials:
         failing = {row.evaluator for row in trial.scores if row.outcome is Outcome.FAILED}
@@ -218,7 +208,7 @@ def _flaky(trials: Sequence[TrialSummary]) -> FlakyCase | None:
             if row.outcome in (Outcome.PASSED, Outcome.FAILED):
                 verdicts.setdefault(row.evaluator, set()).add(row.evaluator not in failing)
     changed = tuple(name for name, seen in verdicts.items() if len(seen) > 1)
-    return FlakyCase(trials[0].suite, trials[0].case_id, passed, failed, changed)
+    return FlakyCase(case.suite, case.case_id, case.passed, case.failed, changed)
 
 
 def _finite(numbers: Iterable[float]) -> list[float]:

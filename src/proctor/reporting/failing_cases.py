@@ -16,7 +16,7 @@ from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_cal
 from proctor.reporting.clusters import Signature, signature
 from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines
 from proctor.reporting.wording import counted
-from proctor.results.reasons import WORST_FIRST, deciding_score, headline_reason, reason_order
+from proctor.results.reasons import deciding_score, headline_reason, reason_order
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
@@ -51,11 +51,8 @@ class FailingCase:
     reasons: tuple[DistinctReason, ...] = ()
     """The most frequent first; empty where they were not asked for."""
     quarantined: bool = False
-
-    @property
-    def is_flaky(self) -> bool:
-        """Whether it both passed and failed."""
-        return Outcome.PASSED in self.counts and Outcome.FAILED in self.counts
+    is_flaky: bool = False
+    """Whether it both passed and failed."""
 
     @property
     def example(self) -> DistinctReason | None:
@@ -119,7 +116,7 @@ def failing_cases(
             last[address] = max(last.get(address, 0), summary.position)
     wanted = last.keys() if only is None else last.keys() & set(only)
     cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in wanted]
-    cases.sort(key=lambda case: WORST_FIRST.index(case.outcome))
+    cases.sort(key=lambda case: case.outcome.rank)
     chosen = [(case.suite, case.case_id) for case in cases[:most_reasons]]
     tallies = _tallies(run.trials, {address: last[address] for address in chosen}, limit)
     return [_failing(case, counts, tallies) for case in cases]
@@ -154,7 +151,7 @@ def _failing(
 ) -> FailingCase:
     address = (case.suite, case.case_id)
     reasons = tallies[address].reasons() if address in tallies else ()
-    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined)
+    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined, case.is_flaky)
 
 
 TEXT = 2_000

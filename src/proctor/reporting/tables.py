@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json
+from proctor.base.own_files import SCORE_COLUMNS
 from proctor.reporting.comparison_report import what_differs
 from proctor.reporting.explain import answer, asked, expected_lines, shown
 from proctor.results.comparison.comparison import Comparison, Passes
@@ -87,21 +88,6 @@ def as_frame(rows: list[dict[str, Json]]) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-COLUMNS = (
-    "run",
-    "suite",
-    "case",
-    "trial",
-    "turn",
-    "evaluator",
-    "score",
-    "threshold",
-    "outcome",
-    "reasoning",
-    "input",
-    "answer",
-    "expected",
-)
 ACTING = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What makes a spreadsheet calculate when a cell begins with it."""
 WHOLE = 1_000_000
@@ -120,8 +106,8 @@ def append(run: Run, path: Path) -> None:
         begun = path.exists() and path.stat().st_size > 0
         if begun:
             with path.open(encoding="utf-8", newline="") as old:
-                if next(csv.reader(old), None) != list(COLUMNS):
-                    raise UsageError(f"{path} has other columns than {', '.join(COLUMNS)}; name a new file")
+                if next(csv.reader(old), None) != list(SCORE_COLUMNS):
+                    raise UsageError(f"{path} has other columns than {', '.join(SCORE_COLUMNS)}; name a new file")
         with path.open("a", encoding="utf-8", errors="backslashreplace", newline="") as out:
             _write(run, out, head=not begun)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -131,7 +117,7 @@ def append(run: Run, path: Path) -> None:
 def _write(run: Run, out: TextIO, *, head: bool) -> None:
     rows = csv.writer(out, lineterminator="\n")
     if head:
-        rows.writerow(COLUMNS)
+        rows.writerow(SCORE_COLUMNS)
     for trial in run.trials:
         rows.writerows([harmless(cell) for cell in row] for row in _rows(run.id, trial))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proctor.cases.suite import passes
-from proctor.results.statistics import Z_95, Estimate, wilson
+from proctor.results.statistics import Z_95, Estimate, share_of, wilson
 
 RESAMPLES = 1000
 _SEED = 20240229
@@ -144,12 +144,6 @@ def check_same_length(one: Sequence[object], other: Sequence[object]) -> None:
         raise ValueError(f"{len(one)} values cannot be compared with {len(other)}")
     if not one:
         raise ValueError("there are no rows to compare")
-
-
-def share_of(part: int, whole: int) -> Estimate:
-    """A share with Wilson's interval."""
-    low, high = wilson(part / whole, whole)
-    return Estimate(part / whole, low, high, whole)
 
 
 def _kappa(cells: Sequence[int]) -> float | None:

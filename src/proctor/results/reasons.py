@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from proctor.cases.suite import passes
 from proctor.results.run import MEAN, Outcome, Score, TrialResult
 
-WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
-
 
 def headline_reason(trial: TrialResult, limit: int = 200) -> str:
     """Why the trial did not pass, in one line; empty for one that passed."""
@@ -35,7 +33,7 @@ def headline_reason(trial: TrialResult, limit: int = 200) -> str:
 
 def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
     """Sorts the reasons of one case: the worst outcome first, then the reason of most trials."""
-    return WORST_FIRST.index(outcome), -trials
+    return outcome.rank, -trials
 
 
 def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:

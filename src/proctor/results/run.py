@@ -41,10 +41,10 @@ class Outcome(enum.StrEnum):
     @property
     def rank(self) -> int:
         """How bad it is: 0 for a failure; what is skipped comes last."""
-        return WORST_FIRST.index(self)
+        return _WORST_FIRST.index(self)
 
 
-WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+_WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from proctor.results.run import Outcome, ScoreRow, TrialSummary
 
@@ -40,9 +41,15 @@ def estimate(values: Sequence[float], *, groups: Sequence[str] | None = None) ->
     observed = list(values)
     if groups is not None and len(set(groups)) > 1:
         observed = _group_means(values, groups)
-    mean = math.fsum(observed) / len(observed)
+    mean = fmean(observed)
     low, high = wilson(mean, len(observed))
     return Estimate(mean, low, high, len(observed))
+
+
+def share_of(part: int, whole: int) -> Estimate:
+    """How many of some there are, such as the cases that passed, with Wilson's interval."""
+    share = part / whole
+    return Estimate(share, *wilson(share, whole), whole)
 
 
 def wilson(share: float, count: int, z: float = Z_95) -> tuple[float, float]:
@@ -70,14 +77,14 @@ def pass_at_k(passed: int, trials: int, k: int) -> float:
 
 def mean(values: Iterable[float]) -> float | None:
     known = list(values)
-    return math.fsum(known) / len(known) if known else None
+    return fmean(known) if known else None
 
 
 def _group_means(values: Sequence[float], groups: Sequence[str]) -> list[float]:
     members: dict[str, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
         members.setdefault(group, []).append(value)
-    return [math.fsum(group) / len(group) for group in members.values()]
+    return [fmean(group) for group in members.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ def _evaluator(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSumma
     """The summary of one evaluator; repeats of a case are one observation, unless it is the only case."""
     counts = Counter(row.outcome for rows in cases for row in rows)
     measured = [values for rows in cases if (values := [row.value for row in rows if row.value is not None])]
-    means = [math.fsum(values) / len(values) for values in measured]
+    means = [fmean(values) for values in measured]
     thresholds = {row.threshold for rows in cases for row in rows}
     return EvaluatorSummary(
         evaluator=name,

@@ -16,12 +16,12 @@ from proctor.results.statistics import (
     Estimate,
     EvaluatorSummary,
     Reliability,
-    estimate,
     evaluator_summaries,
     mean_chance,
     pass_at_k,
     pass_hat_k,
     reliability_by_trials,
+    share_of,
 )
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
@@ -162,12 +162,13 @@ def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict
     if left_out:
         outcome, reason = _with_quarantines(info, outcome, reason)
     repeats = max((case.trials for case in cases), default=0)
+    settled = deciding[PASSED] + deciding[FAILED]
     return SuiteVerdict(
         name=info.name,
         outcome=outcome,
         reason=reason,
         counts=_all(counts),
-        pass_rate=estimate([1.0] * deciding[PASSED] + [0.0] * deciding[FAILED]),
+        pass_rate=share_of(deciding[PASSED], settled) if settled else None,
         cases=cases,
         evaluators=evaluator_summaries(by_case.values()),
         repeats=repeats,

@@ -32,8 +32,12 @@ class CaseFilter:
     """What `--case` names; a case needs one of them."""
     places: tuple[str, ...] = ()
     """What `suite.yaml::case-id` names: of the files that are named so, these cases alone."""
+    suites: frozenset[str] = frozenset()
+    """Names of suites; a case needs to be in one of them."""
 
     def __call__(self, suite: Suite, case: Case) -> bool:
+        if self.suites and suite.name not in self.suites:
+            return False
         if self.ids and not any(names_case(wanted, suite.name, suite.path, case.id) for wanted in self.ids):
             return False
         if self.places and not self._is_at_a_place(suite, case):

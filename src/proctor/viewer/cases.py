@@ -18,7 +18,6 @@ from proctor.cases.identity import CaseAddress
 from proctor.reporting.clusters import cluster_name
 from proctor.reporting.html.run_view import AgentsView, Fact, GateView, agents_view, gate_view, judge_facts
 from proctor.reporting.plots import BarPlot, distribution_plots
-from proctor.results.reasons import WORST_FIRST
 from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
@@ -197,7 +196,7 @@ SHOWN: Mapping[str, Callable[[CaseVerdict, CaseVerdict | None], bool]] = {
 
 
 def _worst_first(row: CaseRow) -> tuple[Any, ...]:
-    rank = WORST_FIRST.index(row.verdict.outcome) if row.verdict.outcome in NOT_PASSED else len(NOT_PASSED)
+    rank = row.verdict.outcome.rank if row.verdict.outcome in NOT_PASSED else len(NOT_PASSED)
     return rank, not row.verdict.is_flaky
 
 

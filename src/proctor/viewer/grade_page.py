@@ -76,7 +76,7 @@ def grade_page(visit: Visit) -> Page:
     source, row = visit.run()
     position = read_position(visit.query, visit.grader)
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor import` the file first")
+        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
     queues = {what: _queue(source, row, Position(what, position.who)) for what in QUEUES}
     own = queues[position.what]
     tabs = [
@@ -226,7 +226,7 @@ def _judges(source: Source, row: Run, given: Sequence[Label]) -> list[tuple[str,
 def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
     """Keep what a form says; the address to go on at."""
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor import` the file first")
+        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
     position = read_position(form, form.get("who", ""))
     if not position.who:
         raise UsageError("a grade needs the name of the person who gives it")

@@ -155,7 +155,7 @@ class Head:
 
 def _head(source: Source, row: Run, run: RunCases) -> Head:
     state = run_state(row)
-    is_over = row.status is RunStatus.FINISHED and row.stored_verdict is not None
+    is_over = row.stored_verdict is not None and not row.interrupted
     verdict = row.stored_verdict.outcome if is_over and row.stored_verdict is not None else None
     outcome = verdict or (Outcome.SKIPPED if state.is_running else Outcome.ERROR)
     waiting = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
@@ -180,7 +180,7 @@ def _reason(row: Run) -> str:
         return "The run is still going on; this page follows it."
     if row.status is RunStatus.DIED:
         return "The process died before the run was over; what it had finished is here."
-    if row.stored_verdict is None or row.status is RunStatus.INTERRUPTED:
+    if row.stored_verdict is None or row.interrupted:
         return row.note or "The run was interrupted; what it had finished is here."
     return row.stored_verdict.reason
 

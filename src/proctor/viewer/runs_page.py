@@ -10,8 +10,7 @@ from proctor.reporting.html.run_view import agents_text
 from proctor.reporting.plots import LinePlot, PlotPoint, line_plot
 from proctor.reporting.wording import duration, money
 from proctor.results.run import Outcome, Run, RunStatus
-from proctor.results.statistics import Estimate, wilson
-from proctor.results.verdict import INTERRUPTED
+from proctor.results.statistics import Estimate, share_of
 from proctor.viewer.cases import RunTotals, SuiteTotals
 from proctor.viewer.events import live_address
 from proctor.viewer.library import NamedBaseline, Source
@@ -127,9 +126,8 @@ def run_state(row: Run) -> State:
     verdict = row.stored_verdict
     if row.status is RunStatus.RUNNING:
         return State(is_running=True)
-    died = row.status is RunStatus.DIED
-    if died or row.status is RunStatus.INTERRUPTED or (verdict is not None and verdict.exit_code == INTERRUPTED):
-        return State(is_interrupted=True, has_died=died)
+    if row.interrupted:
+        return State(is_interrupted=True, has_died=row.status is RunStatus.DIED)
     return State(None if verdict is None else verdict.outcome)
 
 
@@ -141,10 +139,7 @@ def overall_pass_rate(totals: RunTotals | None) -> Estimate | None:
     """The pass rate over all suites."""
     rates = [item.rate for item in (totals.suites.values() if totals else ()) if item.rate is not None]
     count = sum(rate.count for rate in rates)
-    if not count:
-        return None
-    share = sum(rate.mean * rate.count for rate in rates) / count
-    return Estimate(share, *wilson(share, count), count)
+    return share_of(round(sum(rate.mean * rate.count for rate in rates)), count) if count else None
 
 
 def cost_text(totals: RunTotals | None) -> str:

@@ -56,7 +56,7 @@ def test_no_python_file_has_html_in_it(folder: str) -> None:
 @pytest.mark.process
 def test_jinja_is_imported_only_when_html_is_written() -> None:
     script = (
-        "import sys, proctor.api, proctor.reporting.report_files, proctor.cli\n"
+        "import sys, proctor.api, proctor.reporting.reporters, proctor.cli\n"
         "assert 'jinja2' not in sys.modules and 'markupsafe' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

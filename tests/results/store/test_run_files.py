@@ -77,11 +77,11 @@ def damaged(text: str) -> dict[str, str]:
     lines = text.splitlines()
     newer = json.dumps(json.loads(lines[0]) | {"proctor_run": 99})
     return {
-        "": "run.jsonl:1: it is no file that `proctor export` wrote",
-        "{}": "run.jsonl:1: it is no file that `proctor export` wrote",
-        "hello": "run.jsonl:1: it is no file that `proctor export` wrote",
-        "[1]": "run.jsonl:1: it is no file that `proctor export` wrote",
-        "[" * 100_000: "run.jsonl:1: it is no file that `proctor export` wrote",
+        "": "run.jsonl:1: it is no file that `proctor runs export` wrote",
+        "{}": "run.jsonl:1: it is no file that `proctor runs export` wrote",
+        "hello": "run.jsonl:1: it is no file that `proctor runs export` wrote",
+        "[1]": "run.jsonl:1: it is no file that `proctor runs export` wrote",
+        "[" * 100_000: "run.jsonl:1: it is no file that `proctor runs export` wrote",
         '{"proctor_run":1}': "run.jsonl:1: what it says of the run cannot be read",
         text.replace("20260101-000000-cafe", "../../outside", 1): "run.jsonl:1: what it says of the run cannot be read",
         text.replace('"name":"base"', '"name":"a/b"', 1): "run.jsonl:1: what it says of the run cannot be read",

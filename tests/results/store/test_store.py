@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
-from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, RunStatus, Score, TrialResult, TrialSummary
 from proctor.results.store.store import FILE, Store
+from proctor.results.verdict import verdict
+from proctor.running.resume import exclusive_run
 
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 
@@ -370,3 +372,43 @@ def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
 
 def made_trial() -> TrialResult:
     return TrialResult("s", Case("a", (Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))
+
+
+def test_the_status_of_a_run_says_whether_a_process_still_works_on_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = Run("r", 0.0)
+    store.add_run(run)
+    with exclusive_run(store, "r"):
+        found = store.find_run("r")
+        assert (found.status, found.interrupted) == (RunStatus.RUNNING, False)
+        assert "still going on" in verdict(found).reason
+    died = store.find_run("r")
+    assert (died.status, verdict(died).exit_code) == (RunStatus.DIED, 130)
+    assert "the process died" in verdict(died).reason
+    run.status = RunStatus.FINISHED
+    store.finish_run(run)
+    assert store.find_run("r").status is RunStatus.FINISHED
+    store.close()
+
+
+def test_a_list_of_runs_reads_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    store.add_trials(store.add_run(Run("r", 0.0)), [made_trial()])
+    [run] = store.runs()
+    assert [summary.case_id for summary in run.summaries] == ["a"]
+    monkeypatch.setattr(Store, "summaries", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(Store, "trials", lambda *_: pytest.fail("read"))
+    assert [found.id for found in store.runs()] == ["r"]
+    assert len(run.summaries) == 1  # read once
+    store.close()
+
+
+def test_what_a_newer_program_stored_of_a_run_is_written_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = Run("r", 0.0, name="n", extra={"later": [1]})
+    store.add_run(run)
+    found = store.find_run("r")
+    found.status = RunStatus.FINISHED
+    store.finish_run(found)
+    assert store.find_run("r").extra == {"later": [1]}
+    store.close()

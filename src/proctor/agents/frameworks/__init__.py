@@ -1,10 +1,10 @@
 """Agents of frameworks. Each framework has one file here, with one class that derives from `Adapter`.
 
 An adapter declares which objects it takes and has methods to open a conversation and to send a turn. Everything else is
-derived from it: how the object is recognised, its fingerprint, `proctor agents`, the packages of its tests. The files
-are found by listing this folder, and adapters of other packages by the entry point `proctor.agents`. An adapter imports
-its framework inside functions only, so listing them imports no framework; a framework is imported only to look at an
-object whose class comes from one of its modules.
+derived from it: how the object is recognised, its fingerprint, `proctor list agents`, the packages of its tests. The
+files are found by listing this folder, and adapters of other packages by the entry point `proctor.agents`. An adapter
+imports its framework inside functions only, so listing them imports no framework; a framework is imported only to look
+at an object whose class comes from one of its modules.
 """
 
 from __future__ import annotations

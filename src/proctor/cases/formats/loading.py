@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proctor.base.documents import Document, nearest
 from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.own_files import is_own_output
 from proctor.base.positions import Position
 from proctor.base.references import find_file, is_reference, resolve
 from proctor.base.source import read_text
@@ -66,6 +67,8 @@ def load_file(path: Path) -> list[Suite]:
 
 
 def _read_file(path: Path) -> list[Suite]:
+    if is_own_output(path):
+        raise InvalidSuite([Problem("is a report or an exported run, not a suite", path)])
     document = _open(path)
     known = _format_of(document)
     if known is None:
@@ -120,7 +123,10 @@ def _files(folder: Path) -> list[Path]:
     return [
         path
         for path in _below(folder)
-        if path.suffix in suffixes and path.name not in others and not path.name.endswith((BASELINES, QUARANTINES))
+        if path.suffix in suffixes
+        and path.name not in others
+        and not path.name.endswith((BASELINES, QUARANTINES))
+        and not is_own_output(path)
     ]
 
 

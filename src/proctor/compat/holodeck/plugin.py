@@ -32,7 +32,7 @@ def refusal(data: Json) -> str | None:
 
 
 _REPORTS = "--json FILE, --md FILE, --html FILE or --junit FILE"
-_SELECT = "choose cases with -k WORDS or --tag T, or stop early with --maxfail N"
+_SELECT = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
 _INGEST = "the source files of an agent are read again in every run, so leave it out"
 
 PLUGIN = Plugin(
@@ -84,7 +84,13 @@ PLUGIN = Plugin(
         )
     ],
     templates=[
-        Template(name="holodeck", summary="an agent.yaml with its tests", folder="proctor.compat.holodeck:template")
+        Template(
+            name="holodeck",
+            summary="an agent.yaml with its tests",
+            folder="proctor.compat.holodeck:template",
+            test_arguments=("@agent.yaml",),
+            shares=("agent.py",),
+        )
     ],
     import_names={
         "holodeck": ImportName(
@@ -100,6 +106,6 @@ PLUGIN = Plugin(
         "-f": _INGEST,
         "--output": f"write reports with {_REPORTS}",
         "--format": f"the kind of a report is its option: {_REPORTS}",
-        "--parallel-test-cases": "say --parallel N, or -j N",
+        "--parallel-test-cases": "write --parallel N, or -j N",
     },
 )

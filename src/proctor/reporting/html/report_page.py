@@ -23,7 +23,6 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.plots import distribution_plots
 from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, when
-from proctor.results.reasons import WORST_FIRST
 from proctor.results.run import Run, TrialResult, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -67,7 +66,7 @@ def _positions_in_full(run: Run) -> frozenset[int] | None:
     """The places of the trials that are shown in full, or `None` for all."""
     if len(run.summaries) <= TRIALS_IN_FULL:
         return None
-    worst = sorted(run.summaries, key=lambda summary: WORST_FIRST.index(summary.outcome))
+    worst = sorted(run.summaries, key=lambda summary: summary.outcome.rank)
     return frozenset(summary.position for summary in worst[:TRIALS_IN_FULL])
 
 

@@ -15,8 +15,7 @@ from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import doubt_lines, judge_lines, judge_text
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.comparison.comparing import agent_tables
-from proctor.results.reasons import WORST_FIRST
-from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
+from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary, worst
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
@@ -220,7 +219,7 @@ def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
     if not scores:
         return None
     outcomes = [score.outcome for score in scores]
-    outcome = next(outcome for outcome in WORST_FIRST if outcome in outcomes)
+    outcome = worst(outcomes)
     value = mean(score.value for score in scores if score.value is not None)
     text = outcome.value if value is None else f"{value:.2f}"
     counted_scores = len(scores) - outcomes.count(Outcome.SKIPPED)
@@ -296,7 +295,7 @@ def _grid_rows(
     numbers: dict[CaseAddress, int],
     link: Link,
 ) -> Iterator[GridRow]:
-    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome))[:ROWS_SHOWN]:
+    for case in sorted(suite.cases, key=lambda case: case.outcome.rank)[:ROWS_SHOWN]:
         address = suite.name, case.case_id
         own = trials[address]
         dots = [Dot(summary.number, summary.outcome, link(summary.position)) for summary in own]

@@ -11,10 +11,10 @@ from proctor.reporting.failing_cases import BAD, ReasonTally, share_text
 from proctor.reporting.terminal.facts import INDENT, tell_facts
 from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
 from proctor.reporting.terminal.screen import Screen, Span
-from proctor.reporting.wording import STYLES, counted
-from proctor.results.reasons import WORST_FIRST, headline_reason, score_value
+from proctor.reporting.wording import STYLES, counted, flaky_text
+from proctor.results.reasons import headline_reason, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
-from proctor.results.verdict import case_outcome
+from proctor.results.verdict import CaseVerdict, case_outcome
 
 REASONS_SHOWN = 5
 
@@ -102,9 +102,9 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     for text, worst in _score_texts([row for summary in block.summaries for row in summary.scores]):
         spans += [separator, (text, "" if worst is Outcome.PASSED else STYLES[worst])]
         separator = ", "
-    passed, failed = counts[Outcome.PASSED], counts[Outcome.FAILED]
-    if passed and failed:
-        spans.append((f"  FLAKY {passed}/{passed + failed}", "magenta"))
+    case = CaseVerdict(*block.address, outcome, made, counts[Outcome.PASSED], counts[Outcome.FAILED])
+    if case.is_flaky:
+        spans.append((f"  {flaky_text(case)}", "magenta"))
     if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.why:
         spans.append((f"  {block.why}", "dim"))
     if block.reused:
@@ -123,7 +123,7 @@ def _score_texts(rows: Sequence[ScoreRow]) -> list[tuple[str, Outcome]]:
 
 
 def _score_text(name: str, rows: Sequence[ScoreRow]) -> tuple[str, Outcome]:
-    worst = min(rows, key=lambda row: WORST_FIRST.index(row.outcome))
+    worst = min(rows, key=lambda row: row.outcome.rank)
     note = "" if worst.gates else " (informs)"
     if len({(row.value, row.outcome) for row in rows}) == 1:
         return f"{name} {score_value(Score(name, worst.outcome, worst.value, worst.threshold))}{note}", worst.outcome

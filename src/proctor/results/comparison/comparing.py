@@ -5,10 +5,10 @@ Several agents of one run are compared in the same way: `agent_tables`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from proctor.base.errors import UsageError
 from proctor.results.comparison.alignment import AlignedTrials, nearest_pair
@@ -74,7 +74,7 @@ def _compared(
     passes = [_values(pair) for pair in pairs if pair.is_comparable]
     test = compare_pairs(passes)
     difference = mean_difference(passes)
-    rates = [_mean(_mean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
+    rates = [fmean(fmean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
     verdict = _verdict(test, difference, alpha)
     order = {group: at for at, group in enumerate(Group)}
     whole = Comparison(
@@ -158,7 +158,7 @@ def group_of(pair: CasePair) -> Group:
     mixed = len({*before}) > 1 or len({*after}) > 1
     if mixed and (test is None or test.p_value > CASE_ALPHA):
         return Group.FLAKY
-    return Group.BROKEN if _mean(before) > _mean(after) else Group.FIXED
+    return Group.BROKEN if fmean(before) > fmean(after) else Group.FIXED
 
 
 def _passes(trials: CaseTrials | None) -> Passes | None:
@@ -172,7 +172,7 @@ def _score_changes(pair: CasePair) -> Iterable[ScoreChange]:
     if pair.before is None or pair.after is None:
         return
     for name in dict.fromkeys((*pair.before.scores, *pair.after.scores)):
-        old, new = (_mean(side.scores[name]) if name in side.scores else None for side in (pair.before, pair.after))
+        old, new = (fmean(side.scores[name]) if name in side.scores else None for side in (pair.before, pair.after))
         if old is None or new is None or abs(old - new) > 1e-9:
             yield ScoreChange(name, old, new)
 
@@ -230,7 +230,7 @@ def _evaluators(pairs: Sequence[CasePair], alpha: float) -> tuple[EvaluatorChang
 
 
 def _evaluator(name: str, values: Sequence[Pair], p_value: float, alpha: float) -> EvaluatorChange:
-    before, after = (_mean(_mean(side) for side in column) for column in zip(*values, strict=True))
+    before, after = (fmean(fmean(side) for side in column) for column in zip(*values, strict=True))
     difference = mean_difference(values) or Effect(0.0, 0.0, 0.0, 0)
     return EvaluatorChange(name, before, after, difference, p_value, p_value <= alpha)
 
@@ -246,7 +246,7 @@ def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
         known = [(a, b) for a, b in values if a and b]
         effect = ratio(known)
         if effect is not None:
-            before, after = (_mean(_mean(side) for side in column) for column in zip(*known, strict=True))
+            before, after = (fmean(fmean(side) for side in column) for column in zip(*known, strict=True))
             estimated = name == "cost_usd" and any(
                 side is not None and side.estimated for pair in pairs for side in (pair.before, pair.after)
             )
@@ -303,11 +303,6 @@ def _test_text(test: TestResult) -> str:
 
 def _cases(count: int) -> str:
     return f"{count:,} case{'' if count == 1 else 's'}"
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return math.fsum(found) / len(found)
 
 
 def align_case(

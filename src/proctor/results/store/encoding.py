@@ -65,8 +65,10 @@ def run_from_json(
     run = codec.decode(Run, header, **columns, trials=trials)
     known = codec.names(Run)
     run.extra = {name: value for name, value in header.items() if name not in known}
-    if "interrupted" not in header and status in (RunStatus.INTERRUPTED, RunStatus.DIED):
-        # A process that died could not write it. Older programs wrote only the exit code, and only of a run that ended.
+    if status in (RunStatus.RUNNING, RunStatus.DIED):
+        # What is stored is from before the run was resumed, if it was.
+        run.interrupted, run.stored_verdict, run.counts = status is RunStatus.DIED, None, None
+    elif "interrupted" not in header and status is RunStatus.INTERRUPTED:  # older programs wrote only the exit code
         run.interrupted = run.stored_verdict is None or run.stored_verdict.exit_code == INTERRUPTED
     if "judges" not in header:
         run.judges = LazySequence(lambda: Tally(trials))

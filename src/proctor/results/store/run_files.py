@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, plain
+from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
 from proctor.results.masking import TrialMasker
@@ -36,17 +37,16 @@ from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
-HEAD = "proctor_run"
 LONGEST_LINE = 100_000_000
 """Characters: no trial has more, and a file that has is not one of ours."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """Ids are parts of file names."""
-FORMAT_HINT = "it is no file that `proctor export` wrote"
+FORMAT_HINT = "it is no file that `proctor runs export` wrote"
 
 
 def export_run(run: Run, out: TextIO) -> int:
     """Write a run; returns the number of its trials. What is masked in the store stays masked."""
-    head = {HEAD: VERSION, "id": run.id, "name": run.name, "started_at": run.started_at}
+    head = {EXPORTED_RUN: VERSION, "id": run.id, "name": run.name, "started_at": run.started_at}
     rest = {"finished_at": run.finished_at, "status": run.status, "plan": run.plan, "info": header_to_json(run)}
     out.write(dumps(head | rest) + "\n")
     numbers: dict[str, int] = {}
@@ -89,7 +89,7 @@ class RunReader:
         self._lines = enumerate(lines, 1)
         self._cases: dict[int, Case] = {}
         number, data = next(self._records(), (1, {}))
-        version = data.get(HEAD)
+        version = data.get(EXPORTED_RUN)
         if not isinstance(version, int) or isinstance(version, bool):
             raise self._wrong(number, FORMAT_HINT)
         if version > VERSION:

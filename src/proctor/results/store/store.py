@@ -158,6 +158,25 @@ class Store:
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
             self._database.execute_many("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
 
+    def delete_runs(self, runs: Sequence[Run]) -> None:
+        """Delete runs with their trials, traces and labels, and the cases that no other run has; free the space."""
+        database = self._database
+        with database.writing():
+            for run in runs:
+                database.execute("DELETE FROM scores WHERE trial IN (SELECT no FROM trials WHERE run = ?)", (run.no,))
+                database.execute("DELETE FROM trials WHERE run = ?", (run.no,))
+                database.execute("DELETE FROM traces WHERE run = ?", (run.no,))
+                database.execute("DELETE FROM labels WHERE run = ?", (run.id,))
+                database.execute("DELETE FROM runs WHERE no = ?", (run.no,))
+            database.execute("DELETE FROM cases WHERE no NOT IN (SELECT case_no FROM trials)")
+        with database.guard("made smaller"):
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def size(self) -> int:
+        """The bytes that the store's folder takes on disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
     def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
         """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
         with self._database.writing():

@@ -119,7 +119,7 @@ def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
     store = Store(folder, create=False)
     try:
         if is_file_name(wanted):
-            raise UsageError(f"{wanted} is a file; grades are kept in a store: `proctor import` it first")
+            raise UsageError(f"{wanted} is a file; grades are kept in a store: `proctor runs import` it first")
         run_id = store.find_run(wanted).id
         with exclusive_run(store, run_id):
             yield Gradebook(store, run_id)

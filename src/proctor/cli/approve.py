@@ -1,10 +1,11 @@
-"""`proctor accept SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor approve SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
 import codecs
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from proctor.cases.formats.native.editing import CannotEdit
 from proctor.cases.formats.native.reader import UNSCORED
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import NO_EXPECTATION, Suite
-from proctor.cli.configuration import command_configuration
-from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
-from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli import suggestions
+from proctor.cli.grade import MOST_SHOWN, QUIT, can_ask, facts_text, person_named, prompt, rows_from
+from proctor.cli.help_pages import OUTPUT, DocumentedCommand, option
+from proctor.cli.options import command_configuration, json_option, store_option
+from proctor.cli.output import reserve_stdout, say, say_json
+from proctor.cli.selection import CaseSelection, case_selection
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
 from proctor.plugins import load as load_target
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
@@ -37,64 +41,111 @@ from proctor.running.review.approving import (
     recorded,
 )
 from proctor.running.review.grading import BadGrade
-from proctor.running.selection import CaseFilter, check_names, parse_words, split_places
+from proctor.running.selection import CaseFilter
 from proctor.running.settings import RunOptions
 
 Accepted = dict[str, tuple[Proposal, str]]
 
 
-@click.command("accept")
-@click.argument("source", metavar="SUITE")
-@click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
-@click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
-@case_option
-@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
-@click.option(
+ANSWERS, APPROVAL = "Answers", "Approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveOptions:
+    """What the command line says. Each field is the option of its name."""
+
+    agent: str | None
+    run_id: str | None
+    expect: str
+    decisions: str | None
+    accept_all: bool
+    by: str | None
+    output: Path | None
+    force: bool
+    as_json: bool
+    store: str | None
+
+
+@click.command(
+    "approve",
+    cls=DocumentedCommand,
+    examples=("proctor approve suite.yaml", "proctor approve suite.yaml::refund --run last --expect tools"),
+)
+@click.argument("source", metavar="SUITE", shell_complete=suggestions.paths)
+@case_selection(verb="Approve")
+@option(
+    "--agent",
+    group=ANSWERS,
+    metavar="REF",
+    help="Ask this agent instead of the one the suite names: file.py:name, a URL or cmd:COMMAND.",
+)
+@option(
+    "--run",
+    "run_id",
+    group=ANSWERS,
+    metavar="RUN",
+    shell_complete=suggestions.runs,
+    help="Take the answers of a stored run instead of asking the agent.",
+)
+@option(
     "--expect",
+    group=ANSWERS,
     type=click.Choice(("both", "answer", "tools")),
     default="both",
-    help="What of it is to be expected (default: both the answer and the tool calls).",
+    help="What of an answer to save (default: both the answer and the tool calls).",
 )
-@click.option("--from", "decisions", metavar="FILE", help="Which cases are accepted: rows of --json, filled in.")
-@click.option("--accept-all", is_flag=True, help="Accept everything without looking at it.")
-@click.option("--by", metavar="NAME", help="Who accepts (default: your user name).")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Instead of editing SUITE itself.")
-@click.option("--force", is_flag=True, help="Overwrite.")
-@json_option
+@option(
+    "--from",
+    "decisions",
+    group=APPROVAL,
+    metavar="FILE",
+    help="Take from a file what is approved: rows of --json, filled in.",
+)
+@option("--accept-all", group=APPROVAL, is_flag=True, help="Approve everything without looking at it.")
+@option("--by", group=APPROVAL, metavar="NAME", help="Who approves (default: your user name).")
 @store_option
-def command(source: str, **given: Any) -> int:
+@option(
+    "--output",
+    group=OUTPUT,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of editing SUITE.",
+)
+@option("--force", group=OUTPUT, is_flag=True, help="Overwrite the file of --output.")
+@json_option
+def command(source: str, selection: CaseSelection, **given: Any) -> int:
     """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
 
     On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
     what is accepted. The accepted cases are edited in SUITE itself, where every other line stays as it is; a suite of
     another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
     """
-    _check(given)
-    (file, *_), places = split_places([source])
-    with stdout_kept_clear(given["as_json"]):
+    options = ApproveOptions(**given)
+    _check(options)
+    (file, *_), selection = selection.with_paths([source])
+    with reserve_stdout(options.as_json):
         suite = _suite(file)
-        check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
-        given["case_ids"] += places
-        target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
+        select = selection.case_filter([suite]) or CaseFilter()
+        target = _target(suite, options.output, options.force) if not options.as_json else Path()
         before = read_bytes(suite.path)
-        offered = _offered(suite, given)
-    if given["as_json"]:
+        offered = _offered(suite, select, options)
+    if options.as_json:
         say_json("proposal-row", [proposal.row() for proposal in offered])
         return 0
     if not any(not proposal.refusal for proposal in offered):
-        _tell(offered)
+        _print_proposals(offered)
         say("error: no case has an answer that could be recorded", err=True)
         return 4
-    accepted = _accepted(offered, given)
-    return 0 if accepted is None else _write(suite, accepted, target, given["expect"], before)
+    accepted = _accepted(offered, options)
+    return 0 if accepted is None else _write(suite, accepted, target, options.expect, before)
 
 
-def _check(given: dict[str, Any]) -> None:
-    ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if given[key]]
-    ways += ["--json"] if given["as_json"] else []
+def _check(options: ApproveOptions) -> None:
+    ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if getattr(options, key)]
+    ways += ["--json"] if options.as_json else []
     if len(ways) > 1:
         raise UsageError(f"{' and '.join(ways)} exclude each other")
-    if given["run_id"] is not None and given["agent"] is not None:
+    if options.run_id is not None and options.agent is not None:
         raise UsageError("--run takes answers that are there, so that no --agent is asked; use one of them")
 
 
@@ -129,17 +180,14 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
     return target
 
 
-def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
+def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[Proposal]:
     configuration = command_configuration()
-    folder = configuration.store(given["store"])
-    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]), ids=given["case_ids"])
-    if given["run_id"] is not None:
-        found = from_run(folder, given["run_id"], suite.name)
+    folder = configuration.store(options.store)
+    if options.run_id is not None:
+        found = from_run(folder, options.run_id, suite.name)
     else:
-        options = RunOptions(
-            fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False)
-        )
-        found = ask_anew(suite, options, given["agent"], select, folder)
+        how = RunOptions(fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
+        found = ask_anew(suite, how, options.agent, select, folder)
     run_id, agent, trials = found
     offered = proposals(suite, trials, run_id, agent, select)
     if not offered:
@@ -147,19 +195,19 @@ def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
     return offered
 
 
-def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | None:
+def _accepted(offered: Sequence[Proposal], options: ApproveOptions) -> Accepted | None:
     """What is accepted, by whom; `None` where no person could be asked."""
-    who = person_named(given["by"])
-    if given["decisions"] is not None:
-        return read_acceptances(rows_from(given["decisions"]), offered, who)
-    if given["accept_all"]:
-        _tell(offered)
+    who = person_named(options.by)
+    if options.decisions is not None:
+        return read_acceptances(rows_from(options.decisions), offered, who)
+    if options.accept_all:
+        _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
         many = counted(len(fit), "case")
         say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
     if not can_ask():
-        _tell(offered)
+        _print_proposals(offered)
         say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
         return None
     return _ask_all(offered, who)
@@ -173,7 +221,7 @@ def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
         if proposal.refusal:
             say("")
             continue
-        answer = asked("accept? [y/n/q] ", _yes_or_no)
+        answer = prompt("accept? [y/n/q] ", _yes_or_no)
         if answer is QUIT:
             break
         if answer:
@@ -248,7 +296,7 @@ def _convert(whole: Suite, target: Path) -> None:
         say(f"not expressed: {loss}", err=True)
 
 
-def _tell(offered: Sequence[Proposal]) -> None:
+def _print_proposals(offered: Sequence[Proposal]) -> None:
     for proposal in offered:
         say(f"{_described(proposal)}\n")
 

@@ -13,7 +13,7 @@ from reporting_samples import FAILED, HOSTILE, make_run, small_run, trial
 
 from proctor import plugins
 from proctor.base.errors import StoreError, UsageError
-from proctor.reporting.report_files import write_reports
+from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.progress import terminal_svg
 from proctor.results.verdict import judge
 
@@ -107,7 +107,9 @@ def test_a_reader_that_stops_early_is_no_failure(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_report_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no report is called 'pdf'; there are md, json, junit"):
+    with pytest.raises(
+        UsageError, match="no report is called 'pdf'; there are html, md, json, junit, csv, code-quality"
+    ):
         write({"md": tmp_path / "r.md", "pdf": tmp_path / "r.pdf"})
 
     assert list(tmp_path.iterdir()) == []

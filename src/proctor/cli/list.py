@@ -1,4 +1,4 @@
-"""`proctor evaluators`, `proctor formats` and `proctor agents`: what there is to choose from, and how it is written."""
+"""`proctor list`: the evaluators, formats and kinds of agents there are, and how each is written."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ import click
 import yaml
 
 from proctor.agents.frameworks import shipped_adapters
+from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats import formats as all_formats
-from proctor.cli.options_and_output import json_option, say, say_json
+from proctor.cli import suggestions
+from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.options import json_option
+from proctor.cli.output import say, say_json
 from proctor.cli.suite_files import WRITTEN
 from proctor.evaluators.declaration import FAMILIES, Declaration
 from proctor.evaluators.registry import declaration_named, installed, listed
@@ -37,8 +41,21 @@ AGENT_WAYS = {
 """What `agent:` in a suite and `--agent` take, with an example of each."""
 
 
-@click.command("evaluators")
-@click.argument("name", required=False, metavar="[NAME]")
+@click.group(
+    "list",
+    cls=DocumentedGroup,
+    examples=("proctor list evaluators", "proctor list evaluators Faithfulness", "proctor list agents"),
+)
+def command() -> None:
+    """List evaluators, formats and kinds of agents, or show one."""
+
+
+@command.command(
+    "evaluators",
+    short_help="List the evaluators, or show one with an example.",
+    examples=("proctor list evaluators", "proctor list evaluators Faithfulness"),
+)
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=suggestions.evaluators)
 @click.option("--all", "show_all", is_flag=True, help="List variants and the names of other tools too.")
 @json_option
 def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
@@ -66,7 +83,7 @@ def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
         _say_section("Variants and names of other tools", [_line(item.name, item) for item in more])
     else:
         say(f"\nAlso understood: {len(more)} variants and names of other tools; --all lists them.")
-    say("\nIn brackets: what it needs. `proctor evaluators NAME` shows one with its parameters and an example.")
+    say("\nIn brackets: what it needs. `proctor list evaluators NAME` shows one with its parameters and an example.")
     return 0
 
 
@@ -145,11 +162,14 @@ def _argument(example: Json) -> str:
     return shlex.quote(f"{name}={json.dumps(arguments, ensure_ascii=False)}")
 
 
-@click.command("formats")
+@command.command(
+    "formats", short_help="List the formats that suites are read from.", examples=("proctor list formats",)
+)
+@click.argument("name", required=False, metavar="[NAME]")
 @json_option
-def formats(as_json: bool) -> int:
-    """List the formats of suites: which files each is read from, and whether it can be written."""
-    found = [_format(known) for known in all_formats()]
+def formats(name: str | None, as_json: bool) -> int:
+    """List the formats of suites, or show one: which files it is read from, and whether it can be written."""
+    found = _named(name, [_format(known) for known in all_formats()], "format")
     if as_json:
         say_json("format-row", found)
         return 0
@@ -163,6 +183,16 @@ def formats(as_json: bool) -> int:
     return 0
 
 
+def _named(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
+    """The row of that name, or all of them without one."""
+    if name is None:
+        return rows
+    names = [row["name"] for row in rows]
+    if name not in names:
+        raise UsageError(f"no {noun} is called {name!r}{nearest(name, names)}; there are {', '.join(names)}")
+    return [row for row in rows if row["name"] == name]
+
+
 def _format(known: Format) -> dict[str, Any]:
     return {
         "name": known.name,
@@ -173,10 +203,13 @@ def _format(known: Format) -> dict[str, Any]:
     }
 
 
-@click.command("agents")
+@command.command(
+    "agents", short_help="List what can be tested, and the installed frameworks.", examples=("proctor list agents",)
+)
+@click.argument("name", required=False, metavar="[NAME]")
 @json_option
-def agents(as_json: bool) -> int:
-    """List what `agent:` in a suite and --agent take, and which frameworks are installed here."""
+def agents(name: str | None, as_json: bool) -> int:
+    """List what `agent:` in a suite and --agent take, and which frameworks are installed; NAME shows one framework."""
     frameworks: list[dict[str, Any]] = [
         {
             "name": adapter.name,
@@ -185,19 +218,21 @@ def agents(as_json: bool) -> int:
         }
         for adapter in shipped_adapters()
     ]
+    frameworks = _named(name, frameworks, "framework")
     if as_json:
         ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
         say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _entry_points()})
         return 0
-    _say_rows(list(AGENT_WAYS.items()))
-    say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
+    if name is None:
+        _say_rows(list(AGENT_WAYS.items()))
+        say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
     for item in frameworks:
         there = [f"{package} {version}" for package, version in item["packages"].items() if version]
         missing = f"not installed (pip install {' '.join(item['packages'])})"
         say(f"{item['name']:<17}  {', '.join(there) or missing}")
         say(f"{'':<17}  {item['takes']}")
-    for name in _entry_points():
-        say(f"{name}  from an installed package")
+    for other in _entry_points() if name is None else ():
+        say(f"{other}  from an installed package")
     say("\ndocs/agents.md and docs/frameworks.md show each of them.")
     return 0
 

@@ -9,11 +9,9 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-
-import click
 
 from proctor.base.documents import nearest
 from proctor.base.environment import environment_from
@@ -38,6 +36,9 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "env_file": str,
     "baseline": str,
 }
+CLUSTER = "cluster"
+CLUSTER_KEYS: dict[str, type] = {"upload": bool, "tls_ca": str, "tls_cert": str, "tls_key": str}
+"""The settings of the table `[tool.proctor.cluster]`."""
 NOUNS = {"budget": "an amount of dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
 PATHS = ("store", "env_file", "baseline")
@@ -53,10 +54,12 @@ class Configuration:
     origins: Mapping[str, str]
     env_files: tuple[Path, ...] = ()
     """Files of variables: the one that is configured, else `.env` beside the project file if there is one."""
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    """How `--cluster` is reached: `upload`, `tls_ca`, `tls_cert` and `tls_key` of `[tool.proctor.cluster]`."""
 
     @property
     def settings(self) -> Settings:
-        names = {field.name for field in fields(Settings)}
+        names = {item.name for item in fields(Settings)}
         return Settings(**{name: value for name, value in self.values.items() if name in names})
 
     def store(self, given: str | None) -> Path:
@@ -95,6 +98,7 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
             values[name] = _converted(name, environment[variable], convert, variable)
             origins[name] = variable
     path, table = _project_table(folder or Path.cwd())
+    cluster = {} if path is None else _cluster(path, table.pop(CLUSTER, {}))
     unknown = [f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}" for name in table if name not in KEYS]
     if unknown:
         raise UsageError("\n".join(unknown))
@@ -102,7 +106,21 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
         converted = _converted(name, value, KEYS[name], str(path))
         values[name] = str(path.parent / converted) if name in PATHS and path is not None else converted
         origins[name] = str(path)
-    return Configuration(values, origins, _env_files(values, origins, path))
+    return Configuration(values, origins, _env_files(values, origins, path), cluster)
+
+
+def _cluster(path: Path, table: Any) -> dict[str, Any]:
+    """The settings of a cluster; files start from the folder of the project file."""
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {CLUSTER} must be a table of settings")
+    for name, value in table.items():
+        if name not in CLUSTER_KEYS:
+            known = nearest(name, CLUSTER_KEYS)
+            raise UsageError(f"{path}: {CLUSTER}.{name} is not a known setting{known}")
+        if not isinstance(value, CLUSTER_KEYS[name]):
+            noun = "true or false" if CLUSTER_KEYS[name] is bool else "the name of a file"
+            raise UsageError(f"{path}: {CLUSTER}.{name} must be {noun}, not {value!r}")
+    return {name: str(path.parent / value) if isinstance(value, str) else value for name, value in table.items()}
 
 
 def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: Path | None) -> tuple[Path, ...]:
@@ -112,13 +130,6 @@ def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: P
         return (Path(named),)
     usual = None if project is None else project.with_name(".env")
     return () if usual is None or not usual.is_file() else (usual,)
-
-
-def command_configuration() -> Configuration:
-    """The configuration of the command that is being carried out, with its variables until the command ends."""
-    configuration = read_configuration()
-    click.get_current_context().with_resource(configuration.environment())
-    return configuration
 
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:

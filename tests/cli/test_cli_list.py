@@ -1,4 +1,4 @@
-"""`proctor evaluators`, `formats` and `agents`: what there is, and examples that work as they are shown."""
+"""`proctor list evaluators|formats|agents`: what there is, and examples that work as they are shown."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import yaml
 
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import EvaluatorSpec
-from proctor.cli.listings import AGENT_WAYS
-from proctor.cli.options_and_output import parse_evaluators
+from proctor.cli.list import AGENT_WAYS
+from proctor.cli.options import parse_evaluators
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build, listed
 

@@ -1,4 +1,4 @@
-"""`proctor accept`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor approve`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def cases(path: Path) -> dict[str, Case]:
 def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_asked(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:
-    ended = proctor("accept", "rates.yaml")
+    ended = proctor("approve", "rates.yaml")
     assert ended.code == 0
     for part in ('look_up_rate(kind="fixed"', "The rate is 5%.", "expected so far", "calls", "nothing is written"):
         assert part in ended.out
@@ -78,7 +78,7 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_
 
 
 def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("accept", "rates.yaml", "--accept-all", "--by", "ann")
+    ended = proctor("approve", "rates.yaml", "--accept-all", "--by", "ann")
     assert ended.code == 0
     assert "WARNING: 3 cases accepted without anybody looking" in ended.err
     found = cases(rates / "rates.yaml")
@@ -103,7 +103,7 @@ def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Call
 def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:
-    proctor("accept", "rates.yaml", "--accept-all")
+    proctor("approve", "rates.yaml", "--accept-all")
     assert proctor("test", "rates.yaml").code == 0
     ended = proctor("test", "rates.yaml", "--agent", "desk.py:worse")
     assert ended.code == 1
@@ -114,20 +114,20 @@ def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
 def test_only_the_answer_or_only_the_tools_may_be_expected(
     rates: Path, proctor: Callable[..., Any], part: str, output: Any, tools: int | None
 ) -> None:
-    proctor("accept", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
+    proctor("approve", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
     found = cases(rates / "rates.yaml")["rate"].turns[0].expected
     assert found.output == output
     assert (None if found.tool_calls is None else len(found.tool_calls)) == tools
 
 
 def test_the_rows_of_json_say_in_a_file_what_is_accepted(rates: Path, proctor: Callable[..., Any]) -> None:
-    rows = json.loads(proctor("accept", "rates.yaml", "--json").out)
+    rows = json.loads(proctor("approve", "rates.yaml", "--json").out)
     assert rows[0]["answer"] == ["The rate is 5%."]
     assert rows[0]["tools"][0][0][0] == "look_up_rate"
     rows[0] |= {"accept": True, "by": "bob"}
     rows[1]["accept"] = False
     (rates / "accepted.json").write_text(json.dumps(rows))
-    ended = proctor("accept", "rates.yaml", "--run", "last", "--from", "accepted.json", "--output", "new/out.json")
+    ended = proctor("approve", "rates.yaml", "--run", "last", "--from", "accepted.json", "--output", "new/out.json")
     assert ended.code == 0
     assert "1 case recorded, 2 cases left as before" in ended.out
     found = cases(rates / "new" / "out.json")
@@ -149,7 +149,7 @@ WRONG_ROWS = {
 def test_rows_that_cannot_be_taken_are_told(rates: Path, proctor: Callable[..., Any], name: str) -> None:
     text, said = WRONG_ROWS[name]
     (rates / "rows.json").write_text(text)
-    ended = proctor("accept", "rates.yaml", "--from", "rows.json")
+    ended = proctor("approve", "rates.yaml", "--from", "rows.json")
     assert ended.code == 2
     assert said in ended.err
     assert (rates / "rates.yaml").read_text() == SUITE
@@ -158,7 +158,7 @@ def test_rows_that_cannot_be_taken_are_told(rates: Path, proctor: Callable[..., 
 def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Callable[..., Any]) -> None:
     proctor("test", "rates.yaml")
     (rates / "desk.py").write_text("def agent(question):\n    raise SystemExit(9)\n")
-    ended = proctor("accept", "rates.yaml", "--run", "last", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--run", "last", "--accept-all")
     assert ended.code == 0
     assert cases(rates / "rates.yaml")["rate"].turns[0].expected.output == "The rate is 5%."
 
@@ -166,7 +166,7 @@ def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Cal
 def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, proctor: Callable[..., Any]) -> None:
     proctor("test", "rates.yaml")
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", "How was the weather?"))
-    ended = proctor("accept", "rates.yaml", "--run", "last", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--run", "last", "--accept-all")
     assert "asks something else now" in ended.out
     assert "2 cases recorded, 1 case left as before" in ended.out
 
@@ -174,7 +174,7 @@ def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, pro
 def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callable[..., Any]) -> None:
     crash = "\n  - id: crash\n    input: crash\n  - id: later\n    input: x\n    skip: not yet\n"
     (rates / "rates.yaml").write_text(SUITE.rstrip() + crash)
-    ended = proctor("accept", "rates.yaml", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--accept-all")
     assert ended.code == 0
     assert "no idea" in ended.out
     assert re.search(r"crash\n +input +crash\n +not recorded", ended.out)
@@ -185,7 +185,7 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
 def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(project: Path, proctor: Callable[..., Any]) -> None:
     (project / "bare.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello}]\n")
     assert proctor("test", "bare.yaml").code == 2
-    assert proctor("accept", "bare.yaml", "--accept-all").code == 0
+    assert proctor("approve", "bare.yaml", "--accept-all").code == 0
     assert proctor("test", "bare.yaml").code == 0
 
 
@@ -199,26 +199,26 @@ def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
         ("some", ["ExactMatch", "Contains", "ExpectedTools"]),
         ("chosen", ["Contains", "ExpectedTools"]),
     ):
-        proctor("accept", f"{name}.yaml", "--accept-all")
+        proctor("approve", f"{name}.yaml", "--accept-all")
         [suite] = load([str(project / f"{name}.yaml")])
         assert [spec.name for spec in suite.evaluators_of(suite.cases[0])] == evaluators
 
 
 def test_a_file_that_is_wrong_otherwise_is_refused(project: Path, proctor: Callable[..., Any]) -> None:
     (project / "bad.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello, typo: 1}]\n")
-    ended = proctor("accept", "bad.yaml", "--accept-all")
+    ended = proctor("approve", "bad.yaml", "--accept-all")
     assert ended.code == 2
     assert "typo" in ended.err
 
 
 def test_an_agent_that_answers_nothing_at_all_is_an_error(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("accept", "rates.yaml", "--agent", "agents.py:raises", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--agent", "agents.py:raises", "--accept-all")
     assert ended.code == 4
     assert "no case has an answer" in ended.err
 
 
 def test_other_formats_are_written_as_far_as_they_go(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("accept", "rates.yaml", "--accept-all", "--output", "rates.csv")
+    ended = proctor("approve", "rates.yaml", "--accept-all", "--output", "rates.csv")
     assert ended.code == 0
     assert load(["rates.csv"])[0].format == "csv"
 
@@ -238,16 +238,16 @@ WRONG_USE = {
 def test_what_cannot_be_done_is_told(rates: Path, proctor: Callable[..., Any], name: str) -> None:
     proctor("test", "rates.yaml")
     arguments, said = WRONG_USE[name]
-    ended = proctor("accept", "rates.yaml", *arguments)
+    ended = proctor("approve", "rates.yaml", *arguments)
     assert ended.code in (2, 4)
     assert said in ended.err
 
 
 def test_a_file_is_not_overwritten_unless_that_is_said(rates: Path, proctor: Callable[..., Any]) -> None:
     (rates / "other.yaml").write_text("mine")
-    assert "exists; say --force" in proctor("accept", "rates.yaml", "--accept-all", "--output", "other.yaml").err
+    assert "exists; say --force" in proctor("approve", "rates.yaml", "--accept-all", "--output", "other.yaml").err
     assert (rates / "other.yaml").read_text() == "mine"
-    assert proctor("accept", "rates.yaml", "--accept-all", "--output", "other.yaml", "--force").code == 0
+    assert proctor("approve", "rates.yaml", "--accept-all", "--output", "other.yaml", "--force").code == 0
     assert (rates / "rates.yaml").read_text() == SUITE
 
 
@@ -275,7 +275,7 @@ def test_only_the_accepted_case_is_edited_and_every_other_line_stays(rates: Path
     for before in (COMMENTED.encode(), b"\xef\xbb\xbf" + COMMENTED.replace("\n", "\r\n").encode()):
         (rates / "rates.yaml").write_bytes(before)
         (rates / "rows.json").write_text('[{"case": "weather", "accept": true, "by": "ann"}]')
-        ended = proctor("accept", "rates.yaml", "--from", "rows.json")
+        ended = proctor("approve", "rates.yaml", "--from", "rows.json")
         assert "wrote rates.yaml (1 case recorded, 1 case left as before)" in ended.out
         after = (rates / "rates.yaml").read_bytes()
         head = before[: before.index(b"    expected: {contains: rates}")]
@@ -289,7 +289,7 @@ def test_only_the_accepted_case_is_edited_and_every_other_line_stays(rates: Path
 def test_a_file_that_was_changed_in_the_meantime_is_not_overwritten(rates: Path, proctor: Callable[..., Any]) -> None:
     edits = "with open('rates.yaml', 'a') as file: file.write('# mine')"
     (rates / "desk.py").write_text(f"def agent(question):\n    {edits}\n    return question\n")
-    ended = proctor("accept", "rates.yaml", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--accept-all")
     assert ended.code == 2
     assert "was changed in the meantime" in ended.err
     assert (rates / "rates.yaml").read_text().startswith(SUITE + "# mine")
@@ -301,16 +301,16 @@ def test_a_case_that_cannot_be_edited_is_told_and_can_go_to_another_file(
 ) -> None:
     text = "agent: desk.py:agent\nx-a: &a {id: a, input: hello, expected: y}\ncases: [*a]\n"
     (rates / "rates.yaml").write_text(text)
-    ended = proctor("accept", "rates.yaml", "--accept-all")
+    ended = proctor("approve", "rates.yaml", "--accept-all")
     assert ended.code == 2
     assert "rates.yaml cannot be edited: cases[0] is an alias" in ended.err
     assert (rates / "rates.yaml").read_text() == text
-    assert proctor("accept", "rates.yaml", "--accept-all", "--output", "new.json").code == 0
+    assert proctor("approve", "rates.yaml", "--accept-all", "--output", "new.json").code == 0
 
 
 def test_a_suite_of_another_format_is_recorded_beside_it(rates: Path, proctor: Callable[..., Any]) -> None:
     (rates / "rates.csv").write_text("id,input,expected\none,How is the weather?,x\n")
-    ended = proctor("accept", "rates.csv", "--agent", "desk.py:agent", "--accept-all")
+    ended = proctor("approve", "rates.csv", "--agent", "desk.py:agent", "--accept-all")
     assert "wrote rates.recorded.yaml (1 case recorded)" in ended.out
     assert cases(rates / "rates.recorded.yaml")["one"].turns[0].expected.output == "I only know rates."
 
@@ -323,16 +323,16 @@ def test_it_is_said_which_of_several_trials_is_shown(rates: Path, proctor: Calla
     case = "{id: one, input: hi, expected: {contains: [yes]}}"
     (rates / "rates.yaml").write_text(f"name: rates\nagent: desk.py:agent\ncases: [{case}]\n")
     proctor("test", "rates.yaml", "--repeat", "5", "--parallel", "1")
-    ended = proctor("accept", "rates.yaml", "--run", "last")
+    ended = proctor("approve", "rates.yaml", "--run", "last")
     assert re.search(r"shown +trial 3 of 5, the first of 3 that passed; 2 of 5 did the same\n", ended.out)
     assert re.search(r"answer +yes\n", ended.out)
-    [row] = json.loads(proctor("accept", "rates.yaml", "--run", "last", "--json").out)
+    [row] = json.loads(proctor("approve", "rates.yaml", "--run", "last", "--json").out)
     assert row["trial"].startswith("trial 3 of 5")
 
 
 def at_a_terminal(folder: Path, typed: str) -> str:
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "accept", "rates.yaml", "--by", "ann"]
+    command = [*COMMAND, "approve", "rates.yaml", "--by", "ann"]
     process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
     os.close(theirs)
     os.write(ours, typed.encode())

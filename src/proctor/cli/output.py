@@ -1,0 +1,94 @@
+"""What commands print and write: lines, JSON documents, reports, and keeping standard output clear for a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
+
+import click
+
+from proctor.base.errors import Problem, StoreError
+from proctor.reporting.build_findings import annotation_lines, findings
+from proctor.reporting.output import write_document
+from proctor.reporting.reporters import write_reports
+from proctor.reporting.terminal.progress import choose_terminal
+from proctor.reporting.terminal.screen import visible
+from proctor.results.run import Run
+from proctor.results.verdict import RunVerdict
+from proctor.running.settings import Listener
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line, without what a file could do to a terminal.
+
+    Left to itself, click would write UTF-8 to a terminal that says it is ASCII.
+    """
+    click.echo(visible(text), file=sys.stderr if err else sys.stdout)
+
+
+def say_json(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Print a document, or a list of rows, for a program."""
+    say(json_text(schema, data))
+
+
+def json_text(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    """A document, or a list of rows, as JSON; each names the schema that says what is in it.
+
+    `schemas/NAME.schema.json` is the schema of `proctor.NAME/1`.
+    """
+    name = {"schema": f"proctor.{schema}/1"}
+    document = {**name, **data} if isinstance(data, Mapping) else [{**name, **row} for row in data]
+    return json.dumps(document, indent=2)
+
+
+@contextmanager
+def reserve_stdout(wanted: bool) -> Iterator[TextIO]:
+    """The stream to tell a person about progress on.
+
+    If standard output is wanted for a document, whatever else is printed, by us or by the code that suites name, goes
+    to standard error, so that a program can read the document.
+    """
+    if not wanted:
+        yield sys.stdout
+        return
+    with redirect_stdout(sys.stderr):
+        yield sys.stderr
+
+
+def by_place(problems: Iterable[Problem]) -> list[Problem]:
+    """File by file as they came, and down each file: in the order in which a person fixes them."""
+    known = list(problems)
+    files = {path: number for number, path in enumerate(dict.fromkeys(problem.path for problem in known))}
+    return sorted(known, key=lambda problem: (files[problem.path], problem.line or 0))
+
+
+def write_documents(
+    targets: Mapping[str, str], writers: Mapping[str, Callable[[TextIO], object]], what: str, label: str = "report"
+) -> None:
+    """Write one result to each of the files, by kind of document; raises `StoreError`."""
+    for name, path in targets.items():
+        try:
+            write_document(path, writers[name])
+        except OSError as error:
+            raise StoreError(f"{what} could not be written to {path}: {error.strerror or error}") from None
+        if path != "-":
+            say(f"{label}: {path}", err=True)
+
+
+def run_and_report(
+    work: Callable[[Listener], tuple[Run, RunVerdict]], reports: Mapping[str, str], *, quiet: bool, verbose: bool
+) -> int:
+    """Do the work of a command while a terminal shows its progress, then write the reports; returns the exit code."""
+    with reserve_stdout("-" in reports.values()) as stream:
+        run, verdict = work(choose_terminal(stream, quiet=quiet, verbose=verbose))
+    if reports or "GITHUB_STEP_SUMMARY" in os.environ:
+        for path in write_reports(run, verdict, reports, os.environ):
+            say(f"report: {path}", err=stream is sys.stderr)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in annotation_lines(findings(run, verdict, os.environ)):
+            click.echo(line, file=stream)
+    return verdict.exit_code

@@ -1,0 +1,190 @@
+"""Which cases and which run a command is about: the options and the argument that say it, in one place.
+
+@click.command("rescore")
+@run_argument
+@case_selection()
+def command(run_id: str, selection: CaseSelection): ...
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from proctor.base.errors import UsageError
+from proctor.cases.suite import Case, Suite
+from proctor.cli import suggestions
+from proctor.cli.help_pages import SELECT_CASES, option
+from proctor.cli.output import say
+from proctor.results.run import Run
+from proctor.results.store.run_files import open_run
+from proctor.results.store.store import Store
+from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSelection:
+    """The cases that the command line selects, as it was typed."""
+
+    ids: tuple[str, ...] = ()
+    """Of `--case`: id, suite/id or file::id."""
+    words: str | None = None
+    """The expression of `-k`."""
+    tags: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    """Of `--suite`: names of suites."""
+    last_failed: bool = False
+    places: tuple[str, ...] = ()
+    """Paths that name one case: `suite.yaml::case-id`."""
+
+    @property
+    def text(self) -> str:
+        """The selection as it is typed."""
+        parts = [f"--case {name}" for name in self.ids] + [f"--tag {name}" for name in self.tags]
+        parts += [f"--suite {name}" for name in self.suites]
+        return " ".join([*parts, *([] if self.words is None else [f"-k {self.words!r}"])])
+
+    def with_paths(self, paths: Sequence[str]) -> tuple[list[str], CaseSelection]:
+        """The files that the paths name, and the selection narrowed to the cases that they name."""
+        files, places = split_places(paths)
+        return files, replace(self, places=places)
+
+    def case_filter(self, suites: Iterable[Suite] | None = None, store: Path | None = None) -> CaseFilter | None:
+        """What tells whether a case is selected, or None if every case is.
+
+        A name that none of the `suites` has is a `UsageError`. `store` is the folder in which the latest run is.
+        """
+        if self == CaseSelection():
+            return None
+        if suites is not None:
+            check_names((*self.ids, *self.places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
+        words = None if self.words is None else parse_words(self.words)
+        addresses = _last_failed(store) if self.last_failed and store is not None else None
+        return CaseFilter(words, tag_set(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
+
+    def in_run(self, run: Run) -> Callable[[str, Case], bool] | None:
+        """The same for the cases of a stored run, by the name of the suite; a name that none has is a `UsageError`."""
+        paths = {info.name: info.path for info in run.suites}
+        known = {(item.suite, paths.get(item.suite), item.case_id) for item in run.summaries}
+        try:
+            check_names(self.ids, sorted(known, key=str))
+        except UsageError as error:
+            raise UsageError(f"run {run.id}: {error}") from None
+        fits = self.case_filter()
+        if fits is None:
+            return None
+        suites = {name: Suite(name, (), path=None if path is None else Path(path)) for name, path in paths.items()}
+        return lambda suite, case: fits(suites.get(suite) or Suite(suite, ()), case)
+
+
+def case_selection(
+    *,
+    ids: bool = True,
+    words: bool = True,
+    tags: bool = True,
+    suites: bool = False,
+    last_failed: bool = False,
+    verb: str = "Take",
+) -> Callable[[F], F]:
+    """The options that select cases; the command gets `selection`, a `CaseSelection`.
+
+    `verb` is what the command does with the cases, for the help.
+    """
+    wanted = {"ids": ids, "words": words, "tags": tags, "suites": suites, "last_failed": last_failed}
+    options = {name: item for name, item in _options(verb).items() if wanted[name]}
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def collected(*args: Any, **params: Any) -> Any:
+            values = {name: params.pop(f"selected_{name}") for name in options}
+            return command(*args, selection=CaseSelection(**values), **params)
+
+        decorated: Any = collected
+        for item in reversed(options.values()):
+            decorated = item(decorated)
+        return cast(F, decorated)
+
+    return decorate
+
+
+def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
+    """The options by the field of `CaseSelection` that each fills."""
+    return {
+        "ids": option(
+            "--case",
+            "selected_ids",
+            group=SELECT_CASES,
+            multiple=True,
+            metavar="ID",
+            shell_complete=suggestions.cases,
+            help=f"{verb} only this case: its id, suite/id or file::id. Repeatable.",
+        ),
+        "words": option(
+            "-k",
+            "selected_words",
+            group=SELECT_CASES,
+            metavar="EXPR",
+            help=f'{verb} only cases whose name, description or tags match, for example "refund and not slow".',
+        ),
+        "tags": option(
+            "--tag",
+            "selected_tags",
+            group=SELECT_CASES,
+            multiple=True,
+            metavar="TAG",
+            shell_complete=suggestions.tags,
+            help=f"{verb} only cases with this tag. Repeatable.",
+        ),
+        "suites": option(
+            "--suite",
+            "selected_suites",
+            group=SELECT_CASES,
+            multiple=True,
+            metavar="NAME",
+            shell_complete=suggestions.suite_names,
+            help=f"{verb} only cases of this suite. Repeatable.",
+        ),
+        "last_failed": option(
+            "--lf",
+            "--last-failed",
+            "selected_last_failed",
+            group=SELECT_CASES,
+            is_flag=True,
+            help=f"{verb} only cases that did not pass in the latest run.",
+        ),
+    }
+
+
+def paths_argument(name: str = "PATHS") -> Callable[[F], F]:
+    """The suites that a command is about: files, folders, and single cases as suite.yaml::case-id."""
+    return click.argument("paths", nargs=-1, metavar=f"[{name}]...", shell_complete=suggestions.paths)
+
+
+def run_argument(command: F) -> F:
+    """The run that a command is about: its id, the beginning of one, its name, `last`, `last~1`, or a file."""
+    return click.argument("run_id", metavar="[RUN]", default="last", shell_complete=suggestions.runs)(command)
+
+
+def suite_files_of(folder: Path, run_id: str) -> Iterator[str]:
+    """The files that scoring a run again reads: those of its suites, and its own if it is an exported one."""
+    yield run_id
+    store, run = open_run(folder, run_id)
+    paths = [info.path for info in run.suites if info.path]
+    store.close()
+    yield from paths
+
+
+def _last_failed(folder: Path) -> frozenset[tuple[str, str]] | None:
+    store = Store(folder, create=False)
+    addresses = last_failed(store) or None
+    store.close()
+    if addresses is None:
+        say("note: nothing failed in the latest run; running everything", err=True)
+    return addresses

@@ -1,0 +1,38 @@
+"""`proctor view`: runs, cases, traces and grading in the browser."""
+
+from __future__ import annotations
+
+import click
+
+from proctor.base.errors import UsageError
+from proctor.cli.grade import person_named
+from proctor.cli.help_pages import DocumentedCommand
+from proctor.cli.options import store_option
+from proctor.cli.output import say
+from proctor.config import read_configuration
+from proctor.viewer.library import open_library
+
+
+@click.command("view", cls=DocumentedCommand, examples=("proctor view", "proctor view last --no-open"))
+@click.argument("named", metavar="[RUN|STORE|FILE]...", nargs=-1)
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Listen elsewhere; every page then needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+@store_option
+def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: str | None) -> int:
+    """Show runs in the browser: of the store, of other stores, exported runs (.jsonl) and baselines.
+
+    Serves this machine alone unless --host names another address. Ctrl-C ends it.
+    """
+    try:
+        from proctor.viewer.server import serve  # the extra `view` may not be installed
+    except ImportError as error:
+        raise UsageError(f"the viewer needs more packages: pip install 'proctor[view]' ({error})") from None
+    library = open_library(named, read_configuration().store(store))
+    try:
+        serve(library, host, port, open_browser=not no_open, say=say, person=person_named(None))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        library.close()
+    return 0

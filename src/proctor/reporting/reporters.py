@@ -1,0 +1,186 @@
+"""The reports of a run: which there are, which file each goes to, and writing them.
+
+A report is one row: its name, the ending of its files, its line of help, and the function that writes it. The options
+`--html`, `--md`, `--json` and `--junit` follow from `REPORTERS`; `--report [KIND=]FILE` reaches every report, also
+those of other packages, which come through `Plugin.reporters` (`proctor.plugins`).
+
+Where reports go is checked before anything is run: `check_targets` looks at the files alone, and `refuse_overwriting`
+compares them with the files that the command reads. Each report is then written whole or not at all, and one that fails
+does not stop the others.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+from proctor.base.documents import nearest
+from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
+from proctor.plugins import Reporter, load, plugins
+from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
+from proctor.results.run import Run
+from proctor.results.verdict import RunVerdict
+
+Writer = Callable[[Run, RunVerdict, TextIO], None]
+
+REPORTERS = (
+    Reporter(
+        name="html", suffix=".html", help="Write an HTML report.", write="proctor.reporting.html.report_page:write"
+    ),
+    Reporter(name="md", suffix=".md", help="Write a Markdown report.", write="proctor.reporting.markdown.report:write"),
+    Reporter(name="json", suffix=".json", help="Write a JSON report.", write="proctor.reporting.json_report:write"),
+    Reporter(name="junit", suffix=".xml", help="Write a JUnit XML report.", write="proctor.reporting.junit:write"),
+)
+"""The reports that have an option of their own."""
+
+OTHER_REPORTERS = (
+    Reporter(name="csv", suffix=".csv", help="Write the scores as CSV.", write="proctor.reporting.tables:write"),
+    Reporter(
+        name="code-quality",
+        help="Write GitLab's code quality report.",
+        write="proctor.reporting.build_findings:write",
+    ),
+)
+"""The reports that `--report` writes."""
+
+_TARGET = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
+
+
+def reporters() -> Iterator[Reporter]:
+    """Every report; other packages are looked through only if the iteration gets there."""
+    yield from (*REPORTERS, *OTHER_REPORTERS)
+    for plugin in plugins():
+        yield from plugin.reporters
+
+
+def find_reporter(name: str) -> Reporter:
+    """The report of this name; raises `UsageError`."""
+    known: list[str] = []
+    for reporter in reporters():
+        if reporter.name == name:
+            return reporter
+        known.append(reporter.name)
+    raise UsageError(f"no report is called {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+
+
+def parse_target(text: str) -> tuple[str, str]:
+    """The name of the report and its file, from `KIND=FILE`, or from `FILE`, whose ending then selects the report."""
+    if match := _TARGET.fullmatch(text):
+        return find_reporter(match[1]).name, match[2]
+    suffix = Path(text).suffix.lower()
+    found = next((reporter.name for reporter in reporters() if reporter.suffix and reporter.suffix == suffix), None)
+    if found is None:
+        endings = ", ".join(f"{reporter.name} ({reporter.suffix})" for reporter in reporters() if reporter.suffix)
+        raise UsageError(f"--report {text}: the ending selects no report; write KIND=FILE, or use one of: {endings}")
+    return found, text
+
+
+def check_targets(targets: Mapping[str, str]) -> None:
+    """Raise `UsageError` if a report has no file to go to, two go to one place, or an ending does not fit.
+
+    The ending keeps a forgotten FILE from costing a suite: `--json suite.yaml` would overwrite it.
+    """
+    for name, path in targets.items():
+        option = _option(name)
+        if not path.strip():
+            raise UsageError(f"{option} must name a file, or - for standard output")
+        suffix = next((reporter.suffix for reporter in reporters() if reporter.name == name), "")
+        if suffix and not _is_special(path) and Path(path).suffix.lower() != suffix:
+            hint = f"--{name} report{suffix}" if option == f"--{name}" else f"{option}report{suffix}"
+            raise UsageError(f"{option} takes the file to write, which must end in {suffix}, not {path!r}: {hint}")
+        if path != STANDARD_OUTPUT and Path(path).is_dir():
+            raise UsageError(f"{option}: {path} is a folder")
+    _refuse_shared_paths(targets)
+
+
+def refuse_overwriting(targets: Mapping[str, str], files: Iterable[Path | str | None]) -> None:
+    """Raise `UsageError` if a report would go to one of the files that the command reads."""
+    for path in files if targets else ():
+        for name, target in targets.items():
+            if path is not None and target != STANDARD_OUTPUT and _is_same_file(Path(target), Path(path)):
+                raise UsageError(f"{_option(name)} {target} would overwrite a file that this command reads")
+
+
+def write_reports(
+    run: Run, verdict: RunVerdict, targets: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> list[str]:
+    """Write each report to its path (`-` is standard output) and return the paths written.
+
+    `targets` has the path of each report by the report's name. With `GITHUB_STEP_SUMMARY` in `environ`, a summary is
+    appended to that file. Raises `UsageError` before anything is written if a report is not known, and `StoreError`
+    afterwards with everything that could not be written; `UsageError` if this run cannot have the reports.
+    """
+    writers = {name: _load_writer(find_reporter(name)) for name in targets}
+    _refuse_shared_paths(targets)
+    written: list[str] = []
+    failures: list[str] = []
+    kind: type[ProctorError] = UsageError
+    for name, path in targets.items():
+        try:
+            _write_to(path, run, verdict, writers[name])
+        except Exception as error:
+            failures.append(f"the {name} report could not be written to {path}: {one_line(error)}")
+            kind = kind if isinstance(error, UsageError) else StoreError
+            continue
+        if path != STANDARD_OUTPUT:
+            written.append(path)
+    if page := (environ or {}).get("GITHUB_STEP_SUMMARY"):
+        try:
+            _append_step_summary(Path(page), run, verdict)
+        except Exception as error:
+            failures.append(f"the step summary could not be written to {page}: {one_line(error)}")
+            kind = StoreError
+    if failures:
+        raise kind("\n".join(failures))
+    return written
+
+
+def _load_writer(reporter: Reporter) -> Writer:
+    try:
+        return load(reporter.write)
+    except Exception as error:
+        reason = f"the report {reporter.name!r} ({reporter.write}) could not be loaded: {one_line(error)}"
+        raise UsageError(reason) from error
+
+
+def _option(name: str) -> str:
+    """How the report is requested on the command line."""
+    return f"--{name}" if any(reporter.name == name for reporter in REPORTERS) else f"--report {name}="
+
+
+def _is_special(path: str) -> bool:
+    """Whether the path is standard output, or a device or pipe, which have no endings."""
+    return path == STANDARD_OUTPUT or (Path(path).exists() and not Path(path).is_file())
+
+
+def _is_same_file(first: Path, second: Path) -> bool:
+    if first.resolve() == second.resolve():
+        return True
+    return first.is_file() and second.is_file() and first.samefile(second)
+
+
+def _refuse_shared_paths(targets: Mapping[str, str]) -> None:
+    names: dict[str, str] = {}
+    for name, path in targets.items():
+        key = path if path == STANDARD_OUTPUT else str(Path(path).resolve())
+        if key in names:
+            where = "standard output" if path == STANDARD_OUTPUT else path
+            raise UsageError(f"the reports {names[key]} and {name} would both go to {where}")
+        names[key] = name
+
+
+def _write_to(path: str, run: Run, verdict: RunVerdict, writer: Writer) -> None:
+    write_document(path, lambda out: writer(run, verdict, out))
+
+
+def _append_step_summary(page: Path, run: Run, verdict: RunVerdict) -> None:
+    # Loaded when it is written: every run imports this module for its options, and few run in a GitHub workflow.
+    from proctor.reporting.markdown.ci_pages import write_step_summary
+
+    text = io.StringIO()
+    write_step_summary(run, verdict, text)
+    with open_text(page, "a") as out:
+        out.write(text.getvalue())
