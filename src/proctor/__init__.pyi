@@ -66,7 +66,6 @@ from proctor.compat.holodeck._index import *
 from proctor.compat.pixie._index import *
 from proctor.evaluators import (
     AgentEvaluationPending as AgentEvaluationPending,
-    AutoevalsAdapter as AutoevalsAdapter,
     Evaluable as Evaluable,
     Evaluation as Evaluation,
     EvaluationPending as EvaluationPending,
