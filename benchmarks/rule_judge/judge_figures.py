@@ -1,4 +1,4 @@
-"""Measures the embedded judge as users meet it, and prints the tables of `docs/judges.md`.
+"""Measures the rule-based judge as users meet it, and prints the tables of `docs/judges.md`.
 
     python benchmarks/rule_judge/judge_figures.py FOLDER
     python benchmarks/rule_judge/judge_figures.py FOLDER --margins
@@ -27,22 +27,22 @@ from minimal_pairs import pairs
 
 from proctor import EvaluationPending, Factuality, Faithfulness, NothingToCompare
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.evaluators.registry import build
-from proctor.judging.context import JudgeContext, judge_context
-from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.judges import Judges
+from proctor.judging.session import JudgeSession, judge_session
 
 Row = dict[str, Any]
 GOOD = ("supported", "correct")
 KEEP = ("small talk", "paraphrase")
 """Changes that leave an answer right."""
 RIGHT = ("", "as it was", *KEEP)
-JUDGES = SharedJudges()
+JUDGES = Judges()
 
 
 async def verdict(row: Any, evaluator: Any, threshold: float) -> bool | None:
     """What the judge says of a row; `None` where it abstains or there is nothing to judge."""
-    with judge_context(JudgeContext(JUDGES, "embedded", threshold)):
+    with judge_session(JudgeSession(JUDGES, threshold=threshold)):
         try:
             found = await evaluator(row.evaluable)
         except (EvaluationPending, NothingToCompare):

@@ -1,7 +1,7 @@
 # ruff: noqa: E501  the sentences are easier to compare on one line
 """Makes rows with random values: a context, a right answer and one with values, roles or a word turned round.
 
-Half of the families are held out: the embedded judge's rules were written without them, except that one paraphrase (of
+Half of the families are held out: the rule-based judge's rules were written without them, except that one paraphrase (of
 falling unemployment) was seen through a failing test and led to two rules.
 """
 

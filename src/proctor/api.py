@@ -74,7 +74,7 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
     - `fast` leaves out evaluators that need a language model.
     - `maxfail` stops after so many trials that did not pass.
-    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"embedded"`, or a mapping with options.
+    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
     - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
     - `rate` is the most turns per second that are sent to one endpoint.
     - `isolate` runs every trial in a process of its own.

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proctor.agents.agent import BaseAgent
-    from proctor.base.documents import Document
+    from proctor.base.documents import Document, Fields
     from proctor.base.json_data import Json
     from proctor.cases.suite import Case, Suite
+    from proctor.judging.specs import PanelSpec
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
     from proctor.tracing.spans import Span
@@ -155,6 +156,20 @@ class ImportName:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgeSpelling:
+    """A tool's own way to write a judge as an object, such as `{provider: openai, name: gpt-4o}`."""
+
+    keys: frozenset[str]
+    """An object that has one of these keys is written this way."""
+    naming_keys: frozenset[str]
+    """Those of them that name a judge; an object without them has options for a judge that is named elsewhere."""
+    read: Callable[[Fields], PanelSpec | None] | str
+    """The judges that the object means."""
+    camel: bool = False
+    """Whether keys may be written in camelCase too."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Command:
     """A command of the command line: `proctor NAME`, or `proctor GROUP NAME`."""
 
@@ -194,6 +209,7 @@ class Plugin:
     """Names of evaluators in files, and where each is: `"module:Class"`."""
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
     """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
+    judge_spellings: Sequence[JudgeSpelling] = ()
     exports: Mapping[str, str] = field(default_factory=dict)
     """Names of the tool that `from proctor import NAME` gives as well, and where each is: `"module:name"`."""
     reporters: Sequence[Reporter] = ()

@@ -31,7 +31,7 @@ MARKERS = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("proctor", "agents under examination")
     group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
-    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")
+    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, rules, ...")
     group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
     group.addoption("--proctor-reuse", action="store_true", help="Take answers of earlier sessions.")
     group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")

@@ -79,12 +79,10 @@ def suite(project: Path) -> Callable[..., Path]:
     return write_suite
 
 
-def test_the_embedded_judge_is_compared_with_people(proctor: Command, project: Path) -> None:
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", rows()))
+def test_the_rule_based_judge_is_compared_with_people(proctor: Command, project: Path) -> None:
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", rows()))
     assert ended.code == 0
-    assert (
-        "embedded as judge of Faithfulness at 0.8, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
-    )
+    assert "rules as judge of Faithfulness at 0.8, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
     for title in ("accuracy", "Cohen's kappa", "true-positive rate", "true-negative rate", "AUC", "word overlap"):
         assert title in ended.out
     assert "never: it answers the same each time" in ended.out
@@ -92,7 +90,7 @@ def test_the_embedded_judge_is_compared_with_people(proctor: Command, project: P
 
 
 def test_json_has_every_number_with_its_interval(proctor: Command, project: Path) -> None:
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", rows()), "--json")
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", rows()), "--json")
     found = json.loads(ended.out)
     assert found["data"]["rows"] == 20
     assert found["agreement"]["base_rate"] == 0.5
@@ -105,7 +103,7 @@ def test_json_has_every_number_with_its_interval(proctor: Command, project: Path
 
 def test_the_report_is_what_its_schema_says(proctor: Command, project: Path) -> None:
     text = resources.files("proctor").joinpath("schemas/calibration.schema.json").read_text(encoding="utf-8")
-    found = json.loads(proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(8)), "--json").out)
+    found = json.loads(proctor("calibrate", "rules", write(project / "rows.jsonl", rows(8)), "--json").out)
     assert found["schema"] == json.loads(text)["$id"]
     jsonschema_rs.validate(json.loads(text), found)
 
@@ -113,17 +111,15 @@ def test_the_report_is_what_its_schema_says(proctor: Command, project: Path) -> 
 def test_an_evaluator_that_ends_the_process_is_no_success(proctor_process: Command, project: Path) -> None:
     check = "import os\n\n\ndef ends(evaluable):\n    os._exit(0)\n"
     (project / "ending.py").write_text(check, encoding="utf-8")
-    ended = proctor_process(
-        "calibrate", "embedded", write(project / "rows.jsonl", references(4)), "-e", "ending.py:ends"
-    )
+    ended = proctor_process("calibrate", "rules", write(project / "rows.jsonl", references(4)), "-e", "ending.py:ends")
     assert ended.code != 0
     assert "agreement" not in ended.out
 
 
 def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Command, project: Path) -> None:
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", references()))
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", references()))
     assert "as judge of Factuality" in ended.out
-    named = proctor("calibrate", "embedded", project / "rows.jsonl", "-e", 'AnswerCorrectness={"threshold": 0.7}')
+    named = proctor("calibrate", "rules", project / "rows.jsonl", "-e", 'AnswerCorrectness={"threshold": 0.7}')
     assert "as judge of AnswerCorrectness at 0.7" in named.out
 
 
@@ -136,7 +132,7 @@ def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Comman
             labels.add(FIRST, Label(("support", case, 1, None, "Factuality"), passed, "", "Ada"))
     labelled = proctor("grade", FIRST, "--labels").out
     (project / "rows.jsonl").write_text(labelled, encoding="utf-8")
-    found = json.loads(proctor("calibrate", "embedded", "rows.jsonl", "--retest", "0", "--json").out)
+    found = json.loads(proctor("calibrate", "rules", "rows.jsonl", "--retest", "0", "--json").out)
     assert found["data"]["rows"] + len(found["unjudged"]) == 2
 
 
@@ -146,18 +142,18 @@ def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Comman
 )
 def test_the_usual_labels_are_understood(proctor: Command, project: Path, good: Any, bad: Any) -> None:
     data = [{**row, "label": good if row["label"] == "supported" else bad} for row in rows(6)]
-    found = json.loads(proctor("calibrate", "embedded", write(project / "rows.jsonl", data), "--json").out)
+    found = json.loads(proctor("calibrate", "rules", write(project / "rows.jsonl", data), "--json").out)
     assert found["agreement"]["base_rate"] == 0.5
 
 
 def test_other_labels_need_to_be_explained(proctor: Command, project: Path) -> None:
     data = [{**row, "label": "grün" if row["label"] == "supported" else "rot"} for row in rows(6)]
     path = write(project / "rows.jsonl", data)
-    ended = proctor("calibrate", "embedded", path)
+    ended = proctor("calibrate", "rules", path)
     assert ended.code == 2
     assert ended.err.count("say with --positive") == 6
-    assert json.loads(proctor("calibrate", "embedded", path, "--positive", "Grün", "--json").out)["agreement"]
-    assert proctor("calibrate", "embedded", path, "--positive", "blue").code == 2
+    assert json.loads(proctor("calibrate", "rules", path, "--positive", "Grün", "--json").out)["agreement"]
+    assert proctor("calibrate", "rules", path, "--positive", "blue").code == 2
 
 
 def test_all_bad_rows_are_reported_at_once_with_their_lines(proctor: Command, project: Path) -> None:
@@ -167,7 +163,7 @@ def test_all_bad_rows_are_reported_at_once_with_their_lines(proctor: Command, pr
         {"answer": "x", "label": "perhaps"},
         "[" * 100_000,
     ]
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", data))
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", data))
     assert ended.code == 2
     lines = [line.split(":")[2] for line in ended.err.splitlines() if line.startswith("error: ")]
     assert lines == ["1", "2", "5", "6", "7", "8", "9"]
@@ -177,7 +173,7 @@ def test_all_bad_rows_are_reported_at_once_with_their_lines(proctor: Command, pr
 def test_rows_without_a_label_are_left_out_and_counted(proctor: Command, project: Path) -> None:
     bare = {"context": "x", "answer": "x"}
     data = [*rows(8), {"id": "a", **bare}, {"id": "b", **bare, "label": None}]
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", data))
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", data))
     assert "on 8 rows" in ended.out
     assert "2 rows without a label left out" in ended.out
 
@@ -185,20 +181,20 @@ def test_rows_without_a_label_are_left_out_and_counted(proctor: Command, project
 @pytest.mark.parametrize("content", ["", "\n\n", '{"answer": "x"}'])
 def test_a_file_without_labelled_rows_is_refused(proctor: Command, project: Path, content: str) -> None:
     (project / "rows.jsonl").write_text(content, encoding="utf-8")
-    ended = proctor("calibrate", "embedded", "rows.jsonl")
+    ended = proctor("calibrate", "rules", "rows.jsonl")
     assert (ended.code, "has no labelled rows" in ended.err) == (2, True)
 
 
 def test_with_one_label_only_what_cannot_be_told_is_not_told(proctor: Command, project: Path) -> None:
     data = [{**row, "label": "supported"} for row in rows(6)]
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", data))
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", data))
     assert ended.code == 0
     assert ended.out.count("undefined: people gave all these rows the same label") >= 2
     assert "no threshold is suggested" in ended.out
 
 
 def test_one_row_is_enough(proctor: Command, project: Path) -> None:
-    assert proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(1))).code == 0
+    assert proctor("calibrate", "rules", write(project / "rows.jsonl", rows(1))).code == 0
 
 
 @pytest.mark.parametrize(
@@ -206,13 +202,13 @@ def test_one_row_is_enough(proctor: Command, project: Path) -> None:
     [
         (("nobody", "rows.jsonl"), "provider:model"),
         (("local:none.gguf", "rows.jsonl"), "ollama:MODEL"),
-        (("embedded", "none.jsonl"), "cannot be read"),
-        (("embedded", "."), "cannot be read"),
-        (("embedded", "bytes.jsonl"), "is not UTF-8"),
-        (("embedded", "mixed.jsonl"), "say with --evaluator"),
-        (("embedded", "rows.jsonl", "-e", "ExactMatch"), "asks no judge"),
-        (("embedded", "rows.jsonl", "-e", "Nonsense"), "no evaluator is called"),
-        (("embedded", "rows.jsonl", "--limit", "0"), "--limit"),
+        (("rules", "none.jsonl"), "cannot be read"),
+        (("rules", "."), "cannot be read"),
+        (("rules", "bytes.jsonl"), "is not UTF-8"),
+        (("rules", "mixed.jsonl"), "say with --evaluator"),
+        (("rules", "rows.jsonl", "-e", "ExactMatch"), "asks no judge"),
+        (("rules", "rows.jsonl", "-e", "Nonsense"), "no evaluator is called"),
+        (("rules", "rows.jsonl", "--limit", "0"), "--limit"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_is_asked(
@@ -286,7 +282,7 @@ def test_options_that_name_no_judge_are_refused(proctor: Command, project: Path,
 
 def test_a_limit_takes_the_same_rows_each_time(proctor: Command, project: Path) -> None:
     path = write(project / "rows.jsonl", rows(20))
-    first, second = (json.loads(proctor("calibrate", "embedded", path, "--limit", 7, "--json").out) for _ in range(2))
+    first, second = (json.loads(proctor("calibrate", "rules", path, "--limit", 7, "--json").out) for _ in range(2))
     assert first == second
     assert first["data"]["rows"] == 7
 
@@ -310,20 +306,20 @@ def test_later_runs_show_the_corrected_pass_rate_in_every_report(proctor: Comman
     before = proctor("test", "trains.yaml", "--json", "before.json")
     assert "corrected" not in before.out
     assert json.loads((project / "before.json").read_text())["run"]["corrections"] == []
-    proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(40)))
+    proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     ended = proctor("test", "trains.yaml", "--md", "r.md", "--html", "r.html", "--json", "r.json")
-    said = "Faithfulness at 0.8 passed 50.0%; corrected by embedded's agreement with people on 40 rows: 50.0% ["
+    said = "Faithfulness at 0.8 passed 50.0%; corrected by rules's agreement with people on 40 rows: 50.0% ["
     assert said in ended.out
     for report in ("r.md", "r.html"):
         assert "Corrected pass rate" in (project / report).read_text(encoding="utf-8")
     (found,) = json.loads((project / "r.json").read_text())["run"]["corrections"]
-    assert (found["evaluator"], found["judge"], found["rows"]) == ("Faithfulness", "embedded", 40)
+    assert (found["evaluator"], found["judge"], found["rows"]) == ("Faithfulness", "rules", 40)
     assert found["observed"]["mean"] == 0.5
     assert said in proctor("show", "last").out
 
 
 def test_another_evaluator_or_other_arguments_are_not_corrected(proctor: Command, project: Path, suite: Any) -> None:
-    proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(40)))
+    proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[{Faithfulness: {mode: contradicted}}, Hallucination]"))
     assert "corrected" not in proctor("test", "trains.yaml").out
 
@@ -333,13 +329,13 @@ def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(procto
     unclear = {"context": "Refunds take 5 days.", "answer": paraphrase, "label": "supported"}
     wrong = {"id": "wrong", "context": "The shop opens at 9 am.", "answer": "The shop opens at 9 am.", "label": "no"}
     path = write(project / "rows.jsonl", [*rows(18), {"id": "unclear", **unclear}, wrong])
-    ended = proctor("calibrate", "embedded", path)
+    ended = proctor("calibrate", "rules", path)
     assert "  coverage            0.950 [0.764, 0.991]  the judge abstained from 1 row\n" in ended.out
     assert "  accuracy            0.947 [0.754, 0.991]  always the same verdict: 0.526\n" in ended.out
     table = ended.out.partition("risk by coverage, the surest verdicts first:\n")[2].splitlines()[:10]
     assert table[0] == "    10.0% of rows    0.0% wrong"
     assert table[-2:] == ["    90.0% of rows    5.6% wrong", "    95.0% of rows    5.3% wrong"]
-    data = json.loads(proctor("calibrate", "embedded", path, "--json").out)
+    data = json.loads(proctor("calibrate", "rules", path, "--json").out)
     assert data["coverage"]["mean"] == pytest.approx(0.95)
     assert data["risk_coverage"][-1] == {"coverage": 0.95, "rows": 19, "risk": pytest.approx(1 / 19)}
     assert [at["rows"] for at in data["risk_coverage"]] == sorted({*range(2, 19, 2), 19})
@@ -356,7 +352,7 @@ def test_without_a_terminal_progress_is_told_now_and_then(
     proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proctor.calibration.command.EVERY", 0.0)
-    ended = proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(4)))
+    ended = proctor("calibrate", "rules", write(project / "rows.jsonl", rows(4)))
     assert ended.err.splitlines() == ["1 of 4 rows", "2 of 4 rows", "3 of 4 rows"]
 
 
@@ -401,6 +397,6 @@ def test_every_report_carries_what_is_known_of_its_judge(proctor: Command, proje
 def test_a_judge_that_was_measured_for_one_evaluator_says_for_which_it_was_not(
     proctor: Command, project: Path, suite: Any
 ) -> None:
-    proctor("calibrate", "embedded", write(project / "rows.jsonl", rows(40)))
+    proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[Faithfulness, Hallucination]"))
     assert "no model; not calibrated for Hallucination\n" in proctor("test", "trains.yaml").out

@@ -1,4 +1,4 @@
-"""What happens where the embedded judge cannot tell: nothing passes, nothing fails, and every report says so."""
+"""What happens where the rule-based judge cannot tell: nothing passes, nothing fails, and every report says so."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_case_that_the_judge_cannot_tell_is_pending_and_so_is_the_run(
     suite("refunds.yaml", text=SUITE.replace("EVALUATOR", "Faithfulness"))
     ended = proctor("test", "refunds.yaml", "--json", "r.json")
     assert ended.code == 3
-    assert "the embedded judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can" in ended.out
-    assert "judge embedded: 1 score, abstained from 1, no model" in ended.out
+    assert "the rule-based judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can" in ended.out
+    assert "judge rules: 1 score, abstained from 1, no model" in ended.out
     (judge,) = json.loads((project / "r.json").read_text())["run"]["judges"]
     assert (judge["scores"], judge["abstained"]) == (1, 1)
 

@@ -55,7 +55,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
     def refuse(*given: Any, **named: Any) -> None:
-        raise AssertionError("the embedded judge needs no network")
+        raise AssertionError("the rule-based judge needs no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
 

@@ -155,7 +155,7 @@ def test_doctor_says_who_would_judge_and_what_is_missing(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert "judge                embedded (default): ready" in proctor("doctor").out
+    assert "judge                rules (default): ready" in proctor("doctor").out
     monkeypatch.setenv("PROCTOR_JUDGE", "openai:gpt-5-mini")
     ended = proctor("doctor")
     assert ended.code == 2
@@ -295,15 +295,15 @@ def test_a_cost_that_is_known_in_part_is_told_as_such(proctor: Command, project:
     assert (judge["unpriced"], judge["cost_usd"] > 0) == (1, True)
 
 
-def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(proctor: Command, project: Path) -> None:
+def test_what_the_rules_cost_is_not_taken_for_what_the_next_one_does(proctor: Command, project: Path) -> None:
     with judge_server(
         {"statements": [{"text": "The answer.", "claim": "yes", "reason": "", "relevant": "yes"}]}
     ) as server:
-        write_project(project, {"cascade": ["embedded", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
+        write_project(project, {"cascade": ["rules", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
         ended = proctor("test", "desk.json")
-    assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
+    assert "judge rules then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
     shown = proctor("show", "--judge-calls").out
-    assert "call    statements v2 by embedded\n" in shown
+    assert "call    statements v2 by rules\n" in shown
     assert "$0.00" not in shown
 
 

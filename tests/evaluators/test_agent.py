@@ -15,7 +15,7 @@ from proctor.evaluators.agent import ArgumentCorrectness, StepEfficiency, TaskCo
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.judging.prompts import prompt_of
-from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 from proctor.tracing.spans import LLMSpan, ObservationNode, ToolDefinition, UserMessage
 
 SEARCH = ToolCall("search", {"q": "trains"}, result=["8:15"])
@@ -232,7 +232,7 @@ def test_a_call_that_repeats_another_was_not_needed_whatever_the_judge_says() ->
 
 
 def test_without_a_model_repetitions_alone_are_counted_and_the_reason_says_so() -> None:
-    evaluation = judged(StepEfficiency(), seen("ok", tool_calls=(SEARCH, BOOK, SEARCH, SEARCH)), EmbeddedJudge())
+    evaluation = judged(StepEfficiency(), seen("ok", tool_calls=(SEARCH, BOOK, SEARCH, SEARCH)), RuleJudge())
     assert evaluation.score == 0.5
     assert evaluation.reasoning.startswith("patterns only: 2 of 4 steps repeat no other. repeated: ")
     assert evaluation.details["patterns_only"] is True

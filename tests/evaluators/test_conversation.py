@@ -19,7 +19,7 @@ from proctor.evaluators.conversation import (
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.judging.judge import Question
-from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 
 ALL = [RoleAdherence(role="a waiter"), KnowledgeRetention(), ConversationCompleteness(), TurnRelevancy()]
 
@@ -58,7 +58,7 @@ def test_without_a_conversation_there_is_nothing_to_judge(evaluator: Any) -> Non
 @pytest.mark.parametrize("evaluator", ALL)
 def test_the_embedded_judge_cannot_answer_and_never_scores(evaluator: Any) -> None:
     with pytest.raises(NeedsModel, match="needs a model"):
-        judged(evaluator, talk("one", "two"), EmbeddedJudge())
+        judged(evaluator, talk("one", "two"), RuleJudge())
 
 
 def test_role_adherence_is_the_share_of_answers_in_the_role() -> None:

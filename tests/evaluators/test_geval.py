@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import OneJudge, ScriptedJudge, judged, seen
+from scripted_judge import ScriptedJudge, judged, seen, session_of
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed
@@ -20,10 +20,10 @@ from proctor.evaluators.geval import GEval, read_bands
 from proctor.evaluators.judge_questions import Mark
 from proctor.evaluators.marks import PLACEHOLDERS, MarkEvaluator
 from proctor.evaluators.templates import names_in, point_to_material
-from proctor.judging.context import JudgeContext, judge_context
+from proctor.judging.cache import JudgeCache
 from proctor.judging.judge import NeedsModel
-from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.prompts import prompt_of
+from proctor.judging.session import judge_session
 
 STEPS = {"steps": ["Read it.", "Weigh it."]}
 
@@ -83,7 +83,7 @@ def test_ten_cases_share_one_question_for_steps() -> None:
     evaluator = GEval(criteria="Polite")
 
     async def score_all() -> None:
-        with judge_context(JudgeContext(OneJudge(judge))):
+        with judge_session(session_of(judge)):
             await asyncio.gather(*(evaluator(seen(f"answer {number}")) for number in range(10)))
 
     asyncio.run(score_all())
@@ -184,7 +184,7 @@ def test_nothing_the_agent_says_becomes_an_instruction() -> None:
 
 def test_without_a_model_it_cannot_be_answered() -> None:
     with pytest.raises(NeedsModel, match="GEval needs a model"):
-        judged(GEval(criteria="c"), seen("x"), {"geval-steps": NeedsModel("embedded")})
+        judged(GEval(criteria="c"), seen("x"), {"geval-steps": NeedsModel("rules")})
 
 
 def test_the_arguments_of_geval_in_a_holodeck_file_fit() -> None:

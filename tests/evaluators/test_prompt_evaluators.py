@@ -20,9 +20,10 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import EvaluationPending, NothingToCompare, evaluate
 from proctor.evaluators.prompt_evaluators import AgentEvaluationPending, create_agent_evaluator, create_llm_evaluator
 from proctor.evaluators.registry import build
-from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.choosing import NO_SOURCES, choose_judge, judge_named_by
+from proctor.judging.client import ClientEndpoint
 from proctor.judging.prompts import prompt_of
-from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
+from proctor.judging.rule_judge.judge import RuleJudge
 
 TEMPLATE = "Is {eval_output} a polite answer to {eval_input}? It should say {expectation}."
 SCORED = {"prompt": {"reasoning": "polite enough", "score": 0.7}}
@@ -110,7 +111,7 @@ def test_a_reply_without_a_score_is_an_error_and_never_a_zero(score: Any) -> Non
 
 def test_without_a_model_it_cannot_be_answered() -> None:
     with pytest.raises(NeedsModel, match=r"^T needs a model; name one with --judge"):
-        judged(create_llm_evaluator("T", "{eval_output}"), seen("x"), EmbeddedJudge())
+        judged(create_llm_evaluator("T", "{eval_output}"), seen("x"), RuleJudge())
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_without_a_model_it_cannot_be_answered() -> None:
         ("gpt-4o-mini", "openai:gpt-4o-mini"),
         ("ft:gpt-4o-mini:acme", "openai:ft:gpt-4o-mini:acme"),
         ("anthropic:claude-sonnet-5", "anthropic:claude-sonnet-5"),
-        ("embedded", "embedded"),
+        ("rules", "rules"),
     ],
 )
 def test_a_model_names_the_judge_and_without_one_the_suite_does(model: Any, judge: Any) -> None:
@@ -132,9 +133,8 @@ def test_a_client_says_where_the_judge_is_and_its_key_is_not_shown() -> None:
 
     client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="sk-very-secret-1234")
     evaluator = create_llm_evaluator("T", "{eval_output}", model="qwen3:8b", client=client)
-    panel = SharedJudges().panel(evaluator.model)
-    assert panel.name == "openai:qwen3:8b"
-    assert evaluator.model["endpoint"] == "http://127.0.0.1:9/v1/"
+    (member,) = choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members
+    assert (member.name, member.model.base_url) == ("openai:qwen3:8b", "http://127.0.0.1:9/v1")
     assert "sk-very-secret" not in repr(evaluator)
 
 
@@ -142,7 +142,7 @@ def test_a_client_without_a_model_asks_the_one_that_pixie_asks() -> None:
     import openai
 
     evaluator = create_llm_evaluator("T", "{eval_output}", client=openai.OpenAI(api_key="x"))
-    assert evaluator.model["name"] == "gpt-4o-mini"
+    assert choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members[0].name == "openai:gpt-4o-mini"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,10 @@ def test_a_client_of_azure_is_called_itself() -> None:
     import openai
 
     client = openai.AzureOpenAI(api_key="x", api_version="2024-10-21", azure_endpoint="https://acme.openai.azure.com")
-    assert create_llm_evaluator("T", "{eval_output}", model="m", client=client).model.name == "openai:m"
+    evaluator = create_llm_evaluator("T", "{eval_output}", model="m", client=client)
+    (member,) = choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members
+    assert isinstance(member.model, ClientEndpoint)
+    assert member.name == "openai:m"
 
 
 def test_the_fingerprint_follows_template_and_model_and_not_the_key() -> None:

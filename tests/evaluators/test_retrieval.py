@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import OneJudge, ScriptedJudge, judged, seen
+from scripted_judge import ScriptedJudge, judged, seen, session_of
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.compat.deepeval.evaluators import Hallucination
@@ -22,8 +22,8 @@ from proctor.evaluators.retrieval import (
     Faithfulness,
     average_precision,
 )
-from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.prompts import prompt_of
+from proctor.judging.session import judge_session
 
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
 
@@ -153,7 +153,7 @@ def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_
     case = seen("text", retrieval_context=PASSAGES)
 
     async def all_three() -> None:
-        with judge_context(JudgeContext(OneJudge(judge))):
+        with judge_session(session_of(judge)):
             await asyncio.gather(*(each(case) for each in (AnswerRelevancy(), Faithfulness(), Hallucination())))
 
     asyncio.run(all_three())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.agents.reply import Usage
-from proctor.judging.limits import Budget, UncappedBudget
+from proctor.judging.budget import Budget, UncappedBudget
 
 
 def test_a_budget_is_exhausted_when_it_is_spent_and_not_before() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from judge_server import Asked, judge_server
 from repository import ROOT
+from scripted_judge import session_of
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import NamedData, Turn
@@ -17,10 +18,10 @@ from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.evaluation import Evaluable, Exchange
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.registry import shipped
-from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Question
-from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.judges import Judges
 from proctor.judging.prompts import prompt_of
+from proctor.judging.session import judge_session
 
 PAGE = ROOT / "docs" / "judges.md"
 RUBRICS = [{"rubric_id": "a", "rubric_content": {"text_property": "The answer is polite."}}]
@@ -124,9 +125,9 @@ def requests_of(*names: str) -> int:
     with judge_server(lambda asked: answer(asked, replies)) as server:
 
         async def look() -> None:
-            judges = SharedJudges()
+            judges = Judges()
             (judge,) = judges.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges
-            with judge_context(JudgeContext(judges, Prompter(judge, replies))):
+            with judge_session(session_of(Prompter(judge, replies))):
                 evaluators = [shipped(name)(**ARGUMENTS.get(name, {})) for name in names]
                 await asyncio.gather(*(evaluator(evaluable()) for evaluator in evaluators))
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import InvalidReply, Question
-from proctor.judging.judge_replies import read_reply, sendable
+from proctor.judging.replies import read_reply, sendable
 
 
 class Verdict(BaseModel):

@@ -31,12 +31,13 @@ from virtual_time import run_virtually
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
+from proctor.judging.budget import Budget
+from proctor.judging.cache import JudgeCache, MemoryCallStore
 from proctor.judging.call_log import call_log
 from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
-from proctor.judging.judge_cache import JudgeCache, MemoryCallStore
-from proctor.judging.limits import REFUSALS, Budget, Limits, RateLimiter, backoff
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
+from proctor.judging.rate_limit import REFUSALS, RateLimiter, RateLimits, backoff
 
 
 class Verdict(BaseModel):
@@ -55,7 +56,7 @@ def judge(server: JudgeServer, **options: Any) -> ModelJudge:
     spec = ModelSpec("openai", "gpt-4o", base_url=server.url)
     given: dict[str, Any] = {
         "varied": ProviderEndpoint(spec, varied=True),
-        "rate_limiter": RateLimiter(Limits(pause=0, fault_pause=0)),
+        "rate_limiter": RateLimiter(RateLimits(pause=0, fault_pause=0)),
         "backoff": 0.0,
     }
     return ModelJudge(ProviderEndpoint(spec), **(given | options))
@@ -294,7 +295,7 @@ def test_attempts_that_did_not_fit_are_paid_for() -> None:
 
 def test_a_cancelled_question_leaves_the_judge_usable_and_is_noted() -> None:
     async def cancel(server: JudgeServer) -> str:
-        asked = judge(server, rate_limiter=RateLimiter(Limits(first=1, most=1)))
+        asked = judge(server, rate_limiter=RateLimiter(RateLimits(first=1, most=1)))
         with call_log() as calls:
             waiting = asyncio.create_task(asked.ask(question()))
             while not server.requests:

@@ -22,6 +22,7 @@ Scores = Sequence[Sequence[float | None]]
 @dataclass(frozen=True)
 class Opinion:
     score: float
+    passed: bool | None = None
 
 
 class Juror:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from judge_server import Asked, JudgeServer, judge_server
+from scripted_judge import session_of
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.geval import GEval
 from proctor.evaluators.judged_evaluator import NoVerdict
 from proctor.evaluators.retrieval import AnswerRelevancy, Faithfulness
-from proctor.judging.context import JudgeContext, judge_context
-from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.prompts import prompt_of
 from proctor.judging.questions import statements
 from proctor.judging.reply_sources import said_in
+from proctor.judging.session import judge_session
 
 QUESTION = "How long do refunds take, and what does shipping cost?"
 ANSWER = "Refunds take 5 days. Shipping to Norway costs 12 euros."
@@ -62,7 +62,7 @@ def evaluated(evaluator: Any, judge: Any) -> Evaluation:
             eval_output=[NamedData("output", ANSWER)],
             retrieval_context=(PASSAGE,),
         )
-        with judge_context(JudgeContext(SharedJudges(), judge)):
+        with judge_session(session_of(judge)):
             return await evaluator(case)
 
     found = asyncio.run(work())

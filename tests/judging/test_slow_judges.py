@@ -14,9 +14,9 @@ from proctor.compat.pixie.choices import ClosedQA
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.judging.call_log import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed
-from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
+from proctor.judging.judges import Judges
 from proctor.judging.questions import claims
+from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
 from proctor.running.assertions.score_matrix import NamedEvaluator
 from proctor.running.timeouts import Watchdog
 
@@ -96,7 +96,7 @@ def test_requests_without_an_answer_in_time_halve_the_number_at_once() -> None:
 
 def test_a_request_that_is_given_up_says_how_long_each_try_took_and_how_many_were_in_flight() -> None:
     with judge_server(hangs()) as server:
-        judge = SharedJudges().panel({"model": "openai:slow", "base_url": server.url, "timeout": 0.1}).judges[0]
+        judge = Judges().panel({"model": "openai:slow", "base_url": server.url, "timeout": 0.1}).judges[0]
         waits = WaitTimer()
 
         async def work() -> None:

@@ -372,6 +372,6 @@ def test_a_runner_of_the_users_own_is_the_one_that_the_dataset_is_run_with(proje
 
 
 def test_the_judge_of_the_command_line_judges_in_ordinary_tests_too(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import os\ndef test_it(): assert os.environ['PROCTOR_JUDGE'] == 'embedded'")
+    pytester.makepyfile("import os\ndef test_it(): assert os.environ['PROCTOR_JUDGE'] == 'rules'")
 
-    pytester.runpytest("--proctor-judge", "embedded").assert_outcomes(passed=1)
+    pytester.runpytest("--proctor-judge", "rules").assert_outcomes(passed=1)

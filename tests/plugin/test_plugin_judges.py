@@ -19,7 +19,7 @@ MODEL = {"model": "ollama:nowhere", "base_url": "http://127.0.0.1:9"}
 def test_the_judge_in_force():
     metric = FaithfulnessMetric()
     assert metric.measure(CASE) == 1.0
-    assert metric.evaluation_model == "embedded"
+    assert metric.evaluation_model == "rules"
 
 def test_measuring_by_a_model():
     assert FaithfulnessMetric(model=MODEL).measure(CASE) is not None
@@ -59,11 +59,11 @@ def test_it():
     case = LLMTestCase(input="The sum?", actual_output="The sum is 3.", retrieval_context=["The sum is 3."])
     metric = FaithfulnessMetric()
     assert metric.measure(case) == 1.0
-    assert metric.evaluation_model == "embedded"
+    assert metric.evaluation_model == "rules"
 """
 
 
-@pytest.mark.parametrize("judge", ["embedded", '{"model": "embedded", "samples": 3}'])
+@pytest.mark.parametrize("judge", ["rules", '{"model": "rules", "samples": 3}'])
 def test_a_judge_may_be_named_or_written_in_json(judge: str, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(JUDGED)
     pytester.runpytest_subprocess("--proctor-judge", judge).assert_outcomes(passed=1)

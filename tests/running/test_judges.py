@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import threading
 from dataclasses import replace
@@ -140,8 +141,8 @@ def test_fast_needs_no_judge_that_is_a_model(tmp_path: Path) -> None:
     assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
 
 
-def test_fast_leaves_out_what_the_embedded_judge_has_no_rule_for(tmp_path: Path) -> None:
-    suite = write_project(tmp_path, "embedded", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
+def test_fast_leaves_out_what_the_rule_based_judge_has_no_rule_for(tmp_path: Path) -> None:
+    suite = write_project(tmp_path, "rules", evaluators=["checks/marks.py:Marked", "checks/marks.py:good"])
     run, _ = _run(suite, fast=True)
     assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
 
@@ -284,3 +285,88 @@ def test_a_kept_run_still_says_who_judged(tmp_path: Path) -> None:
     kept = Store(tmp_path / "s").find_run("last")
     assert list(kept.judges) == list(run.judges)
     assert (kept.judges[0].input_tokens, kept.judges[0].output_tokens) == (300, 60)
+
+
+CLIENT = """
+from types import SimpleNamespace
+from pathlib import Path
+from proctor import Factuality
+
+LOG = Path(__file__).parent / "asked"
+
+class Client:
+    def __init__(self):
+        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))
+
+    def create(self, *, model, messages):
+        with LOG.open("a") as log:
+            log.write(model + "\\n")
+        message = SimpleNamespace(content='{"choice": "C", "reason": "the same"}')
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=None)
+
+by_client = Factuality(client=Client(), model="mine")
+by_nobody = Factuality(client=object())
+"""
+
+
+def _client_project(folder: Path, *evaluators: str) -> Path:
+    (folder / "checks.py").write_text(CLIENT, encoding="utf-8")
+    (folder / "app.py").write_text("def agent(question): return 'Paris'\n", encoding="utf-8")
+    document = {
+        "agent": "app.py:agent",
+        "evaluators": list(evaluators),
+        "cases": [{"id": "capital", "input": "Which city?", "expected": "Paris"}],
+    }
+    path = folder / "desk.json"
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return path
+
+
+def _asked(folder: Path) -> list[str]:
+    log = folder / "asked"
+    return log.read_text(encoding="utf-8").split() if log.exists() else []
+
+
+def test_a_judge_behind_a_client_is_asked_once_like_any_other(tmp_path: Path) -> None:
+    suite = _client_project(tmp_path, "checks.py:by_client")
+    for _ in range(3):
+        run, verdict = _run(suite, store=tmp_path / "s")
+        assert verdict.outcome is Outcome.PASSED
+    assert _asked(tmp_path) == ["mine"]
+    assert [(judge.model, judge.calls, judge.cached) for judge in run.judges] == [("openai:mine", 0, 1)]
+    rescore(tmp_path / "s", "last", options=RunOptions())
+    assert _asked(tmp_path) == ["mine"]
+
+
+def test_a_judge_behind_a_client_is_paid_from_the_budget(tmp_path: Path) -> None:
+    run, _ = _run(_client_project(tmp_path, "checks.py:by_client"), budget_usd=1.0)
+    assert "not known and not counted" in run.uncounted
+
+
+def test_the_judge_of_the_caller_replaces_a_client(tmp_path: Path) -> None:
+    run, _ = _run(_client_project(tmp_path, "checks.py:by_client"), judge="rules")
+    assert [judge.model for judge in run.judges] == ["rules"]
+    assert _asked(tmp_path) == []
+
+
+def test_fast_leaves_a_client_out(tmp_path: Path) -> None:
+    _run(_client_project(tmp_path, "checks.py:by_client", "ExactMatch"), fast=True)
+    assert _asked(tmp_path) == []
+
+
+def test_a_client_that_cannot_be_asked_is_a_problem_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSuite) as caught:
+        _run(_client_project(tmp_path, "checks.py:by_nobody", "NoSuchEvaluator"))
+    assert len(caught.value.problems) == 2
+    assert "evaluator 'by_nobody': client must be an openai.OpenAI" in str(caught.value)
+
+
+@pytest.mark.parametrize("samples", [0, "many"])
+def test_samples_that_are_no_count_are_a_problem_before_the_run(tmp_path: Path, samples: Any) -> None:
+    evaluators = [{"Faithfulness": {"samples": samples}}, "NoSuchEvaluator"]
+    with pytest.raises(InvalidSuite) as caught:
+        _run(write_project(tmp_path, evaluators=evaluators))
+    assert len(caught.value.problems) == 2
+    assert f"evaluator 'Faithfulness': samples must be a whole number of at least 1, not {samples!r}" in str(
+        caught.value
+    )

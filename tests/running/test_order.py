@@ -335,7 +335,7 @@ def test_fast_leaves_out_what_needs_a_model_and_says_so() -> None:
     assert [score.evaluator for score in trials_of(fast)[1].scores] == ["ExactMatch"]
     assert fast[1].exit_code == 0
 
-    by_rules = replace(by_a_model, judge="embedded")
+    by_rules = replace(by_a_model, judge="rules")
     kept = run(by_rules, agent=echo, fast=True)
     assert [score.evaluator for score in trials_of(kept)[1].scores] == ["Factuality", "ExactMatch"]
 

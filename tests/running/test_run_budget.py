@@ -49,13 +49,13 @@ def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_agai
         assert len(server.requests) == (before if is_kept else 2 * before)
 
 
-def test_the_embedded_judge_is_named_and_makes_no_calls(tmp_path: Path) -> None:
+def test_the_rule_based_judge_is_named_and_makes_no_calls(tmp_path: Path) -> None:
     turn = Turn("How long do refunds take?", retrieval_context=("Refunds take five days.",))
-    suite = Suite("desk", (Case("one", (turn,)),), (EvaluatorSpec("Faithfulness"),), judge="embedded")
+    suite = Suite("desk", (Case("one", (turn,)),), (EvaluatorSpec("Faithfulness"),), judge="rules")
     run, verdict = run_suites(Request([suite], RunOptions(), agent=lambda question: "Refunds take five days."))
     assert verdict.outcome is Outcome.PASSED
-    assert [(judge.model, judge.scores, judge.calls) for judge in run.judges] == [("embedded", 1, 0)]
+    assert [(judge.model, judge.scores, judge.calls) for judge in run.judges] == [("rules", 1, 0)]
 
     from proctor.reporting.judge_report import judge_lines
 
-    assert judge_lines(run) == [("embedded", "1 score, no model; not calibrated")]
+    assert judge_lines(run) == [("rules", "1 score, no model; not calibrated")]

@@ -153,7 +153,7 @@ def test_an_agent_that_breaks_down_in_a_simulated_conversation_has_failed() -> N
     assert len(trial.case.turns) == 2
 
 
-@pytest.mark.parametrize("judge", [None, "embedded", {"model": "embedded"}])
+@pytest.mark.parametrize("judge", [None, "rules", {"model": "rules"}])
 def test_without_a_model_a_scenario_is_skipped_and_the_agent_is_not_asked(judge: Any) -> None:
     asked: list[str] = []
     request = Request([suite()], RunOptions(judge=judge), agent=lambda question: asked.append(question) or "yes")

@@ -10,9 +10,10 @@ from builders import evaluable as seen  # noqa: F401  the tests of evaluators im
 
 from proctor.base.errors import JudgeFailed
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.judging.context import JudgeContext, judge_context
+from proctor.judging.choosing import SUITE, JudgeSources, WrittenJudge
 from proctor.judging.judge import Judge, Question, ReplyT
-from proctor.judging.panel import Panel
+from proctor.judging.judges import Judges
+from proctor.judging.session import JudgeSession, judge_session
 
 
 class ScriptedJudge:
@@ -52,14 +53,9 @@ class ScriptedJudge:
         return answer
 
 
-class OneJudge:
-    """A judge factory that gives one judge for every name."""
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-
-    def panel(self, named: Any) -> Panel:
-        return named if isinstance(named, Panel) else Panel((self._judge,))
+def session_of(judge: Any, threshold: float | None = None) -> JudgeSession:
+    """A session in which this judge is the suite's: every evaluator asks it that names no other."""
+    return JudgeSession(Judges(), JudgeSources(suite=WrittenJudge(judge, SUITE)), threshold=threshold)
 
 
 def judged(
@@ -71,7 +67,7 @@ def judged(
 ) -> Evaluation:
     """What the evaluator says when `judge`, or one who replies like this, is asked."""
     who: Any = judge if hasattr(judge, "ask") else ScriptedJudge(judge)  # type: ignore[arg-type]
-    with judge_context(JudgeContext(OneJudge(who), threshold=threshold)):
+    with judge_session(session_of(who, threshold)):
         evaluation: Evaluation | None = asyncio.run(evaluator(evaluable))
     assert evaluation is not None
     return evaluation

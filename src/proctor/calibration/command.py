@@ -8,19 +8,15 @@ from pathlib import Path
 
 import click
 
-from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_sync
-from proctor.base.json_data import Json
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
 from proctor.calibration.measurement import CalibrationOptions, Step, calibrate
 from proctor.calibration.report import calibration_data, calibration_lines
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import command_configuration, json_option, parse_evaluators, store_option
 from proctor.cli.output import say, say_json
-from proctor.judging.judge_specs import has_only_options
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import counted, duration
-from proctor.running.settings import written_judge
 
 EVERY = 10.0
 """Seconds between two lines on progress where there is no terminal."""
@@ -59,7 +55,7 @@ def command(
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
     folder = command_configuration().store(store)
     options = CalibrationOptions(parallel, retest, _Progress())
-    measured = run_sync(calibrate(_named(judge), data, spec, folder, options))
+    measured = run_sync(calibrate(judge, data, spec, folder, options))
     if as_json:
         say_json("calibration", calibration_data(measured, data.unlabelled))
     else:
@@ -70,16 +66,6 @@ def command(
     kept = f"kept in {folder}: runs that are judged like this show a corrected pass rate beside the one that was seen"
     say(kept if as_json else f"\n{kept}", err=as_json)
     return 0
-
-
-def _named(judge: str) -> str | dict[str, Json]:
-    """A name, or an object of options."""
-    if not judge.lstrip().startswith("{"):
-        return judge
-    named: dict[str, Json] = written_judge(judge, "JUDGE")
-    if has_only_options(named):
-        raise UsageError("the judge has options and no model; name one with the key model")
-    return named
 
 
 class _Progress:

@@ -19,16 +19,18 @@ from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluation, evaluate
 from proctor.evaluators.registry import Bound, build
 from proctor.judging.call_log import WaitTimer, counting_waits
-from proctor.judging.context import JudgeContext, judge_context
-from proctor.judging.judge import EMBEDDED, JudgeCall
-from proctor.judging.judge_factory import SharedJudges
+from proctor.judging.choosing import COMMAND_LINE, JudgeChoice, JudgeSources, WrittenJudge
+from proctor.judging.judge import JudgeCall, is_rule_based
+from proctor.judging.judges import Judges
+from proctor.judging.panel import Panel
+from proctor.judging.session import JudgeSession, judge_session
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
 from proctor.results.run import Outcome
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception
-from proctor.running.settings import DEFAULTS, GIVEN, Choice
-from proctor.running.suite_judges import refusal, with_judge
+from proctor.running.settings import DEFAULTS
+from proctor.running.suite_judges import unavailable
 
 Progress = Callable[["Step"], None]
 Named = str | Mapping[str, Json]
@@ -84,16 +86,16 @@ async def calibrate(
     judge: Named, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
 ) -> Measurement:
     """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
-    bound = _bound(judge, spec)
+    bound, choice = _bound(judge, spec)
     with closing(Store(store)) as opened, closing(JudgeCalls(opened.path)) as call_store:
-        judges = SharedJudges(call_store=call_store)
-        scoring = _RowJudging(bound, judge, judges, options)
+        panel = Judges(call_store).panel(choice.panel)
+        scoring = _RowJudging(bound, panel, options)
         results = await scoring.judge_rows(data.rows)
         judged = [(row, said) for row, said in zip(data.rows, results, strict=True) if isinstance(said, Evaluation)]
         again = await scoring.judge_again(judged)
         measured = tuple(Measured(row.id, said.score, row.label) for row, said in judged)
         calibration = Calibration(
-            judge=judges.panel(judge).name,
+            judge=panel.name,
             evaluator=bound.title,
             fingerprint=bound.fingerprint,
             threshold=bound.threshold,
@@ -110,35 +112,34 @@ async def calibrate(
     return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
 
 
-def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
-    bound = build(spec)
-    if not bound.judged:
+def _bound(judge: Named, spec: EvaluatorSpec) -> tuple[Bound, JudgeChoice]:
+    """The evaluator, and the judge that is measured with it."""
+    bound = build(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
+    if bound.judge is None:
         raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
-    reason = refusal(judge)
-    if reason:
+    if reason := unavailable(bound.judge):
         raise UsageError(reason)
-    return with_judge(bound, Choice(judge, GIVEN))
+    return bound, bound.judge
 
 
 class _RowJudging:
     """Puts rows to the judge, a few at once."""
 
-    def __init__(self, bound: Bound, judge: Named, judges: Any, options: CalibrationOptions) -> None:
+    def __init__(self, bound: Bound, panel: Panel, options: CalibrationOptions) -> None:
         self._bound = bound
-        self._judge = judge
-        self._judges = judges
+        self._panel = panel
         self._options = options
         self._calls = self._cached = 0
 
     async def judge_rows(self, rows: Sequence[LabelledRow]) -> list[Evaluation | Unjudged]:
-        return await self._all(rows, self._judges.panel(self._judge))
+        return await self._all(rows, self._panel)
 
     async def judge_again(
         self, judged: Sequence[tuple[LabelledRow, Evaluation]]
     ) -> tuple[tuple[float, float], ...] | None:
         """The scores of the first rows, and those of an independent answer; rows it now cannot judge are left out."""
-        panel = self._judges.panel(self._judge)
-        if all(judge.name == EMBEDDED for judge in panel.judges):
+        panel = self._panel
+        if all(is_rule_based(judge.name) for judge in panel.judges):
             return None
         chosen = judged[: self._options.retest]
         other = replace(panel, judges=tuple(_FreshSamples(judge, panel.samples) for judge in panel.judges))
@@ -147,7 +148,7 @@ class _RowJudging:
         return tuple((first.score, said.score) for (_, first), said in both if isinstance(said, Evaluation))
 
     async def _all(
-        self, rows: Sequence[LabelledRow], panel: Any, *, again: bool = False
+        self, rows: Sequence[LabelledRow], panel: Panel, *, again: bool = False
     ) -> list[Evaluation | Unjudged]:
         free = asyncio.Semaphore(self._options.parallel)
         done = 0
@@ -168,20 +169,15 @@ class _RowJudging:
         return [task.result() for task in tasks]
 
     def _count(self, calls: Sequence[JudgeCall]) -> None:
-        asked = [call for call in calls if call.model != EMBEDDED]
+        asked = [call for call in calls if not is_rule_based(call.model)]
         cached = sum(call.cached for call in asked)
         self._calls, self._cached = self._calls + len(asked) - cached, self._cached + cached
 
-    async def _judge_row(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
+    async def _judge_row(self, row: LabelledRow, panel: Panel) -> Evaluation | Unjudged:
+        # The panel that is measured stands for the judge of the command line: whatever the evaluator says is overruled.
+        sources = JudgeSources(command_line=WrittenJudge(panel, COMMAND_LINE))
         try:
-            with judge_context(
-                JudgeContext(
-                    _MeasuredJudges(self._judges, self._judge, panel),
-                    self._judge,
-                    self._bound.threshold,
-                    is_final=True,
-                )
-            ):
+            with judge_session(JudgeSession(Judges(), sources, threshold=self._bound.threshold)):
                 evaluation = await evaluate(self._bound.call, row.evaluable)
         except Exception as error:  # a user's own evaluator may raise anything
             found = outcome_of_exception(error)
@@ -199,15 +195,3 @@ class _FreshSamples:
 
     async def ask(self, question: Any, *, sample: int = 0) -> Any:
         return await self._judge.ask(question, sample=self._asked + sample)
-
-
-class _MeasuredJudges:
-    """A judge factory that gives the measured panel for the name of the judge, also when it is asked again."""
-
-    def __init__(self, judges: Any, judge: Named, panel: Any) -> None:
-        self._judges = judges
-        self._judge = judge
-        self._panel = panel
-
-    def panel(self, named: Any) -> Any:
-        return self._panel if named == self._judge else self._judges.panel(named)

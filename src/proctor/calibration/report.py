@@ -9,7 +9,7 @@ from proctor.base.json_data import Json, plain, show
 from proctor.calibration.labelled_rows import word_overlap
 from proctor.calibration.measurement import Measurement, Unjudged
 from proctor.calibration.statistics import Retest, auc, retest
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.reporting.wording import counted
 from proctor.results.agreement import Interval, JudgeAgreement, SuggestedThreshold, judge_agreement, suggest_threshold
 from proctor.results.judge_calibration import Calibration

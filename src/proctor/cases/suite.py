@@ -335,15 +335,6 @@ class Suite:
         return self.evaluators if case.evaluators is None else case.evaluators
 
 
-TOLERANCE = 1e-12
-"""A mean or sum of floats may fall short of its threshold by a rounding error: 0.7999999999999999 is 0.8."""
-
-
-def passes(score: float, threshold: float) -> bool:
-    """The one rule by which a score meets its threshold, rounding errors forgiven; NaN never does."""
-    return score >= threshold - TOLERANCE
-
-
 def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
     """What a file cannot say but a program can: nothing to ask, or two things under one address."""
     problems: list[Problem] = []

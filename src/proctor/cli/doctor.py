@@ -19,13 +19,14 @@ from proctor.cli.options import ClusterArguments, cluster_options, command_confi
 from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import paths_argument
 from proctor.config import Configuration
+from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, judge_record
 from proctor.reporting.wording import counted
 from proctor.results.store.store import FILE, Store
 from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import unresolved
 from proctor.running.resume import environment
-from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions, judge_for
-from proctor.running.suite_judges import judge_identity, refusal
+from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions
+from proctor.running.suite_judges import judge_sources, unavailable
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -82,10 +83,13 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
-    choice = judge_for(options, suite)
-    origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
-    problem = refusal(choice.judge)
-    return {"judge": judge_identity(choice.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
+    try:
+        choice = choose_judge(judge_sources(options, suite))
+        written, problem = choice.written, unavailable(choice)
+    except InvalidJudge as error:
+        written, problem = error.written, str(error)
+    origin = configuration.origins["judge"] if written.origin == CONFIGURATION else written.origin
+    return {"judge": judge_record(written.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
 
 
 def _store(folder: Path) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
 
 def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
-    own["judge"] = None if suite.judge is None else _judge_name(judge_identity(suite.judge))
+    own["judge"] = None if suite.judge is None else _judge_name(judge_record(suite.judge))
     said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
     return f"{suite.name}: {suite.format}, {counted(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
 

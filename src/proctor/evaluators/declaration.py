@@ -29,6 +29,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from proctor.base.json_data import Json, plain
 from proctor.base.threads import is_async
+from proctor.cases.threshold import DEFAULT_THRESHOLD
 
 Scope = Literal["turn", "case"]
 JudgeUse = Literal["none", "rules or model", "model"]
@@ -63,7 +64,6 @@ FAMILIES = {
 }
 """The families of shipped evaluators, in the order in which people are shown them."""
 
-DEFAULT_THRESHOLD = 0.5
 FILLED_IN = frozenset({"base", "client", "pairwise_scorer"})
 """Parameters that Proctor gives a value itself, or that only Python can give."""
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from proctor.base.threads import call_in_thread, is_async
@@ -23,6 +23,8 @@ class Evaluation:
     """Between 0 and 1; higher is better."""
     reasoning: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+    passed: bool | None = None
+    """The evaluator's own verdict, whatever the score and the threshold; `None` leaves it to them."""
 
 
 Verdict: TypeAlias = Evaluation | bool | int | float | None
@@ -98,7 +100,9 @@ def read_verdict(verdict: Any) -> Evaluation | None:
         return _in_range(Evaluation(float(verdict)))
     if _is_evaluation_like(verdict):
         details = dict(getattr(verdict, "details", None) or {})
-        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details))
+        passed = getattr(verdict, "passed", None)
+        own = passed if isinstance(passed, bool) else None
+        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details, own))
     raise BadVerdict(
         f"returned {type(verdict).__name__}; an evaluator returns an Evaluation, a bool, a number, or None to skip"
     )
@@ -115,6 +119,8 @@ def _is_evaluation_like(verdict: Any) -> bool:
 
 def _in_range(evaluation: Evaluation) -> Evaluation:
     score: Any = evaluation.score
+    if evaluation.passed is not None and not isinstance(evaluation.passed, bool):
+        raise BadVerdict(f"returned passed={evaluation.passed!r}; it is True, False or None")
     if isinstance(score, str) or not hasattr(score, "__float__"):
         raise BadVerdict(f"returned the score {score!r}; a score is a number between 0 and 1")
     number = float(score)
@@ -122,6 +128,6 @@ def _in_range(evaluation: Evaluation) -> Evaluation:
         shown = "NaN" if math.isnan(number) else "an infinite score"
         raise BadVerdict(f"returned {shown}; a score is a number between 0 and 1")
     if 0.0 <= number <= 1.0:
-        return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
+        return evaluation if type(score) is float else replace(evaluation, score=number)
     clamped = min(1.0, max(0.0, number))
-    return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, UNCLAMPED: number})
+    return replace(evaluation, score=clamped, details={**evaluation.details, UNCLAMPED: number})

@@ -12,16 +12,15 @@ from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
 from proctor.base.json_data import Json, show
 from proctor.base.masking import mask
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes, threshold_in_force
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, requests_told
-from proctor.judging.client_judge import judge_of_client
-from proctor.judging.judge import EMBEDDED, CannotTell, InvalidReply, Judge, JudgeCall, abstention
-from proctor.judging.judge_factory import current_judge_context
-from proctor.judging.judge_specs import has_only_options
+from proctor.judging.choosing import judge_named_by
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
 from proctor.judging.panel import Panel, Vote, poll
-from proctor.judging.services import available_judges
+from proctor.judging.provider_table import available_judges
+from proctor.judging.session import current_session
 
 LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""
@@ -69,7 +68,10 @@ class Judged:
     """The base of evaluators that ask a judge; `assess` says what is asked and how the replies become a score."""
 
     model: Any = None
-    """Which judge this evaluator asks; `None` leaves it to the suite, the command line or the environment."""
+    """Which judge this evaluator asks; `None` leaves it to the suite, the command line or the environment.
+
+    Who judges in the end, `judging.choosing` decides.
+    """
     samples: int | None = None
     """How often the judge is asked; the median decides."""
 
@@ -81,23 +83,14 @@ class Judged:
     """Tells the registry that a judge has to be chosen for it, also where it can do without one."""
     default_threshold: ClassVar[float] = 0.5
 
-    @property
-    def own_judge(self) -> Any:
-        """Who judges for this evaluator alone; `None` where the judge in force does."""
-        if self.client is None:
-            return self.model
-        return judge_of_client(self.client, self.model)
-
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        present = current_judge_context()
-        own = self.own_judge
-        is_decided = own is None or (present.is_final and not has_only_options(own))
-        panel = present.judges.panel(present.judge if is_decided else own)
-        if present.leaves_out_models and any(judge.name != EMBEDDED for judge in panel.judges):
-            raise ModelLeftOut(f"needs {panel.name}, and --proctor-fast leaves out what needs a language model")
-        if self.samples is not None:
-            panel = replace(panel, samples=self.samples)
-        threshold = self.default_threshold if present.threshold is None else present.threshold
+        session = current_session()
+        choice = session.choice_for(judge_named_by(self))
+        if choice.left_out:
+            name = " + ".join(member.name for member in choice.panel.members) or "a judge"
+            raise ModelLeftOut(f"needs {name}, and --proctor-fast leaves out what needs a language model")
+        panel = session.judges.panel(choice.panel)
+        threshold = threshold_in_force(self.default_threshold, caller=session.threshold)
         votes: list[Vote] = []
         with call_log() as calls:
             try:
@@ -117,8 +110,8 @@ class Judged:
         opinion = await self.assess(evaluable, judge)
         if opinion is None or AT_BEST not in opinion.details:
             return opinion
-        given, best = current_judge_context().threshold, opinion.details[AT_BEST]
-        usual = self.default_threshold if given is None else given
+        given, best = current_session().threshold, opinion.details[AT_BEST]
+        usual = threshold_in_force(self.default_threshold, caller=given)
         # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
         if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
             found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == UNCLEAR]

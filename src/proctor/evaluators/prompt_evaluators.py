@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pydantic import BaseModel, Field
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, fingerprint, plain
+from proctor.base.json_data import UNSET, fingerprint
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.material import answer_text, question_text
 from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import as_text
-from proctor.judging.client_judge import judge_of_client
-from proctor.judging.judge import Judge, Question
+from proctor.judging.choosing import judge_record
+from proctor.judging.client import model_of_client
+from proctor.judging.judge import Judge, Question, is_rule_based
 
 PIXIES_MODEL = "gpt-4o-mini"
 """What pixie asks where a client is given and no model."""
@@ -42,7 +42,6 @@ class PromptEvaluator(Judged):
 
     name: str
     prompt_template: str
-    model: Any = field(default=None, repr=False)  # may hold the key of a client
 
     def __post_init__(self) -> None:
         for label, text in (("name", self.name), ("prompt_template", self.prompt_template)):
@@ -53,12 +52,7 @@ class PromptEvaluator(Judged):
     @property
     def version(self) -> str:
         """Changes with the prompt and the judge; never with a key."""
-        judge = self.model
-        if isinstance(judge, Mapping):
-            judge = {key: value for key, value in judge.items() if key != "api_key"}
-        elif callable(getattr(judge, "ask", None)):
-            judge = getattr(judge, "name", None)
-        return fingerprint(self.prompt_template, plain(judge))
+        return fingerprint(self.prompt_template, judge_record(self.model))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         reply = await judge.ask(self._question(evaluable))
@@ -82,17 +76,19 @@ def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, 
     suite is asked. Of an `openai.OpenAI` as `client`, the address and the key are used; any other client is called.
     """
     if client is not None:
-        judge: Any = judge_of_client(client, model, PIXIES_MODEL)
+        model = model or PIXIES_MODEL
+        try:
+            model_of_client(client, model)
+        except UsageError as error:  # refused where it is given, as a wrong argument
+            raise ValueError(str(error)) from None
     elif isinstance(model, str) and model.strip():
-        judge = _with_provider(model.strip())
-    else:
-        judge = model
-    return PromptEvaluator(name=name, prompt_template=prompt_template, model=judge)
+        model = _with_provider(model.strip())
+    return PromptEvaluator(name=name, prompt_template=prompt_template, model=model, client=client)
 
 
 def _with_provider(model: str) -> str:
     """pixie's names are OpenAI's, fine-tuned models included (`ft:gpt-4o-mini:…`)."""
-    is_named = model == "embedded" or (":" in model and not model.startswith("ft:"))
+    is_named = is_rule_based(model) or (":" in model and not model.startswith("ft:"))
     return model if is_named else f"openai:{model}"
 
 

@@ -17,7 +17,7 @@ from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, Judged, JudgedItem, call_account, items_as_details, spent_on
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log
-from proctor.judging.client_judge import ClientEmbeddings
+from proctor.judging.client import ClientEmbeddings
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.judge import Judge, JudgeCall, Texts
 from proctor.judging.questions import Comparison, comparison

@@ -23,11 +23,14 @@ from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.cases.threshold import threshold_in_force
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
 from proctor.evaluators.evaluable import Evaluable, collapse
 from proctor.evaluators.evaluation import BadVerdict, takes_trace
 from proctor.evaluators.values import data_of
+from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
+from proctor.judging.judge import QUESTIONS_VERSION
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +44,7 @@ class Bound:
     call: Callable[..., Any]
     title: str
     threshold: float
+    """The threshold in force."""
     scope: Literal["turn", "case"]
     fingerprint: str
     asynchronous: bool
@@ -50,11 +54,18 @@ class Bound:
     needs_judge: bool = False
     """Asks a language model, its own or the judge of the run."""
     judged: bool = False
-    """Asks the judge of the run; the embedded one needs no model."""
-    judge: Any = None
-    """Who judges, if it asks a judge; set by the plan."""
+    """Asks the judge of the run; the rule-based one needs no model."""
+    sources: JudgeSources = NO_SOURCES
+    """Where a judge may be named, for evaluators that it calls in turn."""
+    judge: JudgeChoice | None = None
+    """Who judges, if it asks a judge."""
     look: Selector | None = None
     """Where in the output it looks."""
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it asks a language model; the rule-based judge is not one."""
+        return self.needs_judge if self.judge is None else self.judge.needs_model
 
 
 class NothingThere(Exception):
@@ -99,34 +110,59 @@ def _looked_at(name: str | None, look: Selector | None, outputs: Sequence[NamedD
     return (NamedData(look.text, found),)
 
 
-def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
-    """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
+def build(
+    spec: EvaluatorSpec,
+    base: Path | None = None,
+    sources: JudgeSources = NO_SOURCES,
+    *,
+    suite_threshold: float | None = None,
+) -> Bound:
+    """The evaluator that `spec` names, with its threshold and, if it asks one, its judge.
+
+    References start from the folder `base`; `suite_threshold` is the one of the suite's criteria. Raises `UsageError`
+    when there is none or its arguments do not fit, `InvalidJudge` when its judge is not valid.
+    """
     target = _find(spec.name, base)
     if target is None:
         spec = replace(spec, name=_by_alias(spec.name), label=spec.title)
         target = shipped(spec.name)
-    return bind(spec, _instantiate(spec, target, base))
+    return bind(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
 
 
-def bind(spec: EvaluatorSpec, call: Callable[..., Any]) -> Bound:
-    """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at."""
+def bind(
+    spec: EvaluatorSpec,
+    call: Callable[..., Any],
+    sources: JudgeSources = NO_SOURCES,
+    *,
+    suite_threshold: float | None = None,
+) -> Bound:
+    """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at.
+
+    `sources` are the places that may name its judge, `suite_threshold` is the one of the suite's criteria. Raises
+    `InvalidJudge` when its judge is not valid.
+    """
     declaration, call = declaration_of(call), undecorated(call)
     spec = _with_declared(spec, declaration)
     is_shipped = spec.name in shipped_evaluators()
-    threshold = declaration.threshold if spec.threshold is None else spec.threshold
+    is_judged = bool(getattr(call, "asks_judge", False))
+    judge = choose_judge(sources, judge_named_by(call)) if is_judged else None
+    # Another judge, or another question to it, may give other scores.
+    asked = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
     version = _version(call, declaration, is_shipped)
     return Bound(
         spec=spec,
         call=call,
         title=spec.title,
-        threshold=float(threshold),
+        threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call, declaration),
-        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_selection(spec)),
+        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_selection(spec), *asked),
         asynchronous=is_async(call),
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
-        judged=bool(getattr(call, "asks_judge", False)),
+        judged=is_judged,
+        sources=sources,
+        judge=judge,
         look=None if spec.path is None else _selector(spec.path),
     )
 

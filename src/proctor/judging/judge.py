@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed
@@ -18,8 +18,26 @@ if TYPE_CHECKING:
 else:
     ReplyT = TypeVar("ReplyT")
 
-EMBEDDED = "embedded"
-"""The name of the rule judge, which needs no model; used where no other judge is named."""
+RULES: Final = "rules"
+"""The name of the rule-based judge, which needs no model; it judges if no other is named."""
+RULES_VERSION = 1
+"""Part of the rule-based judge's identity: raise it whenever its rules may come to another verdict."""
+FORMER_RULES: Final = "embedded"
+"""The name that the rule-based judge has in older files and stores."""
+
+QUESTIONS_VERSION = 1
+"""Part of the fingerprint of every judged score: raise it whenever the `version` of a shipped question is raised."""
+
+
+def is_rule_based(name: Any) -> bool:
+    """Whether a judge of this name is the rule-based one, in stores of any version: it asks no model and is free."""
+    return name in (RULES, FORMER_RULES)
+
+
+def is_judge(value: Any) -> bool:
+    """Whether an object answers questions as a `Judge` does."""
+    return callable(getattr(value, "ask", None)) and isinstance(getattr(value, "name", None), str)
+
 
 Texts = str | Sequence[str]
 """One piece of material: a text, or several that are numbered from 1."""
@@ -34,7 +52,7 @@ class Question(Generic[ReplyT]):
     """One question to a judge: the instructions, the material they are about, and the shape of the reply."""
 
     kind: str
-    """What is asked, by name (`statements`, `claims`): the embedded judge knows some kinds, prompts have one each."""
+    """What is asked, by name (`statements`, `claims`): the rule-based judge knows some kinds, prompts have one each."""
     version: int
     """Increased whenever the instructions or the shape change meaning, so that older cached verdicts are not used."""
     instructions: str
@@ -50,10 +68,10 @@ class Question(Generic[ReplyT]):
 
 
 class Judge(Protocol):
-    """Answers questions: a model behind an endpoint, or the embedded judge."""
+    """Answers questions: a model behind an endpoint, or the rule-based judge."""
 
     name: str
-    """As users write it: `openai:gpt-5-mini`, `ollama:qwen3`, `embedded`."""
+    """As users write it: `openai:gpt-5-mini`, `ollama:qwen3`, `rules`."""
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         """The reply, validated and checked; `sample` tells independent answers to one question apart.
@@ -130,7 +148,8 @@ def abstention(judge: str, what: Sequence[str]) -> str:
     """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
     placed = "; ".join(f"“{show(text.strip(), 300)}”" for text in what[:5] if text.strip())
     more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
-    said = f"the {judge} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"
+    who = "rule-based" if is_rule_based(judge) else judge
+    said = f"the {who} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"
     return f"{said}: {placed}{more}" if placed else said
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.judging.budget import Budget
+from proctor.judging.cache import Entry, JudgeCache
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import (
     Completion,
@@ -22,10 +24,9 @@ from proctor.judging.judge import (
     Question,
     ReplyT,
 )
-from proctor.judging.judge_cache import Entry, JudgeCache
-from proctor.judging.judge_replies import read_reply, sendable
-from proctor.judging.limits import RETRIES, TIMEOUT, Budget, RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.prompts import prompt_of, schema_of
+from proctor.judging.rate_limit import RETRIES, TIMEOUT, RateLimiter, RetryOptions, send_with_retries
+from proctor.judging.replies import read_reply, sendable
 
 SchemaBuilder = Callable[[Question[Any]], Mapping[str, Json]]
 

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from proctor.base.errors import JudgeFailed, NeedsModel
-from proctor.cases.suite import TOLERANCE, passes
+from proctor.cases.threshold import TOLERANCE, passes
 from proctor.judging.judge import CannotTell, Judge, Question, ReplyT
 
 
 class Scored(Protocol):
-    """An opinion with a score."""
+    """An opinion with a score, and perhaps a verdict of its own."""
 
     @property
     def score(self) -> float: ...
+
+    @property
+    def passed(self) -> bool | None: ...
 
 
 ScoredT = TypeVar("ScoredT", bound=Scored)
@@ -80,11 +83,11 @@ async def poll(
         if heard is None:
             return None
         decisive = heard or decisive
-        if heard and abs(_median(heard).score - threshold) > panel.band + TOLERANCE:
+        if heard and abs(_median(heard, threshold).score - threshold) > panel.band + TOLERANCE:
             break
     if not decisive:
         raise min(failures, key=_gravity)
-    return _median(decisive)
+    return _median(decisive, threshold)
 
 
 def _gravity(failure: JudgeFailed) -> int:
@@ -128,7 +131,7 @@ def _votes_needed(heard: Sequence[Scored], left: int, threshold: float) -> int:
     Passed needs more than half of the votes, so it is settled when good > fails + left, and failed when
     good + left <= fails. Each further vote also lowers `left` by one.
     """
-    good = sum(passes(opinion.score, threshold) for opinion in heard)
+    good = sum(passes(opinion.score, threshold, opinion.passed) for opinion in heard)
     fails = len(heard) - good
     to_pass = (fails + left - good) // 2 + 1
     to_fail = (good + left - fails + 1) // 2
@@ -146,5 +149,10 @@ async def _together(asked: Sequence[Awaitable[ScoredT | None]]) -> list[ScoredT 
     return replies
 
 
-def _median(opinions: Sequence[ScoredT]) -> ScoredT:
-    return sorted(opinions, key=lambda opinion: opinion.score)[(len(opinions) - 1) // 2]
+def _median(opinions: Sequence[ScoredT], threshold: float) -> ScoredT:
+    """By verdict and then by score, so that it passes only if more than half do; the lower one of two."""
+
+    def rank(opinion: ScoredT) -> tuple[bool, float]:
+        return passes(opinion.score, threshold, opinion.passed), opinion.score
+
+    return sorted(opinions, key=rank)[(len(opinions) - 1) // 2]

@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.base.json_data import Json
 from proctor.judging.judge import Prompt, Question, Texts, as_list
-from proctor.judging.judge_replies import sendable
+from proctor.judging.replies import sendable
 
 ROLE = "You are an examiner. You assess material and report what you find; you do not take part in it.\n\n"
 

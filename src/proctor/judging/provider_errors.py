@@ -1,20 +1,31 @@
-"""Translates provider errors: which are transient, which are rate limits, and which the user has to correct."""
+"""Translates provider errors: which are transient, which are rate limits, and which the user has to correct.
+
+A model that refuses a setting is asked again without it; `AcceptedSettings` says what is left.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.base.transient import is_transient_status
-from proctor.judging.accepted_settings import AcceptedSettings
 from proctor.judging.judge import EndpointFailed
 
 LONGEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedSettings:
+    """The settings that the model accepts, as far as known."""
+
+    reply: str = "schema"
+    """How the shape of a reply is asked for: `schema`, `object` (some JSON object), or `text`."""
+    temperature: bool = True
 
 
 def endpoint_failure(error: Exception) -> EndpointFailed:

@@ -17,18 +17,12 @@ from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.masking import mask, mask_values
-from proctor.judging.accepted_settings import AcceptedSettings
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.provider_errors import endpoint_failure, fallback_settings
-from proctor.judging.services import SERVICES, require_address, require_key, require_packages
+from proctor.judging.provider_errors import AcceptedSettings, endpoint_failure, fallback_settings
+from proctor.judging.provider_table import PROVIDERS, require_address, require_key, require_packages
 
 NO_KEY = "no-key"
 """Sent where the user named an address and no key: a key of the environment goes only to its own provider."""
-
-ENOUGH_TOKENS = 16_000
-"""`max_tokens` for Anthropic, whose API requires it; the library would set the greatest possible value."""
-
-OLLAMA = "http://localhost:11434/v1"
 
 _ADDRESS_PARAMETERS = ("base_url", "azure_endpoint", "api_base")
 
@@ -96,7 +90,7 @@ class ProviderEndpoint:
         return replace(completion, text=hide(completion.text), model=hide(completion.model))
 
     def _keys(self) -> list[str]:
-        variables = SERVICES[self._spec.provider].keys if self._spec.base_url is None else ()
+        variables = PROVIDERS[self._spec.provider].keys if self._spec.base_url is None else ()
         return [key for key in (self._spec.api_key, *map(os.environ.get, variables)) if key]
 
     async def _request(
@@ -150,7 +144,7 @@ def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
     given = {
         "temperature": temperature,
         "top_p": spec.top_p,
-        "max_tokens": spec.max_tokens or (ENOUGH_TOKENS if spec.provider == "anthropic" else None),
+        "max_tokens": spec.max_tokens or PROVIDERS[spec.provider].max_tokens,
         "base_url": spec.base_url,
         "api_version": spec.api_version,
     }
@@ -171,7 +165,7 @@ def _provider(name: str, spec: ModelSpec) -> Any:
     made = infer_provider_class(name)
     accepted = inspect.signature(made).parameters
     given: dict[str, Any] = {}
-    address = spec.base_url or (OLLAMA if name == "ollama" and not _ollama_has_address() else None)
+    address = spec.base_url or _usual_address(spec.provider)
     if address is not None:
         parameter = next((known for known in _ADDRESS_PARAMETERS if known in accepted), None)
         if parameter is None:
@@ -190,8 +184,10 @@ def with_path(provider: str, address: str) -> str:
     return f"{address.rstrip('/')}/v1" if bare else address
 
 
-def _ollama_has_address() -> bool:
-    return bool(os.environ.get("OLLAMA_BASE_URL"))
+def _usual_address(provider: str) -> str | None:
+    """Where a provider is asked if nobody says; `None` if a variable or the library says it."""
+    row = PROVIDERS[provider]
+    return None if any(os.environ.get(name) for name in row.addresses) else row.usual_address
 
 
 def _accepted_by(profile: Mapping[str, Any]) -> AcceptedSettings:

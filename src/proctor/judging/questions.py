@@ -1,6 +1,6 @@
 """The questions that several evaluators share, so that one cached answer serves them all.
 
-The embedded judge knows these kinds too, and `choose` asks for one of a few choices. Items are numbered from 1 in the
+The rule-based judge knows these kinds too, and `choose` asks for one of a few choices. Items are numbered from 1 in the
 prompt, and a reply must have each exactly once. A reason comes before its verdict: a model reasons as it writes.
 """
 
@@ -31,7 +31,7 @@ class Graded(BaseModel):
     """A verdict that a judge may leave open."""
 
     unclear: SkipJsonSchema[bool] = False
-    """Whether the judge could not tell; only the embedded judge says so, and the verdict beside it is no verdict."""
+    """Whether the judge could not tell; only the rule-based judge says so, and the verdict beside it is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ from proctor.base.errors import UnreadableReply
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
-from proctor.cases.suite import Case, passes
+from proctor.cases.suite import Case
+from proctor.cases.threshold import passes
 from proctor.evaluators.registry import Bound
+from proctor.judging.judges import Judges
 from proctor.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
 from proctor.mutation.mutants import Made, Material, Mutant, answer_in, mutants_of
 from proctor.mutation.proposals import Subject, propose
@@ -25,7 +27,6 @@ from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
 from proctor.running.reuse import answer_of
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import RunJudges, needs_model
 from proctor.running.timeouts import Watchdog
 
 AT_ONCE = 64
@@ -65,7 +66,7 @@ def mutate(request: MutationRequest) -> MutationReport:
 
 
 async def _examine_all(
-    again: RescorePlan, request: MutationRequest, options: RunOptions, judges: RunJudges | None
+    again: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
 ) -> list[SuiteFindings]:
     parallel = max((item.limits.parallel for item in again.plan.suites), default=1)
     found = []
@@ -74,9 +75,6 @@ async def _examine_all(
         for suite in again.plan.suites:
             trials = [trial for trial in again.plan.trials if trial.suite is suite]
             found.append(await _Examination(suite, trials, again, request, options, scorer, judges).findings())
-    close = None if judges is None else getattr(judges.judges, "close", None)
-    if close is not None:
-        await close()
     return found
 
 
@@ -91,7 +89,7 @@ class _Examination:
         request: MutationRequest,
         options: RunOptions,
         scorer: Scorer,
-        judges: RunJudges | None,
+        judges: Judges | None,
     ) -> None:
         self._suite = suite
         self._trials = trials
@@ -142,7 +140,7 @@ class _Examination:
         return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._left_to_models(b)]
 
     def _left_to_models(self, bound: Bound) -> bool:
-        return needs_model(bound)
+        return bound.needs_model
 
     async def _subjects(self) -> list[Subject]:
         """The passing trials, each answer of a case once, as far as they pass by the suite as it is now."""

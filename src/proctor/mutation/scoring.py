@@ -14,16 +14,14 @@ from proctor.agents.reply import Reply
 from proctor.evaluators.declaration import declaration_of
 from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import Bound
-from proctor.judging.judge_cache import JudgeCache
-from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.limits import Budget
+from proctor.judging.budget import Budget
+from proctor.judging.judges import Judges
 from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.conversation import Answer
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.scoring import ScoringContext, score, settled
-from proctor.running.suite_judges import RunJudges, needs_model
 from proctor.running.timeouts import Watchdog
 from proctor.running.tool_reexecution import answering_for_tools
 
@@ -75,10 +73,10 @@ class Verdict:
 class Scorer:
     """Scores conversations within one run of the event loop."""
 
-    def __init__(self, watchdog: Watchdog, parallel: int, run_judges: RunJudges | None) -> None:
+    def __init__(self, watchdog: Watchdog, parallel: int, judges: Judges | None) -> None:
         gate = asyncio.Semaphore(parallel)
-        self._without_models = ScoringContext(gate, watchdog, True, run_judges)
-        self._with_models = ScoringContext(gate, watchdog, False, run_judges)
+        self._without_models = ScoringContext(gate, watchdog, True, judges)
+        self._with_models = ScoringContext(gate, watchdog, False, judges)
 
     async def score(
         self, planned: PlannedTrial, answer: Answer, replies: tuple[Reply, ...], *, models: bool = False
@@ -119,21 +117,20 @@ def said_of(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str,
 
 def asks_models(planned: PlannedTrial) -> bool:
     """Whether an evaluator of the case needs a language model."""
-    return any(needs_model(bound) for bound in planned.evaluators)
+    return any(bound.needs_model for bound in planned.evaluators)
 
 
 @contextmanager
 def judges_within(
     budget_usd: float | None, store: Path | None, suites: Sequence[PlannedSuite]
-) -> Iterator[RunJudges | None]:
+) -> Iterator[Judges | None]:
     """Judges that answer from what is kept, and beyond that until the budget is spent; nothing where none is asked."""
     if not any(item.asks_models for item in suites):
         yield None
         return
     calls: Any = None if store is None else JudgeCalls(store)
-    budget = Budget(budget_usd or 0.0)
     try:
-        yield RunJudges(SharedJudges(call_store=calls, budget=budget), JudgeCache(calls), budget)
+        yield Judges(calls, Budget(budget_usd or 0.0))
     finally:
         if calls is not None:
             calls.close()

@@ -20,6 +20,7 @@ from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.json_data import Json, plain
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
+from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
 from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, RunStatus, SuiteInfo, TrialResult
@@ -30,7 +31,6 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import judge_identity
 
 MOST_LOCKS = 100
 """At most this many questions are locked at a time: each lock is an open file."""
@@ -125,7 +125,7 @@ class SessionRun:
         run.planned = sum(info.planned for info in suites)
         run.options = {
             "fast": self.options.fast,
-            "judge": judge_identity(self.options.judge),
+            "judge": judge_record(self.options.judge),
             "budget_usd": self.options.budget_usd,
         }
         found = verdict(run)

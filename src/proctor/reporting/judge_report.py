@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from proctor.base.json_data import Json, plain, show
 from proctor.base.masking import mask, mask_data
+from proctor.judging.judge import is_rule_based
 from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.facts import tell_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated
-from proctor.results.judge_usage import EMBEDDED, JudgeSummary, account_of, calls_of, judge_name, player_of
+from proctor.results.judge_usage import JudgeSummary, account_of, calls_of, judge_name, player_of
 from proctor.results.reasons import score_value
 from proctor.results.run import Run, Score, TrialResult
 
@@ -116,7 +117,7 @@ def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
 
 
 def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
-    cost = "" if data["model"] == EMBEDDED else _cost(data["usage"])
+    cost = "" if is_rule_based(data["model"]) else _cost(data["usage"])
     yield Fact("judge", data["model"] + (f"; {cost}" if cost else ""))
     if data["reasoning"]:
         yield Fact("reason", data["reasoning"])
@@ -152,7 +153,7 @@ def _title(call: Mapping[str, Json]) -> str:
         parts.append("the first reply did not fit")
     if isinstance(call.get("cut_off"), int):
         parts.append(f"{counted(call['cut_off'], 'request')} given up without an answer")
-    if call.get("model") != EMBEDDED:
+    if not is_rule_based(call.get("model")):
         parts.append("not asked again" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
     return ", ".join(parts)
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.results.statistics import Z_95, Estimate, share_of, wilson
 
 RESAMPLES = 1000

@@ -14,7 +14,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.cases.encoding import dumps
-from proctor.cases.suite import TOLERANCE, passes
+from proctor.cases.threshold import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
+from proctor.judging.judge import is_rule_based
 from proctor.results.run import Outcome, Score, TrialResult
 
 DETAIL = "judge"
 """The detail of a score that says who judged, on what calls, at what cost."""
-EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class JudgeSummary:
     model: str
     scores: int = 0
     calls: int = 0
-    """Of a model; what the embedded judge answers is no call."""
+    """Of a model; what the rule-based judge answers is no call."""
     cached: int = 0
     """Answers that were there before the run."""
     input_tokens: int | None = None
@@ -109,7 +109,7 @@ def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
 
 
 def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstained: int) -> JudgeSummary:
-    calls = [call for call in calls_of(account) if call.get("model") != EMBEDDED]
+    calls = [call for call in calls_of(account) if not is_rule_based(call.get("model"))]
     cached = sum(bool(call.get("cached")) for call in calls)
     usage = account.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
@@ -137,7 +137,7 @@ def _cost(account: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> J
     told = [call["usage"] for call in calls if isinstance(call.get("usage"), Mapping)]
     costs = [usage["cost_usd"] for usage in told if isinstance(usage.get("cost_usd"), (int, float))]
     if costs or told or not calls:
-        return sum(costs) if costs or account["model"] == EMBEDDED else None
+        return sum(costs) if costs or is_rule_based(account["model"]) else None
     usage = account.get("usage")
     return usage.get("cost_usd") if isinstance(usage, Mapping) else None
 

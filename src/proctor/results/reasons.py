@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from proctor.cases.suite import passes
+from proctor.cases.threshold import passes
 from proctor.results.run import MEAN, Outcome, Score, TrialResult
 
 
@@ -68,6 +68,8 @@ def score_value(score: Score) -> str:
         return f"{score.value:.2f}, {mean}"
     if score.outcome is not Outcome.FAILED or score.threshold is None:
         return f"{score.value:.2f}"
+    if passes(score.value, score.threshold):
+        return f"{score.value:.2f}, failed by the evaluator"  # by its own verdict, whatever the score
     return " < ".join(distinct_decimals(score.value, score.threshold, 2))
 
 

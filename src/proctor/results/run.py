@@ -13,7 +13,8 @@ from proctor.base.git import GitState
 from proctor.base.json_data import Json
 from proctor.cases.identity import CaseAddress
 from proctor.cases.quarantine_file import is_over
-from proctor.cases.suite import Case, Criteria, Quarantine, passes
+from proctor.cases.suite import Case, Criteria, Quarantine
+from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
@@ -412,7 +413,9 @@ class ScoreThreshold:
 
     def __call__(self, results: Sequence[Sequence[Evaluation]]) -> tuple[bool, str]:
         """Whether the matrix `[inputs][evaluators]` passes, and a sentence that says so."""
-        good = sum(bool(row) and all(passes(cell.score, self.threshold) for cell in row) for row in results)
+        good = sum(
+            bool(row) and all(passes(cell.score, self.threshold, cell.passed) for cell in row) for row in results
+        )
         total = len(results)
         passed = total > 0 and passes(good / total, self.pct)
         share = good / total if total else 0.0

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from proctor.cases.suite import Criteria, passes
+from proctor.cases.suite import Criteria
+from proctor.cases.threshold import passes
 from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, StoredVerdict, SuiteInfo, TrialSummary, worst
 from proctor.results.statistics import (
     Estimate,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from proctor.agents.pricing import unknown_cost
-from proctor.judging.judge_cache import JudgeCache
-from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.limits import Budget, UncappedBudget
+from proctor.judging.budget import Budget, UncappedBudget
+from proctor.judging.judges import Judges
 from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, TrialResult
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import RunJudges, judge_names
+from proctor.running.suite_judges import judge_names
 
 
 class RunCosts:
@@ -22,20 +21,17 @@ class RunCosts:
         self._budget = Budget(options.budget_usd)
         self._call_store: JudgeCalls | None = None
         self._tally: Tally | None = None
-        self.run_judges = self._open_judges(open_run) if any(item.asks_models for item in plan.suites) else None
+        self.judges = self._open_judges(open_run) if any(item.asks_models for item in plan.suites) else None
 
-    def _open_judges(self, open_run: OpenRun) -> RunJudges:
+    def _open_judges(self, open_run: OpenRun) -> Judges:
         store = open_run.store
         self._call_store = None if store is None else JudgeCalls(store.path)
         self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.run.no))
-        uncapped = UncappedBudget(self._budget)
-        return RunJudges(
-            SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
-        )
+        return Judges(self._call_store, UncappedBudget(self._budget))
 
-    def judged_by(self, plan: Plan, options: RunOptions) -> str:
+    def judged_by(self, plan: Plan) -> str:
         """Who is going to judge, for a person to read."""
-        return judge_names((bound for item in plan.suites for bound in item.evaluators), fast=options.fast)
+        return judge_names(bound for item in plan.suites for bound in item.evaluators)
 
     def unknown(self, plan: Plan) -> str:
         """Agents whose cost the budget cannot count, as far as that is known before they answer."""

@@ -132,10 +132,10 @@ class Execution:
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
         evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
-        run_judges = None if self._costs is None else self._costs.run_judges
+        judges = None if self._costs is None else self._costs.judges
         self._trials = TrialRunner(
             options=options,
-            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, run_judges),
+            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, judges),
             files=AttachedFiles(options.read_file),
             rate=None if options.rate is None else RateLimit(options.rate),
             earlier=earlier,
@@ -174,7 +174,7 @@ class Execution:
         run.suites = tuple(item.info for item in self._plan.suites)
         run.summaries, run.trials = self._writer.summaries, self._writer.trials()
         run.uncounted = "" if costs is None else costs.unknown(self._plan)
-        run.judged_by = "" if costs is None else costs.judged_by(self._plan, self._options)
+        run.judged_by = "" if costs is None else costs.judged_by(self._plan)
         run.repeats = _repeats(self._plan)
         return run
 

@@ -29,10 +29,11 @@ from proctor.cases.files import Contents
 from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
 from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart
+from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
-from proctor.running.settings import GIVEN, NO_OPTIONS, Limits, RunOptions, judge_for, limits_for
+from proctor.running.settings import NO_OPTIONS, Limits, RunOptions, limits_for
 from proctor.running.simulated_user import player_problems
-from proctor.running.suite_judges import judge_problems, position_of, with_judge
+from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, position_of
 
 Evaluators = tuple[Bound, ...]
 
@@ -80,8 +81,6 @@ class PlannedSuite:
     limits: Limits
     sessions_at_once: int
     """How many trials of the suite run at a time: `limits.parallel`, unless workers offer room for more."""
-    judge: Any
-    """Who judges for evaluators that name no judge of their own."""
     evaluators: Evaluators = ()
     """Every evaluator of the suite's cases, each once."""
     simulates_user: bool = False
@@ -289,7 +288,6 @@ def _plan_suite(
         agent_fingerprint=agent.identity,
         limits=limits,
         sessions_at_once=limits.parallel,
-        judge=resolver.choice.judge,
         evaluators=resolver.all_evaluators(),
         simulates_user=any(case.scenario is not None for case in suite.cases),
         planned=sum(repeat for _, _, repeat in cases),
@@ -380,7 +378,7 @@ class _EvaluatorResolver:
     def __init__(self, suite: Suite, options: RunOptions, problems: list[Problem], *, load: bool = True) -> None:
         """Without `load`, code of the user's is only located: its evaluators are checked and left out."""
         self._load = load
-        self.choice = judge_for(options, suite)
+        self._sources = judge_sources(options, suite)
         self._suite = suite
         self._options = options
         self._problems = problems
@@ -393,8 +391,8 @@ class _EvaluatorResolver:
         """The key of the spec that each evaluator was resolved from."""
         self._positions: dict[str, dict[Position | None, None]] = {}
         """By the key of a spec: everywhere that the suite names it."""
-        self._errors: dict[str, tuple[str, str]] = {}
-        """By the key of a spec: why it cannot be resolved, and the place in its arguments that is at fault."""
+        self._errors: dict[str, tuple[str, str, str]] = {}
+        """By the key of a spec: why it cannot be resolved, the argument at fault, and how people call the place."""
         self._of_suite = self._list((), suite.evaluators)
 
     def of_case(self, case: Case) -> CaseEvaluators:
@@ -410,9 +408,8 @@ class _EvaluatorResolver:
     def check_judges(self) -> None:
         """Note judges, and models that play a user, that are named and cannot be had."""
         judged = [bound for bound in self._resolved.values() if bound is not None and bound.judged]
-        if judged or self.choice.origin == GIVEN or self.choice.path is not None:
-            found = judge_problems(self._suite, judged, self.choice, self._positions_of, fast=self._options.fast)
-            self._problems.extend(problem for problem in found if problem not in self._problems)
+        found = judge_problems(self._suite, judged, self._sources, self._positions_of)
+        self._problems.extend(problem for problem in found if problem not in self._problems)
         known = {problem.message for problem in self._problems}
         found = player_problems(self._suite, self._options)
         self._problems.extend(problem for problem in found if problem.message not in known)
@@ -435,9 +432,9 @@ class _EvaluatorResolver:
         if spec.position not in positions:
             positions[spec.position] = None
             if key in self._errors:
-                message, place = self._errors[key]
-                position = spec.argument_positions.get(place, spec.position) if place else spec.position
-                self._problems.append(Problem.at(position, message, path=self._suite.path))
+                message, argument, place = self._errors[key]
+                position = spec.argument_positions.get(argument, spec.position) if argument else spec.position
+                self._problems.append(Problem.at(position, message, place, path=self._suite.path))
 
     def _with_titles(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
         inherited = {self._keys[bound]: bound for bound in above}
@@ -457,13 +454,25 @@ class _EvaluatorResolver:
         """The evaluator of a spec; `None` if it cannot be resolved, or if it is code that is only located."""
         if key not in self._resolved:
             self._resolved[key] = None
-            given = self._options.evaluators.get(spec.title)
+            given, threshold = self._options.evaluators.get(spec.title), self._suite.criteria.threshold
             try:
                 if given is not None:
-                    self._resolved[key] = bind(replace(spec, arguments={}, label=spec.title, gates=True), given)
+                    bare = replace(spec, arguments={}, label=spec.title, gates=True)
+                    self._resolved[key] = bind(bare, given, self._sources, suite_threshold=threshold)
                 elif self._load or not locate_evaluator(spec, self._suite.base):
-                    self._resolved[key] = with_judge(build(spec, self._suite.base), self.choice)
+                    base = self._suite.base
+                    self._resolved[key] = build(spec, base, self._sources, suite_threshold=threshold)
+            except InvalidJudge as error:
+                self._note_judge(spec, key, error)
             except UsageError as error:
                 wrong_argument = getattr(error.__cause__, "pointer", ())  # of a matcher that cannot be read
-                self._errors[key] = str(error), pointer_text(wrong_argument)
+                self._errors[key] = str(error), pointer_text(wrong_argument), ""
         return self._resolved[key]
+
+    def _note_judge(self, spec: EvaluatorSpec, key: str, error: InvalidJudge) -> None:
+        """A judge that is not valid: a problem of the evaluator that names it, else of the place that does."""
+        if error.written.origin == EVALUATOR:
+            place = f"evaluator {spec.title!r}:{' model:' if error.key == 'model' else ''}"
+            self._errors[key] = str(error), error.key, place
+        elif (problem := invalid_judge(error, self._suite)) not in self._problems:
+            self._problems.append(problem)

@@ -187,7 +187,6 @@ def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
 
 def _evaluators_key(item: PlannedSuite, evaluators: CaseEvaluators, fast: bool) -> str:
     return fingerprint(
-        item.suite.criteria.threshold,
         item.suite.criteria.trials == "mean",
         [
             [

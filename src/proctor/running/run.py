@@ -25,6 +25,7 @@ from proctor.base.json_data import canonical, plain
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
 from proctor.gate.decision import GateSettings
+from proctor.judging.choosing import judge_record
 from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, RunStatus
 from proctor.results.store.store import Store
@@ -44,7 +45,6 @@ from proctor.running.resume import (
 )
 from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
 from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
-from proctor.running.suite_judges import judge_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def new_run(plan: Plan, request: Request) -> Run:
         options={
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
-            "judge": None if request.options.judge is None else judge_identity(request.options.judge),
+            "judge": None if request.options.judge is None else judge_record(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **_given_agents(request),
             **plain(request.options.given),

@@ -21,7 +21,8 @@ from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_mid
 from proctor.base.json_data import Json, plain
 from proctor.base.threads import call_in_thread
 from proctor.cases.evaluator_specs import TOOL_EVALUATORS
-from proctor.cases.suite import Case, Criteria, Suite, passes
+from proctor.cases.suite import Case, Suite
+from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
     BadVerdict,
@@ -35,7 +36,8 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.judging.call_log import WaitTimer, counting_waits
-from proctor.judging.context import judge_context
+from proctor.judging.judges import Judges
+from proctor.judging.session import judge_session
 from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import judged_by_mean, trial_outcome
@@ -43,7 +45,7 @@ from proctor.running.conversation import Answer
 from proctor.running.evaluables import conversation_evaluable, turn_evaluables
 from proctor.running.plan import PlannedTrial
 from proctor.running.settings import Limits
-from proctor.running.suite_judges import RunJudges, needs_model
+from proctor.running.suite_judges import session_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInterrupt, run_with_timeout
 from proctor.tracing.capture import untraced
 
@@ -60,7 +62,7 @@ class ScoringContext:
     """How many evaluators other than the shipped ones may run at once."""
     watchdog: Watchdog
     fast: bool
-    run_judges: RunJudges | None = None
+    judges: Judges | None = None
     """The judges of the run, or `None` if no evaluator asks one."""
 
 
@@ -72,12 +74,7 @@ class _Job:
     evaluable: Evaluable
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
-    criteria: Criteria
     limits: Limits
-
-    @property
-    def threshold(self) -> float:
-        return self.bound.threshold if self.criteria.threshold is None else self.criteria.threshold
 
     @property
     def timeout(self) -> float:
@@ -117,7 +114,7 @@ def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
 def needs_only_models(planned: PlannedTrial) -> bool:
     """Whether nothing of a case can be scored without a language model."""
     bounds = list(planned.evaluators)
-    return bool(bounds) and all(needs_model(bound) for bound in bounds)
+    return bool(bounds) and all(bound.needs_model for bound in bounds)
 
 
 def case_of(planned: PlannedTrial, answer: Answer) -> Case:
@@ -154,7 +151,7 @@ def outcome_of_exception(error: BaseException) -> NoScore:
 def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
     """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
     case = case_of(planned, answer)
-    criteria, limits = planned.suite.suite.criteria, planned.suite.limits
+    limits = planned.suite.limits
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
     views: list[tuple[Bound, Evaluable, int | None]] = [
@@ -166,7 +163,7 @@ def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
         views += [view for bound in of_case for view in _views_of_case(bound, whole, turns)]
-    return [_Job(*view, criteria, limits) for view in views if not (fast and needs_model(view[0]))]
+    return [_Job(*view, limits) for view in views if not (fast and view[0].needs_model)]
 
 
 def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> list[tuple[Bound, Evaluable, int | None]]:
@@ -225,17 +222,17 @@ async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: lis
 async def _call_in_time(job: _Job, scoring: ScoringContext) -> Evaluation | None:
     """What an evaluator returns; the time in which it waits for the judge to be free does not count."""
     bound = job.bound
-    if scoring.run_judges is None or not bound.needs_judge:
+    judges = scoring.judges
+    if judges is None or not bound.needs_judge:
         return await run_with_timeout(_call(bound, job.evaluable), job.timeout, scoring.watchdog)
     waits = WaitTimer()
 
-    async def call_with_judge(run_judges: RunJudges) -> Evaluation | None:
-        with judge_context(run_judges.context(bound, job.threshold)), counting_waits(waits):
+    async def call_in_session() -> Evaluation | None:
+        with judge_session(session_for(judges, bound)), counting_waits(waits):
             return await _call(bound, job.evaluable)
 
     try:
-        work = call_with_judge(scoring.run_judges)
-        return await run_with_timeout(work, job.timeout, scoring.watchdog, lambda: waits.seconds)
+        return await run_with_timeout(call_in_session(), job.timeout, scoring.watchdog, lambda: waits.seconds)
     except TimedOut:
         raise too_late(job.timeout, waits) from None
 
@@ -285,9 +282,9 @@ def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[
         warnings.append(f"{job.bound.title}: {clamp_notice(verdict)}")
     return Score(
         evaluator=job.bound.title,
-        outcome=Outcome.PASSED if passes(verdict.score, job.threshold) else Outcome.FAILED,
+        outcome=Outcome.PASSED if passes(verdict.score, job.bound.threshold, verdict.passed) else Outcome.FAILED,
         value=verdict.score,
-        threshold=job.threshold,
+        threshold=job.bound.threshold,
         reasoning=truncate_middle(str(verdict.reasoning or "")),
         turn=job.turn,
         gates=job.bound.spec.gates,
@@ -305,7 +302,7 @@ def _unscored(job: _Job, error: BaseException, clock: float) -> Score:
     return Score(
         evaluator=job.bound.title,
         outcome=found.outcome,
-        threshold=job.threshold,
+        threshold=job.bound.threshold,
         reasoning=truncate_middle(found.reason),
         turn=job.turn,
         gates=job.bound.spec.gates,

@@ -1,29 +1,21 @@
 """Settings of a run: what the caller, the suites and the project's configuration say, and who wins.
 
-`limits_for` and `judge_for` are the two functions that know the order of precedence. A plan calls them once for each
-suite and case; everyone else reads the `Limits` and the judge that the plan holds.
+`limits_for` is the function that knows the order of precedence. A plan calls it once for each suite and case; everyone
+else reads the `Limits` that the plan holds. Who judges is decided in `judging.choosing`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.trial_context import MAX_REPLY_BYTES
 from proctor.base.errors import UsageError
-from proctor.base.json_data import object_or_text
 from proctor.cases.files import FileText
 from proctor.cases.suite import Attachment, Case, Settings, Suite
-from proctor.judging.context import VARIABLE
-from proctor.judging.judge import EMBEDDED
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-
-GIVEN = "--judge"
-"""The origin of a judge that the caller names: it also judges for evaluators that name their own."""
 
 NO_SETTINGS = Settings()
 DEFAULTS = Settings(
@@ -116,37 +108,6 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> L
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
     return Limits(**values, judged_timeout=values["evaluator_timeout"] if is_set else JUDGED_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Who judges, and where that was decided."""
-
-    judge: Any
-    origin: str
-    path: Path | None = None
-    """The suite's file, if the suite names the judge."""
-
-
-def judge_for(options: RunOptions, suite: Suite | None = None) -> Choice:
-    """The judge of a suite's evaluators, unless one names its own.
-
-    The first that names one wins: the caller, the suite, the configuration, the environment, the rule-based judge.
-    """
-    if options.judge is not None:
-        return Choice(written_judge(options.judge, GIVEN), GIVEN)
-    if suite is not None and suite.judge is not None:
-        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
-    if options.usual_judge is not None:
-        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
-    if os.environ.get(VARIABLE):
-        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
-    return Choice(EMBEDDED, "default")
-
-
-def written_judge(judge: Any, origin: str) -> Any:
-    """A judge that is written as text: the name, or the object that the text holds in JSON."""
-    return object_or_text(judge, f"{origin}: the judge")
 
 
 class Listener(Protocol):

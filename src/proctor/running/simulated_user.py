@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from proctor.agents.reply import Reply
 from proctor.base.errors import JudgeFailed, Problem
@@ -15,36 +14,32 @@ from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.evaluators.judged_evaluator import call_account, spent_on
 from proctor.judging.call_log import call_log
-from proctor.judging.judge import EMBEDDED, Judge, JudgeCall
-from proctor.judging.judge_specs import has_only_options
+from proctor.judging.choosing import EVALUATOR, InvalidJudge, JudgeChoice, WrittenJudge, choose_judge
+from proctor.judging.judge import Judge, JudgeCall, is_rule_based
+from proctor.judging.judges import Judges
 from proctor.running.conversation import User, WrittenUser
 from proctor.running.failures import ConversationSpoiled
-from proctor.running.settings import GIVEN, RunOptions, judge_for
-from proctor.running.suite_judges import RunJudges, position_of, refusal
+from proctor.running.settings import RunOptions
+from proctor.running.suite_judges import judge_sources, position_of, unavailable
 from proctor.tracing.capture import untraced
 
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
 
 
-def users_of(case: Case, sample: int, judge: Any, run_judges: RunJudges | None) -> Callable[[], User]:
+def users_of(case: Case, sample: int, player: JudgeChoice, judges: Judges | None) -> Callable[[], User]:
     """Makes the user that talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
     scenario = case.scenario
     calls: list[JudgeCall] = []
-    if scenario is None or run_judges is None:
+    if scenario is None or judges is None:
         return lambda: WrittenUser(case)
-    return lambda: SimulatedUser(scenario, _played_by(run_judges, judge), sample, calls)
+    return lambda: SimulatedUser(scenario, _speaker(judges, player), sample, calls)
 
 
-def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
-    """Who plays the user of a case: the command line's model, else the scenario's own model, else the judge."""
-    choice = judge_for(options, suite)
+def player_of(case: Case, options: RunOptions, suite: Suite) -> JudgeChoice:
+    """Who plays the user of a case: chosen as the judge of an evaluator is, with the scenario's model as its own."""
     own = None if case.scenario is None else case.scenario.model
-    return choice.judge if own is None or has_only_options(own) or choice.origin == GIVEN else own
-
-
-def cannot_play(player: Any) -> bool:
-    """Whether the named judge cannot write messages."""
-    return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
+    written = None if own is None else WrittenJudge(own, EVALUATOR, case.position)
+    return choose_judge(judge_sources(options, suite), written)
 
 
 def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
@@ -53,15 +48,18 @@ def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
     for case in suite.cases:
         if case.scenario is None or case.skip is not None or options.fast:
             continue
-        player = player_of(case, options, suite)
-        if cannot_play(player):
-            continue
-        if reason := refusal(player):
-            if player is case.scenario.model:
+        try:
+            player = player_of(case, options, suite)
+            reason, written = unavailable(player), player.written
+        except InvalidJudge as error:
+            reason, written = str(error), error.written
+        if reason:
+            if written.origin == EVALUATOR:
                 place = f"case {case.id!r}: scenario: model:"
                 problem = Problem.at(case.position, reason, place, path=suite.path)
             else:
-                problem = Problem.at(position_of(suite, "judge", player, reason), reason, "judge:", path=suite.path)
+                position = position_of(suite, "judge", written.judge, reason)
+                problem = Problem.at(position, reason, "judge:", path=suite.path)
             problems += [] if problem in problems else [problem]
     return problems
 
@@ -138,14 +136,14 @@ class SimulatedUser:
         }
 
 
-def _played_by(run_judges: RunJudges, player: Any) -> Judge:
-    """The first of those named who can speak."""
-    judges: Sequence[Judge] = run_judges.judges.panel(player).judges
-    return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])
+def _speaker(judges: Judges, player: JudgeChoice) -> Judge:
+    """The first of the judges that can write messages."""
+    members: Sequence[Judge] = judges.panel(player.panel).judges
+    return next((judge for judge in members if not is_rule_based(judge.name)), members[0])
 
 
 def why_unplayable(case: Case, options: RunOptions, suite: Suite) -> str:
     """Why the user of a case cannot be simulated in a run; empty where it can."""
     if options.fast:
         return "its user is simulated, which needs a language model (--fast)"
-    return WITHOUT_MODEL if cannot_play(player_of(case, options, suite)) else ""
+    return "" if player_of(case, options, suite).needs_model else WITHOUT_MODEL

@@ -94,7 +94,7 @@ class TrialRunner:
         if case.scenario is None:
             return lambda: WrittenUser(case)
         player = player_of(case, self.options, planned.suite.suite)
-        return users_of(case, planned.number - 1, player, self.scoring.run_judges)
+        return users_of(case, planned.number - 1, player, self.scoring.judges)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from proctor.agents.pricing import price
 from proctor.base.json_data import Json
+from proctor.judging.judge import is_rule_based
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import Dot
 from proctor.reporting.html.trial_view import FAILING_TEXT, trial_view
 from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import counted, duration, money, score_texts
-from proctor.results.judge_usage import EMBEDDED, account_of
+from proctor.results.judge_usage import account_of
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.store.judge_cache import JudgeCalls
@@ -118,7 +119,7 @@ def _call(call: Mapping[str, Json]) -> tuple[str, list[tuple[str, str]]]:
     title = f"{call.get('kind') or 'call'} by {call.get('model')}{', from cache' if call.get('cached') else ''}"
     names = {"system": "Told", "user": "Asked", "reply": "Replied", "unfit": "Replied first, which did not fit"}
     words = [(label, pretty(call[name])) for name, label in names.items() if name in call]
-    if not words and call.get("model") != EMBEDDED:
+    if not words and not is_rule_based(call.get("model")):
         words = [("", "The words of this call are not kept here.")]
     return title, words
 

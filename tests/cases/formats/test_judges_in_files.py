@@ -14,7 +14,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
-JUDGES = ["openai:gpt-5-mini", "embedded", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]
+JUDGES = ["openai:gpt-5-mini", "rules", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]
 
 
 def _native(folder: Path, judge: Any, name: str = "suite.json") -> Suite:

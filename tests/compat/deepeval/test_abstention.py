@@ -1,4 +1,4 @@
-"""DeepEval's names where the embedded judge cannot tell: no score, no failure, and always said."""
+"""DeepEval's names where the rule-based judge cannot tell: no score, no failure, and always said."""
 
 from __future__ import annotations
 

@@ -266,15 +266,15 @@ def test_replies_of_judges_are_kept_and_used_as_the_cache_config_says(
     d.evaluate([CASE], [Fixed(1.0)], display_config=QUIET)
     assert not (tmp_path / ".proctor").exists()
     from proctor.compat.deepeval.evaluating import kept_replies
-    from proctor.judging.judge_factory import current_judge_context
+    from proctor.judging.session import current_session
 
     entry = {"reply": "yes", "judge": "x", "kind": "k", "version": 1}
     with kept_replies(d.CacheConfig()):
-        calls = current_judge_context().judges._cache._call_store  # type: ignore[attr-defined]
+        calls = current_session().judges.cache._call_store
         calls.keep("key", entry)
         assert calls.find("key") is None
     with kept_replies(d.CacheConfig(use_cache=True)):
-        assert current_judge_context().judges._cache._call_store.find("key")["reply"] == "yes"  # type: ignore[attr-defined]
+        assert current_session().judges.cache._call_store.find("key")["reply"] == "yes"
 
 
 def test_what_the_application_does_between_two_goldens_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -405,14 +405,14 @@ def test_what_is_misspelt_is_refused_with_the_nearest(make: Any, told: str) -> N
         make()
 
 
-JUDGE = {"model": "embedded", "samples": 1}
+JUDGE = {"model": "rules", "samples": 1}
 
 
 def test_the_environment_may_name_a_judge_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     case = LLMTestCase(input="The sum?", actual_output="The sum is 3.", retrieval_context=["The sum is 3."])
     monkeypatch.setenv("PROCTOR_JUDGE", json.dumps(JUDGE))
     metric = d.FaithfulnessMetric()
-    assert (metric.measure(case), metric.evaluation_model) == (1.0, "embedded")
+    assert (metric.measure(case), metric.evaluation_model) == (1.0, "rules")
     monkeypatch.setenv("PROCTOR_JUDGE", '{"model": ')
     with pytest.raises(UsageError, match="PROCTOR_JUDGE: the judge is not valid JSON"):
         metric.measure(case)

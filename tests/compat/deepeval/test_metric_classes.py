@@ -22,7 +22,7 @@ def case(answer: str | None = GOOD, **more: Any) -> LLMTestCase:
 
 
 @pytest.fixture(autouse=True)
-def only_the_embedded_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_the_rule_based_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PROCTOR_JUDGE", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -42,7 +42,7 @@ def test_the_metrics_of_the_guide_need_no_model(metric: Any) -> None:
     assert score == metric.score
     assert metric.is_successful() is True
     assert metric.success is True
-    assert metric.evaluation_model == "embedded"
+    assert metric.evaluation_model == "rules"
     assert metric.reason
 
 
@@ -178,7 +178,7 @@ def test_a_model_without_a_provider_is_openais() -> None:
 
     assert judge_named("gpt-4o") == "openai:gpt-4o"
     assert judge_named("anthropic:claude") == "anthropic:claude"
-    assert judge_named("embedded") == "embedded"
+    assert judge_named("rules") == "rules"
 
 
 class Fixed:

@@ -96,8 +96,8 @@ def test_a_result_brings_its_reason_and_its_details(graders: Path) -> None:
 
 def test_a_grader_that_says_passed_decides_whatever_the_threshold(graders: Path) -> None:
     passed = grade(graders, "passes_low")
-    assert passed == Evaluation(1.0, "good enough", {"seen": [1, 3], "passed": True, "grader_score": 0.1})
-    assert grade(graders, "fails_high") == Evaluation(0.0, "", {"passed": False, "grader_score": 0.9})
+    assert passed == Evaluation(0.1, "good enough", {"seen": [1, 3]}, passed=True)
+    assert grade(graders, "fails_high") == Evaluation(0.9, passed=False)
 
 
 @pytest.mark.parametrize("name", ["silent", "talks", "no_score", "text_score", "not_a_number"])

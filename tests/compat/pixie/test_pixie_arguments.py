@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proctor.base.errors import UsageError
 from proctor.compat.pixie import (
     UNSET,
     ClosedQA,
@@ -31,6 +32,7 @@ from proctor.compat.pixie import (
     wrap,
 )
 from proctor.evaluators.evaluation import Evaluable as Native
+from proctor.judging.choosing import NO_SOURCES, choose_judge, judge_named_by
 
 
 def seen(output: Any, expected: Any = UNSET, **more: Any) -> Any:
@@ -106,7 +108,7 @@ def test_a_client_of_any_kind_is_asked_by_the_evaluator_that_has_it() -> None:
 
 
 def test_a_client_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"chat\.completions\.create"):
+    with pytest.raises(UsageError, match=r"chat\.completions\.create"):
         evaluate_sync(Factuality(client=object()), seen("Hello", "Hello"))
 
 
@@ -134,10 +136,12 @@ def test_a_reply_that_is_no_score_is_an_error_and_no_zero() -> None:
 def test_real_clients_of_openai_and_azure_are_taken() -> None:
     openai = pytest.importorskip("openai", reason="the real client")
     plain = Factuality(client=openai.OpenAI(api_key="sk-very-secret-1", base_url="http://127.0.0.1:9/v1"))
-    assert plain.own_judge["endpoint"] == "http://127.0.0.1:9/v1/"
+    (judge,) = choose_judge(NO_SOURCES, judge_named_by(plain)).panel.members
+    assert judge.identity == {"model": "openai:gpt-5-mini", "base_url": "http://127.0.0.1:9/v1"}
     assert "secret" not in repr(plain)
     azure = openai.AzureOpenAI(api_key="x", api_version="2024-10-21", azure_endpoint="https://acme.openai.azure.com")
-    assert create_llm_evaluator("t", "{eval_output}", client=azure).model.name == "openai:gpt-4o-mini"
+    tone = create_llm_evaluator("t", "{eval_output}", client=azure)
+    assert choose_judge(NO_SOURCES, judge_named_by(tone)).panel.members[0].name == "openai:gpt-4o-mini"
 
 
 def near(expected: Any, got: Any) -> float:

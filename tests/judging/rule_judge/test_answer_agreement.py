@@ -1,4 +1,4 @@
-"""Whether the embedded judge sees that two answers are the same, and whether one speaks to a question."""
+"""Whether the rule-based judge sees that two answers are the same, and whether one speaks to a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One changed number, name, date, unit or negation makes a right answer wrong, and the embedded judge sees it."""
+"""One changed number, name, date, unit or negation makes a right answer wrong, and the rule-based judge sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded judge's reading of support: what counts as the same, and what does not."""
+"""The rule-based judge's reading of support: what counts as the same, and what does not."""
 
 from __future__ import annotations
 

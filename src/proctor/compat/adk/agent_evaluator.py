@@ -20,7 +20,8 @@ from proctor.base.errors import UsageError
 from proctor.base.event_loops import without_loop
 from proctor.base.json_data import Json
 from proctor.base.source import read_text
-from proctor.cases.suite import Settings, Suite, passes
+from proctor.cases.suite import Settings, Suite
+from proctor.cases.threshold import passes
 from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
 from proctor.compat.adk.keys import CONFIG_NAME, NAME

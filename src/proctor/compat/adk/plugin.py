@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.compat.adk._index import EVALUATORS
 from proctor.compat.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
 from proctor.compat.adk.recognition import recognises
-from proctor.plugins import Format, Plugin
+from proctor.plugins import Format, JudgeSpelling, Plugin
 
 PLUGIN = Plugin(
     name="adk",
@@ -19,6 +19,14 @@ PLUGIN = Plugin(
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},
             companions=(CONFIG_NAME,),
+        )
+    ],
+    judge_spellings=[
+        JudgeSpelling(
+            keys=frozenset("judge_model judgeModel num_samples numSamples judge_model_config judgeModelConfig".split()),
+            naming_keys=frozenset({"judge_model", "judgeModel"}),
+            read="proctor.compat.adk.judge_options:read_judge",
+            camel=True,
         )
     ],
     evaluators=EVALUATORS,

@@ -30,9 +30,9 @@ from proctor.compat.deepeval.goldens import Golden
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.compat.deepeval.tracing import observed_case
-from proctor.judging.context import judge_context
 from proctor.judging.judge import JudgeCallStore
-from proctor.judging.judge_factory import SharedJudges, current_judge_context
+from proctor.judging.judges import Judges
+from proctor.judging.session import current_session, judge_session
 from proctor.reporting.terminal.screen import visible
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import FOLDER, Store
@@ -152,8 +152,8 @@ def kept_replies(config: CacheConfig | None) -> Iterator[None]:
     store = Store(Path(FOLDER))
     calls = JudgeCalls(store.path)
     try:
-        judges = SharedJudges(_Replies(calls, config))
-        with judge_context(dataclasses.replace(current_judge_context(), judges=judges)):
+        judges = Judges(_Replies(calls, config))
+        with judge_session(dataclasses.replace(current_session(), judges=judges)):
             yield
     finally:
         calls.close()

@@ -19,14 +19,16 @@ from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.event_loops import is_loop_running, run_in_kept_loop, run_sync
 from proctor.base.json_data import UNSET, plain, show
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import ExpectedCall, NamedData, passes
+from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as Asked
+from proctor.cases.threshold import passes
 from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import ModelLeftOut
-from proctor.judging.context import judge_context
-from proctor.judging.judge_factory import SharedJudges, current_judge_context
+from proctor.judging.judge import FORMER_RULES, RULES, is_judge
+from proctor.judging.judges import Judges
+from proctor.judging.session import current_session, judge_session
 from proctor.running.assertions.score_matrix import named_evaluator
 
 
@@ -57,6 +59,8 @@ class BaseMetric:
     evaluation_model: str | None = None
     evaluation_cost: float | None = None
     verbose_logs: str | None = None
+    _own_verdict: bool | None = None
+    """What the evaluator behind it decided, whatever its score."""
     flaky: bool = False
     """Whether it only reports: a flaky metric never decides about a test case."""
 
@@ -74,7 +78,7 @@ class BaseMetric:
             self.success = None
         if self.score is None or self.threshold is None:
             return self.success
-        self.success = passes(self.score, self.threshold)
+        self.success = passes(self.score, self.threshold, self._own_verdict)
         return self.success
 
     @property
@@ -155,7 +159,7 @@ class ProctorMetric(BaseMetric):
 
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
-            with judge_context(replace(current_judge_context(), threshold=self.threshold)):
+            with judge_session(replace(current_session(), threshold=self.threshold)):
                 found = await self._scorer.evaluate(evaluable)
         except NeedsModel as error:
             raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
@@ -167,6 +171,7 @@ class ProctorMetric(BaseMetric):
         score = evaluation.score
         self.score = 0.0 if self.strict_mode and not passes(score, 1.0) else score
         self.reason = evaluation.reasoning if self.include_reason else None
+        self._own_verdict = evaluation.passed
         judge = evaluation.details.get("judge") or {}
         self.evaluation_model = judge.get("model")
         self.evaluation_cost = judge.get("usage", {}).get("cost_usd")
@@ -222,8 +227,8 @@ def title_of(class_name: str) -> str:
 
 
 def judge_named(model: Any) -> Any:
-    """The judge: `openai:gpt-5-mini`, `embedded`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
-    if model is None or (callable(getattr(model, "ask", None)) and isinstance(getattr(model, "name", None), str)):
+    """The judge: `openai:gpt-5-mini`, `rules`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
+    if model is None or is_judge(model):
         return model
     if is_model(model):
         return judge_of_model(model)
@@ -232,7 +237,8 @@ def judge_named(model: Any) -> Any:
             f"model must be a name such as 'openai:gpt-5-mini', an object of options, a DeepEvalBaseLLM or a Judge, "
             f"not a {type(model).__name__}"
         )
-    return f"openai:{model}" if isinstance(model, str) and ":" not in model and model != "embedded" else model
+    is_bare = isinstance(model, str) and ":" not in model and model not in (RULES, FORMER_RULES)
+    return f"openai:{model}" if is_bare else model
 
 
 def _threshold(given: Any) -> float | None:
@@ -253,7 +259,7 @@ def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
     """For a metric of the user that calls `measure` from inside an event loop."""
 
     def measure() -> float | None:
-        with judge_context(replace(current_judge_context(), judges=SharedJudges())):  # those of this loop wait for it
+        with judge_session(replace(current_session(), judges=Judges())):  # those of this loop wait for it
             return run_sync(metric.a_measure(test_case))
 
     with ThreadPoolExecutor(1) as executor:

@@ -19,8 +19,8 @@ from proctor.base.json_data import Json
 from proctor.base.positions import Pointer, pointer_text
 from proctor.compat.holodeck.models import LLMProvider
 from proctor.compat.holodeck.variables import CONCEALED
+from proctor.judging.provider_table import LIBRARY, PROVIDERS, parse_model_name, require_address
 from proctor.judging.providers import ModelSpec
-from proctor.judging.services import LIBRARY, SERVICES, require_address, split_name
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -186,7 +186,7 @@ def model_spec(model: LLMProvider, place: Pointer, problems: Problems, *, writes
         problems.add((*place, "auth_provider"), wrong)
     if len(problems.found) > before:
         return None
-    provider, name = split_name(f"{model.provider}:{model.name}")
+    provider, name = parse_model_name(f"{model.provider}:{model.name}")
     try:
         require_address(provider, endpoint)
     except UsageError as error:
@@ -205,7 +205,7 @@ def _with_names_of_the_file(message: str) -> str:
 
 def missing_for(model: ModelSpec) -> str | None:
     """The packages or the key without which the model cannot be asked."""
-    service = SERVICES[model.provider]
+    service = PROVIDERS[model.provider]
     if not (_is_importable(LIBRARY) and _is_importable(service.module)):
         extra = service.extra
         wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
@@ -215,7 +215,7 @@ def missing_for(model: ModelSpec) -> str | None:
 
 def missing_key(model: ModelSpec) -> str | None:
     """The variable to set, if the model cannot be asked without it."""
-    service = SERVICES[model.provider]
+    service = PROVIDERS[model.provider]
     if model.base_url is not None or model.api_key is not None or not service.keys:
         return None
     instead = () if service.needs_address else service.addresses

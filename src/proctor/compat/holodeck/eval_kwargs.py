@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proctor.cases.suite import passes
 from proctor.evaluators.evaluation import BadVerdict, Evaluation
 
 OWN_SCORE = "own_score"
-"""The detail with the score of an evaluator whose own `passed` decided, whatever a threshold would have said."""
+"""In stores of early versions: the detail with the score of an evaluator whose own `passed` decided."""
 
 
 class EvalParam(enum.StrEnum):
@@ -119,8 +118,6 @@ def validate_tool_calls(actual: Sequence[str], expected: Sequence[str] | None) -
     return all(any(tool_name_matches(name, called) for called in actual) for name in expected)
 
 
-USUAL_THRESHOLD = 0.5
-"""What decides where neither the file nor the evaluator says so."""
 ROUNDING = 1e-6
 """By how much a mean may miss the end of the scale."""
 
@@ -128,7 +125,7 @@ ROUNDING = 1e-6
 def read_result(found: Any, metric: str, *, decides: bool) -> Evaluation:
     """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5.
 
-    Its own `passed`, if it `decides`, is kept as the ends of the scale are: on the right side of every threshold.
+    Its own `passed`, if it `decides`, is the verdict, whatever the score.
     """
     if not isinstance(found, Mapping):
         raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
@@ -141,6 +138,4 @@ def read_result(found: Any, metric: str, *, decides: bool) -> Evaluation:
         raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
     reasoning = str(found.get("reasoning") or found.get("reason") or "")
     passed = found.get("passed")
-    if not decides or not isinstance(passed, bool) or passes(float(value), USUAL_THRESHOLD) == passed:
-        return Evaluation(value, reasoning)
-    return Evaluation(float(passed), reasoning, {"passed": passed, OWN_SCORE: float(value)})
+    return Evaluation(value, reasoning, passed=passed if decides and isinstance(passed, bool) else None)

@@ -12,7 +12,8 @@ from proctor.agents.user_code import call_user_function
 from proctor.base.errors import NeedsModel, ProctorError, one_line
 from proctor.base.json_data import UNSET, show
 from proctor.base.transient import is_transient
-from proctor.cases.suite import EvaluatorSpec, NamedData, passes
+from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
 from proctor.evaluators.evaluation import (
     BadVerdict,
@@ -145,14 +146,14 @@ class ShippedEvaluator(BaseEvaluator):
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
             raise EvaluationError(f"{self.name} had nothing to compare")
-        usual = float(getattr(self._scorer, "default_threshold", 0.5))
-        threshold = usual if self.threshold is None else self.threshold
+        declared = getattr(self._scorer, "default_threshold", DEFAULT_THRESHOLD)
+        threshold = threshold_in_force(declared, caller=self.threshold)
         return {
             "metric_name": self.metric,
             "score": evaluation.score,
             self.metric: evaluation.score,
             "threshold": threshold,
-            "passed": passes(evaluation.score, threshold),
+            "passed": passes(evaluation.score, threshold, evaluation.passed),
             "reasoning": evaluation.reasoning,
             "details": evaluation.details,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +124,7 @@ def read_result(result: Any) -> Evaluation:
     details = _details(getattr(result, "details", None))
     evaluation = _scored(Evaluation(result.score, str(reason), details))
     passed = getattr(result, "passed", None)
-    if passed is None:
-        return evaluation
-    # The threshold is not known here: only the ends of the scale are on the right side of every one.
-    decided = {**evaluation.details, "passed": bool(passed), "grader_score": evaluation.score}
-    return Evaluation(1.0 if passed else 0.0, evaluation.reasoning, decided)
+    return evaluation if passed is None else replace(evaluation, passed=bool(passed))
 
 
 def _scored(verdict: Any) -> Evaluation:

@@ -39,7 +39,7 @@ from proctor.base.references import is_reference
 from proctor.base.regexes import check_pattern
 from proctor.cases.suite import Suite
 from proctor.cases.validation import problem_at
-from proctor.judging.services import split_name
+from proctor.judging.provider_table import parse_model_name
 
 FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
 MAX_FILES = 10
@@ -128,7 +128,7 @@ class LLMProvider(HoloDeckModel):
     @classmethod
     def _check_provider(cls, provider: str) -> str:
         try:
-            split_name(f"{provider}:model")
+            parse_model_name(f"{provider}:model")
         except UsageError as error:
             raise problem_at((), f"cannot be used: {error}") from None
         return provider

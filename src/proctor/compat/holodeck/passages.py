@@ -18,8 +18,7 @@ from proctor.base.positions import Pointer
 from proctor.base.threads import call_in_thread
 from proctor.compat.holodeck.agent_spec import Problems, RecordSpec, StoreSpec
 from proctor.compat.holodeck.models import VectorstoreTool
-from proctor.judging.embedding_sources import PROVIDERS, Vector
-from proctor.judging.embeddings import Embedder, NoEmbeddings, cosine, embeddings_of
+from proctor.judging.embeddings import PROVIDERS, Embedder, NoEmbeddings, Vector, cosine, embeddings_of
 from proctor.judging.providers import ModelSpec
 
 TEXTS = (".txt", ".md", ".markdown")

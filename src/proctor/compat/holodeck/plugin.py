@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proctor.base.json_data import Json
 from proctor.compat.holodeck._index import EVALUATORS
-from proctor.plugins import AgentKind, Format, ImportName, Plugin, Reporter, Template
+from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
 
 _ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
 _TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
@@ -48,6 +48,13 @@ PLUGIN = Plugin(
             keys=frozenset({"test_cases", "test_cases_file"}),
             agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
             refusal=refusal,
+        )
+    ],
+    judge_spellings=[
+        JudgeSpelling(
+            keys=frozenset({"provider"}),
+            naming_keys=frozenset({"provider"}),
+            read="proctor.compat.holodeck.judge_model:read_judge",
         )
     ],
     agents=[

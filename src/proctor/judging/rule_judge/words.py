@@ -1,6 +1,6 @@
 """Makes words comparable: folded letters, stems, synonyms, and the weight of a missing word.
 
-The word lists are short and written out, so that users can read what the embedded judge knows of English.
+The word lists are short and written out, so that users can read what the rule-based judge knows of English.
 """
 
 from __future__ import annotations

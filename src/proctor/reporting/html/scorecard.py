@@ -15,8 +15,8 @@ from typing import Any, TextIO, TypeAlias
 from proctor.base.errors import StoreError, one_line
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.cases.ids import slug
-from proctor.cases.suite import Case, Criteria, NamedData, passes
-from proctor.evaluators.declaration import DEFAULT_THRESHOLD
+from proctor.cases.suite import Case, Criteria, NamedData
+from proctor.cases.threshold import DEFAULT_THRESHOLD, passes
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluation,
@@ -143,7 +143,7 @@ def _score(name: str, evaluation: Evaluated) -> Score:
         return Score(name, Outcome.ERROR, None, needs, f"the evaluator {problem}")
     if verdict is None:
         return Score(name, Outcome.SKIPPED, None, needs, "it had nothing to compare")
-    outcome = Outcome.PASSED if passes(verdict.score, needs) else Outcome.FAILED
+    outcome = Outcome.PASSED if passes(verdict.score, needs, verdict.passed) else Outcome.FAILED
     details = plain(verdict.details) if verdict.details else {}
     return Score(name, outcome, verdict.score, needs, str(verdict.reasoning or ""), details=details)
 

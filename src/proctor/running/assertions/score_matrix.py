@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.evaluator_specs import read_evaluators
-from proctor.cases.suite import EvaluatorSpec, Suite, passes
+from proctor.cases.suite import EvaluatorSpec, Suite
+from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluable,
@@ -144,7 +145,7 @@ def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: floa
         if outcome is not None and "unanswered" in cell.details:
             return [("errors", cell.reasoning)]
         if outcome is None:
-            if not passes(cell.score, threshold):
+            if not passes(cell.score, threshold, cell.passed):
                 found.append(("failed", f"{title} scored {cell.score:.4g}{_because(cell.reasoning)}"))
         else:
             kind = "errors" if outcome is Outcome.ERROR else outcome.value

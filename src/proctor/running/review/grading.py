@@ -14,8 +14,8 @@ from typing import Any
 from proctor.base.documents import nearest
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
-from proctor.cases.suite import Case, Turn, passes
-from proctor.evaluators.declaration import DEFAULT_THRESHOLD
+from proctor.cases.suite import Case, Turn
+from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
@@ -152,7 +152,8 @@ def _address(trial: TrialResult, score: Score) -> Address:
 
 
 def _threshold(score: Score) -> float:
-    return DEFAULT_THRESHOLD if score.threshold is None else score.threshold
+    """The threshold in force; stores of early versions have scores without one."""
+    return threshold_in_force(DEFAULT_THRESHOLD, entry=score.threshold)
 
 
 def waiting_score(trial: TrialResult, score: Score) -> Waiting:

@@ -272,7 +272,7 @@ class SuiteModel(_OpenModel):
     ) = Field(default=None, description="Several agents by name, or a list of references: each is asked every case.")
     judge: Filled | dict[str, Json] | None = Field(
         default=None,
-        description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, embedded, or an object.",
+        description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, rules, or an object.",
     )
     reexecute: bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] | None = Field(
         default=None,

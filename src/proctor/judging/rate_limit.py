@@ -1,4 +1,4 @@
-"""Rate limits, retries and the budget of requests to models.
+"""Rate limits and retries of requests to models.
 
 The rate limiter finds out how many requests at once an endpoint accepts. It starts low and doubles while all goes
 well; a refusal (429) halves it, and from then on it grows by one for each round without a refusal. So does a request
@@ -14,10 +14,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from proctor.agents.reply import Usage
 from proctor.judging.call_log import SentRequest, log_request, requests_told, waiting
 from proctor.judging.judge import EndpointFailed
 
@@ -38,7 +37,7 @@ SLOWER = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RateLimits:
     """What an endpoint accepts, as far as the user said."""
 
     requests_per_minute: int | None = None
@@ -57,7 +56,7 @@ class Limits:
     """A longer `Retry-After` is not waited for: the request fails."""
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = RateLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class RequestSlot:
 class RateLimiter:
     """The rate limit of one endpoint; each event loop has its own queue, since loops cannot wake each other."""
 
-    def __init__(self, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, limits: RateLimits = NO_LIMITS) -> None:
         self._limits = limits
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
@@ -140,7 +139,7 @@ class RateLimiter:
 class _Queue:
     """The requests that wait for an endpoint in one event loop, and how many at once it has accepted so far."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self._room = float(max(1, min(limits.first, limits.most)))
         self._doubling = True
@@ -310,46 +309,3 @@ def _final(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) 
     elif failure.timed_out:
         words += f" ({requests_told(sent)})"
     return failure.saying(words)
-
-
-Payee = Literal["judge", "agent"]
-
-
-class Budget:
-    """What was spent on judges and agents. An unknown cost is counted as unknown, never as zero."""
-
-    def __init__(self, limit_usd: float | None = None) -> None:
-        self.limit_usd = limit_usd
-        self.spent = 0.0
-        self.unknown: dict[Payee, int] = {"judge": 0, "agent": 0}
-        """The number of judge calls, or answers of agents, whose cost is unknown."""
-
-    def spend(self, usage: Usage | None, payee: Payee = "judge") -> None:
-        """Count one call of a judge, or one answer of an agent."""
-        cost = None if usage is None else usage.cost_usd
-        if cost is None:
-            self.unknown[payee] += 1
-        else:
-            self.spent += cost
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no further request or trial should begin."""
-        return self.limit_usd is not None and self.spent >= self.limit_usd
-
-    def uncounted(self) -> str:
-        """A sentence on what the sum leaves out; empty when it leaves out nothing."""
-        nouns: dict[Payee, tuple[str, str]] = {"judge": ("judge call", "judge calls"), "agent": ("answer", "answers")}
-        parts = [f"{count:,} {nouns[who][count != 1]}" for who, count in self.unknown.items() if count]
-        return f"the cost of {' and '.join(parts)} is not known and not counted" if parts else ""
-
-
-class UncappedBudget(Budget):
-    """Counts in `budget` but is never exhausted: trials under way are finished when the budget of the run is spent."""
-
-    def __init__(self, budget: Budget) -> None:
-        super().__init__()
-        self._budget = budget
-
-    def spend(self, usage: Usage | None, payee: Payee = "judge") -> None:
-        self._budget.spend(usage, payee)

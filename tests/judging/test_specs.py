@@ -10,13 +10,12 @@ from judge_server import judge_server, status
 from pydantic import BaseModel
 
 from proctor.base.errors import JudgeFailed, UsageError
-from proctor.judging.context import JudgeContext, judge_context
+from proctor.judging.budget import Budget
 from proctor.judging.judge import Question
-from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.judge_specs import JudgeSpec, read_panel
-from proctor.judging.limits import Budget
+from proctor.judging.judges import Judges
 from proctor.judging.panel import Panel
 from proctor.judging.providers import ModelSpec
+from proctor.judging.specs import JudgeSpec, PanelSpec, read_panel
 
 
 class Verdict(BaseModel):
@@ -47,7 +46,7 @@ def model(named: Any) -> ModelSpec:
 
 def wrong(named: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        SharedJudges().panel(named)
+        Judges().panel(named)
     return str(caught.value)
 
 
@@ -61,10 +60,7 @@ def wrong(named: Any) -> str:
         ("openrouter:openai/gpt-5-mini", "openrouter", "openai/gpt-5-mini"),
         ("bedrock:us.anthropic.claude-v1:0", "bedrock", "us.anthropic.claude-v1:0"),
         ({"model": "azure:my-deployment"}, "azure", "my-deployment"),
-        ({"provider": "azure_openai", "name": "gpt-4o"}, "azure", "gpt-4o"),
-        ({"judge_model": "gemini-2.5-flash"}, "google", "gemini-2.5-flash"),
-        ({"judgeModel": "openai/gpt-4o", "numSamples": 3}, "openai", "gpt-4o"),
-        ({"judge_model": "anthropic:claude-sonnet-5"}, "anthropic", "claude-sonnet-5"),
+        ("azure_openai:gpt-4o", "azure", "gpt-4o"),
     ],
 )
 def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str) -> None:
@@ -90,25 +86,19 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ({"model": "openai:gpt-5", "samples": True}, "judge.samples must be a whole number"),
         ({"model": "openai:gpt-5", "temperature": float("nan")}, "judge.temperature must be a finite number"),
         ({"model": "openai:gpt-5", "timeout": 0}, "judge.timeout must be more than 0"),
-        ({"model": "openai:gpt-5", "jury": ["embedded"]}, "judge.jury cannot be given together with model"),
-        ({"model": "embedded", "temperature": 1}, "judge.temperature has no meaning for the judge embedded"),
+        ({"model": "openai:gpt-5", "jury": ["rules"]}, "judge.jury cannot be given together with model"),
+        ({"model": "rules", "temperature": 1}, "judge.temperature has no meaning for the judge rules"),
         ({"jury": []}, "judge.jury is empty"),
-        ({"jury": ["embedded", "opanai:x"]}, "judge.jury[1]"),
-        ({"jury": [{"jury": ["embedded"], "samples": 3}]}, "judge.jury[0] must name one judge"),
-        ({"jury": ["embedded"], "band": 0.1}, "judge.band is not a known key"),
-        ({"cascade": ["embedded"], "band": 2}, "judge.band must be at most 1"),
+        ({"jury": ["rules", "opanai:x"]}, "judge.jury[1]"),
+        ({"jury": [{"jury": ["rules"], "samples": 3}]}, "judge.jury[0] must name one judge"),
+        ({"jury": ["rules"], "band": 0.1}, "judge.band is not a known key"),
+        ({"cascade": ["rules"], "band": 2}, "judge.band must be at most 1"),
         ({"model": "openai:gpt-5", "base_url": "localhost:1"}, "judge.base_url must be an address"),
         ({"model": "openai:gpt-5", "base_url": "http://me:secret@host/v1"}, "must hold no key or password"),
         ({"model": "deepseek:deepseek-chat", "base_url": "http://127.0.0.1:9/v1"}, "write openai:MODEL"),
         ({"model": "openai:gpt-5", "api_key_env": "sk-1234-secret"}, "not the key itself"),
         ({"model": "openai:gpt-5", "api_key_env": "NO_SUCH_KEY"}, "NO_SUCH_KEY, which is not set"),
         ({"model": "openai:gpt-5", "api_key": "x"}, "did you mean 'api_key_env'?"),
-        ({"provider": "openai"}, "needs 'name'"),
-        ({"provider": "openai", "name": "gpt-5", "api_key": "***"}, "environment variable"),
-        ({"provider": "openai", "name": "gpt-5", "api_key": "${NO_SUCH_KEY}"}, "api_key uses ${NO_SUCH_KEY}"),
-        ({"provider": "openai", "name": "gpt-5", "modle": 1}, "judge.modle is not a known key"),
-        ({"judge_model": "gemini-2.5-flash", "judge_model_config": {"tools": []}}, "judge.judge_model_config.tools"),
-        ({"judge_model": "llama-3"}, "provider:model"),
         ({"temperature": 1}, "judge.temperature needs a model"),
         ("openai:gpt-5", "set OPENAI_API_KEY"),
         ("litellm:gpt-4o", "say where with base_url"),
@@ -154,38 +144,12 @@ def test_options_reach_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert member.timeout == 5
 
 
-def test_holodecks_and_adks_options_reach_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_KEY", "azure's key")
-    holodeck = {
-        "provider": "azure_openai",
-        "name": "judge",
-        "endpoint": "https://mine.openai.azure.com",
-        "api_key": "${AZURE_KEY}",
-        "api_version": "2025-04-01-preview",
-        "temperature": 0.0,
-        "max_tokens": 500,
-    }
-    assert model(holodeck) == ModelSpec(
-        "azure", "judge", "https://mine.openai.azure.com", "azure's key", "2025-04-01-preview", 0.0, None, 500
-    )
-    adk = {
-        "judge_model": "gemini-2.5-flash",
-        "num_samples": 5,
-        "parallelism_limit": 2,
-        "judge_model_config": {"temperature": 0.5, "maxOutputTokens": 77},
-    }
-    panel = read_panel(adk)
-    assert panel.samples == 5
-    assert panel.members[0].limits.most == 2
-    assert model(adk) == ModelSpec("google", "gemini-2.5-flash", temperature=0.5, max_tokens=77)
-
-
 def test_the_same_name_means_the_same_judge() -> None:
-    judges = SharedJudges()
+    judges = Judges()
     named = {"model": "openai:a", "base_url": "http://127.0.0.1:9/v1"}
     (one,) = judges.panel(named).judges
     (other,) = judges.panel(dict(reversed(named.items()))).judges
-    (juror, _) = judges.panel({"jury": [named, "embedded"]}).judges
+    (juror, _) = judges.panel({"jury": [named, "rules"]}).judges
     (different,) = judges.panel({**named, "temperature": 0.5}).judges
     assert one is other is juror
     assert different is not one
@@ -197,7 +161,7 @@ def test_judges_at_one_address_share_one_limit() -> None:
         await asyncio.gather(*(panel.judges[0].ask(QUESTION) for panel in panels))
 
     with judge_server({"verdict": "yes"}) as server:
-        judges = SharedJudges()
+        judges = Judges()
         names = [{"model": f"openai:m{n}", "base_url": server.url, "concurrency": 1} for n in range(5)]
         asyncio.run(ask(*names))
     assert len(server.requests) == 5
@@ -205,35 +169,37 @@ def test_judges_at_one_address_share_one_limit() -> None:
 
 
 def test_a_jury_and_a_cascade_are_what_they_say() -> None:
-    judges = SharedJudges()
+    judges = Judges()
     model = {"model": "openai:a", "base_url": "http://127.0.0.1:9/v1"}
-    cascade = judges.panel({"cascade": ["embedded", model], "band": 0.3, "samples": 3})
-    assert cascade.name == "embedded then openai:a"
+    cascade = judges.panel({"cascade": ["rules", model], "band": 0.3, "samples": 3})
+    assert cascade.name == "rules then openai:a"
     assert (cascade.mode, cascade.band, cascade.samples) == ("cascade", 0.3, 3)
-    assert judges.panel({"jury": ["embedded", model]}).name == "embedded + openai:a"
+    assert judges.panel({"jury": ["rules", model]}).name == "rules + openai:a"
 
 
 def test_a_judge_or_a_panel_is_taken_as_it_is() -> None:
-    judges = SharedJudges()
-    (judge,) = judges.panel("embedded").judges
+    judges = Judges()
+    (judge,) = judges.panel("rules").judges
     panel = Panel((judge,), samples=3)
-    assert judges.panel(panel) is panel
+    assert judges.panel(panel) == panel
     assert judges.panel(judge) == Panel((judge,))
 
 
-def test_options_without_a_model_apply_to_the_judge_in_force() -> None:
-    judges = SharedJudges()
-    with judge_context(JudgeContext(judges, "embedded")):
-        assert judges.panel({"num_samples": 5}) == Panel(judges.panel("embedded").judges, samples=5)
-        assert judges.panel({"samples": 3}).samples == 3
-    with judge_context(JudgeContext(judges, {"samples": 3})), pytest.raises(UsageError, match="no model"):
-        judges.panel({"samples": 3})
+def test_options_without_a_model_are_no_judge() -> None:
+    assert read_panel({"samples": 3}) == PanelSpec(samples=3)
+    with pytest.raises(UsageError, match="no model"):
+        Judges().panel({"samples": 3})
+
+
+def test_the_former_name_of_the_rules_works_with_a_notice() -> None:
+    with pytest.warns(FutureWarning, match="'embedded' is now called 'rules'"):
+        assert read_panel("embedded") == read_panel("rules")
 
 
 def test_a_budget_is_shared_by_all_judges() -> None:
     budget = Budget(0.0001)
     with judge_server({"verdict": "yes"}) as server:
-        judges = SharedJudges(budget=budget)
+        judges = Judges(budget=budget)
         first = judges.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges[0]
         second = judges.panel({"model": "openai:gpt-4o-mini", "base_url": server.url}).judges[0]
         asyncio.run(first.ask(QUESTION))
@@ -244,8 +210,8 @@ def test_a_budget_is_shared_by_all_judges() -> None:
 
 def test_ollama_is_found_where_it_usually_is_and_where_it_is_said_to_be() -> None:
     with judge_server(status(404, "model 'qwen3' not found")) as server:
-        judges = SharedJudges()
-        judge = judges.panel({"provider": "ollama", "name": "qwen3", "endpoint": server.root}).judges[0]
+        judges = Judges()
+        judge = judges.panel({"model": "ollama:qwen3", "base_url": server.root}).judges[0]
         with pytest.raises(JudgeFailed, match="'qwen3' not found"):
             asyncio.run(judge.ask(QUESTION))
     assert server.requests[0].path == "/v1/chat/completions"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_judge import session_of
 
 from proctor.agents.reply import Usage
 from proctor.base.json_data import UNSET
@@ -26,9 +27,7 @@ from proctor.evaluators.retrieval import (
 )
 from proctor.evaluators.safety import Moderation
 from proctor.judging.call_log import call_log
-from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import NeedsModel
-from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.questions import (
     agreements,
     attributions,
@@ -39,9 +38,10 @@ from proctor.judging.questions import (
     statements,
     useful_passages,
 )
-from proctor.judging.rule_judge import rule_judge as embedded_judge
+from proctor.judging.rule_judge import judge as rule_based_judge
+from proctor.judging.rule_judge.judge import ANSWERS, RuleJudge
 from proctor.judging.rule_judge.relevance import relevances
-from proctor.judging.rule_judge.rule_judge import ANSWERS, EmbeddedJudge
+from proctor.judging.session import judge_session
 
 QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
 PASSAGES = (
@@ -60,7 +60,7 @@ def seen(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more
 
 
 def judged(evaluator: Any, evaluable: Evaluable) -> Evaluation:
-    with judge_context(JudgeContext(SharedJudges())):
+    with judge_session(session_of("rules")):
         evaluation = asyncio.run(evaluator(evaluable))
     assert isinstance(evaluation, Evaluation)
     return evaluation
@@ -136,26 +136,26 @@ def test_what_rules_cannot_tell_needs_a_model_and_says_how_to_name_one(evaluator
 
 def test_every_call_is_accounted_for_and_costs_nothing() -> None:
     account = judged(Faithfulness(), seen(RIGHT)).details["judge"]
-    assert account["model"] == "embedded"
+    assert account["model"] == "rules"
     assert [call["kind"] for call in account["calls"]] == ["statements", "claims"]
     assert account["usage"] == {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
 
 
 def test_a_call_is_noted_with_zero_usage() -> None:
     with call_log() as calls:
-        asyncio.run(EmbeddedJudge().ask(statements("q", "It is nine.")))
-    assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "embedded", Usage(0, 0, 0.0, 0))]
+        asyncio.run(RuleJudge().ask(statements("q", "It is nine.")))
+    assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "rules", Usage(0, 0, 0.0, 0))]
 
 
 def test_an_unknown_kind_needs_a_model() -> None:
     question: Any = statements("q", "a")
     unknown = type(question)("telepathy", 1, "", {}, question.reply)
     with pytest.raises(NeedsModel, match="'telepathy'"):
-        asyncio.run(EmbeddedJudge().ask(unknown))
+        asyncio.run(RuleJudge().ask(unknown))
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.IN_THREAD_FROM, *PASSAGES])
+    question = claims(["The museum opens at 9 am."], ["x " * rule_based_judge.IN_THREAD_FROM, *PASSAGES])
     beats = 0
 
     async def beat() -> None:
@@ -166,7 +166,7 @@ def test_large_material_leaves_the_event_loop_to_others() -> None:
 
     async def both() -> None:
         heart = asyncio.create_task(beat())
-        await EmbeddedJudge().ask(question)
+        await RuleJudge().ask(question)
         heart.cancel()
 
     asyncio.run(both())
@@ -197,7 +197,7 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
         entities(expected, passages),
     ]
     asked = [replace(each, accepts_unclear=True) for each in asked]
-    judge = EmbeddedJudge()
+    judge = RuleJudge()
     replies = [asyncio.run(judge.ask(each)) for each in asked]
     again = [asyncio.run(judge.ask(each, sample=1)) for each in asked]
     assert replies == again

@@ -1,4 +1,9 @@
-"""A judge that is asked through a client the user has made: an `openai.OpenAI`, or anything with its methods."""
+"""The user's own client as an endpoint: an `openai.OpenAI`, or anything with its methods.
+
+Of OpenAI's own client only the address and the key are used, so that its judge is the same as one that is named with
+them. Any other client is called itself. Either way the judge belongs to the judges of a run: it is cached, limited and
+paid for like any other.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +14,49 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.agents.reply import Usage
+from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.threads import call_in_thread, is_async
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.model_judge import ModelJudge
+from proctor.judging.providers import ModelSpec
 
 DEFAULT_MODEL = "gpt-5-mini"
 DEFAULT_EMBEDDINGS = "text-embedding-ada-002"
-"""What autoevals asks where a client is given and no model."""
+"""What autoevals asks if it gets a client and no model."""
 
 
-def judge_of_client(client: Any, model: Any = None, default: str = DEFAULT_MODEL) -> Any:
-    """A judge behind `client`, in a form that names a judge anywhere.
-
-    Of OpenAI's own client, the address and the key are used: its judge shares cache, rate limit and budget with others.
-    Any other client is called itself.
-    """
+def model_of_client(client: Any, model: Any = None) -> ModelSpec | ClientEndpoint:
+    """The model behind `client`; raises `UsageError` for a client that has not the methods of OpenAI's."""
     if model is not None and not isinstance(model, str):
-        raise ValueError("a client is asked for a model by its name; give model= as text, or no client")
-    name = (model or "").strip().removeprefix("openai:") or default
+        raise UsageError("a client is asked for a model by its name; give model= as text, or no client")
+    name = (model or "").strip().removeprefix("openai:") or DEFAULT_MODEL
     address, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
     is_plain = type(client).__name__ in ("OpenAI", "AsyncOpenAI")
     if is_plain and str(address or "").startswith(("http://", "https://")) and isinstance(key, str) and key:
-        return {"provider": "openai", "name": name, "endpoint": str(address), "api_key": key}
+        return ModelSpec("openai", name, str(address).rstrip("/"), key)
     if not callable(_method(client, "chat", "completions", "create")):
-        raise ValueError(
+        raise UsageError(
             "client must be an openai.OpenAI or AsyncOpenAI, or have chat.completions.create, "
             f"not {type(client).__name__}"
         )
-    return ModelJudge(_ClientEndpoint(client, name))
+    return ClientEndpoint(client, name)
 
 
-class _ClientEndpoint:
-    """Sends prompts with the user's client."""
+class ClientEndpoint:
+    """Sends prompts with the user's client. Two are equal if they ask the same client for the same model."""
 
     def __init__(self, client: Any, model: str) -> None:
         self.name = f"openai:{model}"
         self.address = f"client {id(client)}"
-        self.parameters: Mapping[str, Json] = {}
+        self.parameters: Mapping[str, Json] = _description(client)
         self._client = client
         self._model = model
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClientEndpoint) and (self._client is other._client and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash((id(self._client), self.name))
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
         create = _method(self._client, "chat", "completions", "create")
@@ -65,6 +73,13 @@ class _ClientEndpoint:
         except Exception as error:
             raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}") from None
         return Completion(_as_json(text if isinstance(text, str) else "", schema), _usage(response), self._model)
+
+
+def _description(client: Any) -> dict[str, Json]:
+    """What tells one client from another in a cache that outlives the process: its class, and its address if known."""
+    described: dict[str, Json] = {"client": f"{type(client).__module__}.{type(client).__qualname__}"}
+    address = str(getattr(client, "base_url", None))
+    return described | ({"base_url": address} if address.startswith(("http://", "https://")) else {})
 
 
 class ClientEmbeddings:

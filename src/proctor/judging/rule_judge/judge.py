@@ -14,7 +14,17 @@ from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
 from proctor.judging.call_log import log_call
-from proctor.judging.judge import EMBEDDED, CannotTell, JudgeCall, Question, ReplyT, Texts, abstention, as_list
+from proctor.judging.judge import (
+    RULES,
+    RULES_VERSION,
+    CannotTell,
+    JudgeCall,
+    Question,
+    ReplyT,
+    Texts,
+    abstention,
+    as_list,
+)
 from proctor.judging.rule_judge.agreement import agreement
 from proctor.judging.rule_judge.passage_reading import entities
 from proctor.judging.rule_judge.relevance import Relevance, makes_claim, relevances
@@ -26,15 +36,15 @@ IN_THREAD_FROM = 4_000
 """Characters of material from which a rule runs in a thread, so that the event loop is not blocked."""
 
 
-class EmbeddedJudge:
+class RuleJudge:
     """Answers the kinds of question that rules can answer, the same way every time."""
 
-    name = EMBEDDED
+    name = RULES
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         rule = ANSWERS.get(question.kind)
         if rule is None:
-            raise NeedsModel(f"the embedded judge has no rule for {question.kind!r}")
+            raise NeedsModel(f"the rule-based judge has no rule for {question.kind!r}")
         started = time.perf_counter()
         if _size(question) < IN_THREAD_FROM:
             said = rule(question.material)
@@ -46,9 +56,9 @@ class EmbeddedJudge:
         reply = question.reply.model_validate(said)
         complaint = question.check(reply) if question.check else None
         if complaint:
-            raise JudgeFailed(f"the embedded judge's reply does not fit: {complaint}")
+            raise JudgeFailed(f"the rule-based judge's reply does not fit: {complaint}")
         spent = (time.perf_counter() - started) * 1000
-        key = fingerprint(self.name, question.kind, question.version, plain(question.material))
+        key = fingerprint(self.name, RULES_VERSION, question.kind, question.version, plain(question.material))
         log_call(
             JudgeCall(
                 question.kind, question.version, self.name, key, usage=NOTHING_SPENT, duration_ms=spent, sample=sample

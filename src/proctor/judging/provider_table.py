@@ -1,4 +1,7 @@
-"""The providers of judges: what each needs installed, which variable holds its key, where its address comes from."""
+"""The providers of judges, one row each: what has to be installed, where key and address come from, its other names.
+
+To add a provider that `pydantic-ai-slim` knows, add a row to `PROVIDERS`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ from proctor.base.documents import nearest
 from proctor.base.errors import UsageError
 
 LIBRARY = "pydantic_ai"
+ENOUGH_TOKENS = 16_000
+"""For Anthropic; the library would set the greatest possible value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class Provider:
     """One provider, under the name people write before the colon."""
 
     module: str = "openai"
@@ -31,39 +36,57 @@ class Service:
     """Whether the user can give another address."""
     needs_address: bool = False
     """Whether it has no address unless the user or a variable gives one."""
+    usual_address: str | None = None
+    """Where it is asked if neither the user nor a variable gives an address, and the library knows none."""
+    max_tokens: int | None = None
+    """The longest reply that is asked for unless the user says, if the API requires a number."""
+    suggestion: str = "MODEL"
+    """A model to name in hints; of most providers the user has to know one."""
+    aliases: tuple[str, ...] = ()
+    """Other names that people write before the colon."""
 
 
-def _openai_like(*keys: str) -> Service:
-    return Service(keys=keys)
+def _openai_like(*keys: str) -> Provider:
+    return Provider(keys=keys)
 
 
-def _azure() -> Service:
+def _azure(suggestion: str = "MODEL", *aliases: str) -> Provider:
     keys = ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN")
-    return Service(keys=keys, addresses=("AZURE_OPENAI_ENDPOINT",), needs_address=True)
+    return Provider(
+        keys=keys, addresses=("AZURE_OPENAI_ENDPOINT",), needs_address=True, suggestion=suggestion, aliases=aliases
+    )
 
 
-def _at_one_address(*keys: str) -> Service:
-    return Service(keys=keys, takes_base_url=False)
+def _at_one_address(*keys: str) -> Provider:
+    return Provider(keys=keys, takes_base_url=False)
 
 
-SERVICES: Final[Mapping[str, Service]] = {
-    "openai": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
-    "openai-chat": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
-    "openai-responses": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
-    "azure": _azure(),
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "openai": Provider(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",), suggestion="gpt-5-mini"),
+    "openai-chat": Provider(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
+    "openai-responses": Provider(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
+    "azure": _azure("YOUR-DEPLOYMENT", "azure_openai"),
     "azure-responses": _azure(),
-    "anthropic": Service("anthropic", "anthropic", ("ANTHROPIC_API_KEY",)),
-    "google": Service("google.genai", "google", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
-    "google-cloud": Service("google.genai", "google"),
-    "bedrock": Service("boto3", "bedrock"),
-    "mistral": Service("mistralai", "mistral", ("MISTRAL_API_KEY",)),
-    "groq": Service("groq", "groq", ("GROQ_API_KEY",)),
-    "cohere": Service("cohere", "+cohere", ("CO_API_KEY",), takes_base_url=False),
-    "huggingface": Service("huggingface_hub", "+huggingface", ("HF_TOKEN",)),
-    "xai": Service("xai_sdk", "+xai", ("XAI_API_KEY",), takes_base_url=False),
-    "ollama": Service(),
-    "vllm": Service(addresses=("VLLM_BASE_URL",), needs_address=True),
-    "litellm": Service(needs_address=True),
+    "anthropic": Provider(
+        "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), max_tokens=ENOUGH_TOKENS, suggestion="claude-sonnet-5"
+    ),
+    "google": Provider(
+        "google.genai",
+        "google",
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        suggestion="gemini-2.5-flash",
+        aliases=("gemini", "google-gla"),
+    ),
+    "google-cloud": Provider("google.genai", "google", aliases=("google-vertex", "vertex")),
+    "bedrock": Provider("boto3", "bedrock", aliases=("aws",)),
+    "mistral": Provider("mistralai", "mistral", ("MISTRAL_API_KEY",)),
+    "groq": Provider("groq", "groq", ("GROQ_API_KEY",)),
+    "cohere": Provider("cohere", "+cohere", ("CO_API_KEY",), takes_base_url=False),
+    "huggingface": Provider("huggingface_hub", "+huggingface", ("HF_TOKEN",)),
+    "xai": Provider("xai_sdk", "+xai", ("XAI_API_KEY",), takes_base_url=False, aliases=("x-ai", "grok")),
+    "ollama": Provider(addresses=("OLLAMA_BASE_URL",), usual_address="http://localhost:11434/v1"),
+    "vllm": Provider(addresses=("VLLM_BASE_URL",), needs_address=True),
+    "litellm": Provider(needs_address=True),
     "openrouter": _at_one_address("OPENROUTER_API_KEY"),
     "deepseek": _at_one_address("DEEPSEEK_API_KEY"),
     "moonshotai": _openai_like("MOONSHOTAI_API_KEY"),
@@ -81,19 +104,10 @@ SERVICES: Final[Mapping[str, Service]] = {
     "zai": _openai_like("ZAI_API_KEY"),
 }
 
-ALIASES: Final[Mapping[str, str]] = {
-    "azure_openai": "azure",
-    "gemini": "google",
-    "google-gla": "google",
-    "google-vertex": "google-cloud",
-    "vertex": "google-cloud",
-    "aws": "bedrock",
-    "x-ai": "xai",
-    "grok": "xai",
-}
+ALIASES: Final[Mapping[str, str]] = {alias: name for name, row in PROVIDERS.items() for alias in row.aliases}
 
 
-def split_name(named: str) -> tuple[str, str]:
+def parse_model_name(named: str) -> tuple[str, str]:
     """Provider and model of `provider:model`; raises `UsageError` for what names no provider."""
     provider, colon, model = named.partition(":")
     provider = provider.strip().lower()
@@ -106,62 +120,53 @@ def split_name(named: str) -> tuple[str, str]:
     if not colon or not model.strip():
         raise UsageError(
             f"the judge {named!r} is not of the form provider:model; write for example openai:gpt-5-mini, "
-            "anthropic:claude-sonnet-5, ollama:qwen3, or embedded"
+            "anthropic:claude-sonnet-5, ollama:qwen3, or rules"
         )
-    if provider not in SERVICES:
-        hint = nearest(provider, [*SERVICES, *ALIASES])
-        raise UsageError(f"no provider is called {provider!r}{hint}; known are {', '.join(SERVICES)}")
+    if provider not in PROVIDERS:
+        hint = nearest(provider, [*PROVIDERS, *ALIASES])
+        raise UsageError(f"no provider is called {provider!r}{hint}; known are {', '.join(PROVIDERS)}")
     return provider, model.strip()
-
-
-SUGGESTED: Final[Mapping[str, str]] = {
-    "openai": "openai:gpt-5-mini",
-    "anthropic": "anthropic:claude-sonnet-5",
-    "google": "google:gemini-2.5-flash",
-    "azure": "azure:YOUR-DEPLOYMENT",
-}
-"""A model to name in hints; for any other provider the user has to know one."""
 
 
 def available_judges() -> list[tuple[str, str]]:
     """What to write to use the keys that are set in the environment, and the variable of each."""
     found: dict[str, str] = {}
-    for provider, service in SERVICES.items():
-        for variable in service.keys:
+    for provider, row in PROVIDERS.items():
+        for variable in row.keys:
             if os.environ.get(variable):
-                found.setdefault(variable, SUGGESTED.get(provider, f"{provider}:MODEL"))
+                found.setdefault(variable, f"{provider}:{row.suggestion}")
     return [(name, variable) for variable, name in found.items()]
 
 
 def require_packages(provider: str) -> None:
     """Raise `UsageError` with what to install, before anything is asked."""
-    service = SERVICES[provider]
-    if not (_is_installed(LIBRARY) and _is_installed(service.module)):
-        extra = service.extra
+    row = PROVIDERS[provider]
+    if not (_is_installed(LIBRARY) and _is_installed(row.module)):
+        extra = row.extra
         wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
         raise UsageError(f"asking {provider} as a judge needs more packages: pip install '{wanted}'")
 
 
 def require_address(provider: str, given: str | None) -> None:
     """Raise `UsageError` where an address is missing, or has no meaning."""
-    service = SERVICES[provider]
-    if given is None and service.needs_address and not any(os.environ.get(name) for name in service.addresses):
-        variables = f", or set {' or '.join(service.addresses)}" if service.addresses else ""
+    row = PROVIDERS[provider]
+    if given is None and row.needs_address and not any(os.environ.get(name) for name in row.addresses):
+        variables = f", or set {' or '.join(row.addresses)}" if row.addresses else ""
         raise UsageError(f"{provider} can be anywhere: say where with base_url{variables}")
-    if given is not None and not service.takes_base_url:
+    if given is not None and not row.takes_base_url:
         raise UsageError(
-            f"{provider} is at one address only, so base_url has no meaning for it; for another service that speaks "
+            f"{provider} is at one address only, so base_url has no meaning for it; for another row that speaks "
             "OpenAI's language, write openai:MODEL with that base_url"
         )
 
 
 def require_key(provider: str) -> None:
     """Raise `UsageError` with the variable to set, where the provider cannot be asked without."""
-    service = SERVICES[provider]
-    instead = () if service.needs_address else service.addresses
-    if service.keys and not any(os.environ.get(name) for name in (*service.keys, *instead)):
+    row = PROVIDERS[provider]
+    instead = () if row.needs_address else row.addresses
+    if row.keys and not any(os.environ.get(name) for name in (*row.keys, *instead)):
         raise UsageError(
-            f"asking {provider} as a judge needs a key: set {' or '.join(service.keys)}, or name another variable "
+            f"asking {provider} as a judge needs a key: set {' or '.join(row.keys)}, or name another variable "
             "with api_key_env"
         )
 

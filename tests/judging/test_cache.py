@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import JudgeFailed, StoreError
-from proctor.judging import judge_cache as module
-from proctor.judging.judge_cache import JudgeCache
+from proctor.judging import cache as module
+from proctor.judging.cache import JudgeCache
 
 
 class Shelf:

@@ -1,9 +1,14 @@
-"""Reads the ways to name a judge: a text, a mapping of our own, HoloDeck's model block, ADK's judge_model_options."""
+"""Reads a judge as people write it into a `PanelSpec`: text, an object of options, or in Python a judge or a panel.
+
+`read_panel` is the only reader. A spec says which models are asked and with which settings; it sends nothing, and
+`judges.Judges` makes the judges that it describes. `identity` is what tells one spec from another in fingerprints.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,60 +19,115 @@ from proctor.base.environment import expand
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
-from proctor.judging.judge import EMBEDDED
-from proctor.judging.limits import NO_LIMITS, TIMEOUT, Limits
+from proctor.judging.client import ClientEndpoint
+from proctor.judging.judge import FORMER_RULES, RULES, RULES_VERSION, Judge, is_judge
+from proctor.judging.panel import Panel
+from proctor.judging.provider_table import address_problem, parse_model_name
 from proctor.judging.providers import ModelSpec
-from proctor.judging.services import SERVICES, address_problem, split_name
+from proctor.judging.rate_limit import NO_LIMITS, TIMEOUT, RateLimits
+from proctor.plugins import JudgeSpelling, load, plugins
+
+_SHOWN_NOTICES: dict[Any, Any] = {}
 
 LOCAL = "local:"
 """How model files on this machine were named before; the error for it says what to write instead."""
-CONCEALED = "***"
-"""What the readers of files put in the place of a key that was written out."""
 
-
-NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
-"""The keys of an object that name a judge."""
-
-
-def has_only_options(judge: Any) -> bool:
-    """Whether an object names no judge and so has options for the judge that is in force anyhow."""
-    return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
+NAMING = frozenset({"model", "jury", "cascade"})
+"""The keys of an object that name a judge. A tool may have others: `plugins.JudgeSpelling`."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """One judge: a provider's model, or the embedded judge."""
+    """One judge: a provider's model, a client of the user's, a judge made in Python, or the rule-based judge."""
 
-    model: ModelSpec | Literal["embedded"]
+    model: ModelSpec | ClientEndpoint | Judge | Literal["rules"]
     timeout: float = TIMEOUT
-    limits: Limits = NO_LIMITS
+    limits: RateLimits = NO_LIMITS
+
+    @property
+    def name(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a language model is asked, as far as is known: a judge made in Python counts as one."""
+        return self.model != RULES
+
+    @property
+    def identity(self) -> Json:
+        """What may change its verdicts: the model and its settings, or the version of the rules; never a key."""
+        if isinstance(self.model, ModelSpec):
+            settings = ("base_url", "api_version", "temperature", "top_p", "max_tokens")
+            known = {name: getattr(self.model, name) for name in settings}
+            return {"model": self.name} | {name: value for name, value in known.items() if value is not None}
+        if isinstance(self.model, ClientEndpoint):
+            return {"model": self.name, **self.model.parameters}
+        return {"model": RULES, "version": RULES_VERSION} if self.model == RULES else {"model": self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class PanelSpec:
-    """The judges and how they decide; without members, options for the judge of the context."""
+    """The judges and how they decide; without members, options for a judge that is named elsewhere."""
 
     members: tuple[JudgeSpec, ...] = ()
     samples: int = 1
     mode: Literal["jury", "cascade"] = "jury"
     band: float | None = None
 
+    @property
+    def needs_model(self) -> bool:
+        return any(member.needs_model for member in self.members)
 
-def read_panel(named: str | Mapping[str, Json]) -> PanelSpec:
-    """What `named` means; raises `UsageError` with everything that is wrong with it."""
-    if isinstance(named, str):
-        return PanelSpec((_named(named),))
-    document = Document(Path("judge"), "", named, lambda pointer: None)
-    found = _panel(document, named, ("judge",))
+    @property
+    def identity(self) -> Json:
+        """What may change its verdicts, for fingerprints."""
+        members: list[Json] = [member.identity for member in self.members]
+        return {"judges": members, "samples": self.samples, "mode": self.mode, "band": self.band}
+
+
+def read_panel(written: Any) -> PanelSpec:
+    """What `written` means; raises `UsageError` with everything that is wrong with it."""
+    if isinstance(written, str):
+        return PanelSpec((_named(written),))
+    if isinstance(written, PanelSpec):
+        return written
+    if isinstance(written, Panel):
+        members = tuple(JudgeSpec(judge) for judge in written.judges)
+        return PanelSpec(members, written.samples, written.mode, written.band)
+    if is_judge(written):
+        return PanelSpec((JudgeSpec(written),))
+    if not isinstance(written, Mapping):
+        raise UsageError(
+            "a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; "
+            f"not {kind(written)}"
+        )
+    document = Document(Path("judge"), "", written, lambda pointer: None)
+    found = _panel(document, written, ("judge",))
     if document.problems or found is None:
         raise UsageError("\n".join(f"{problem.where} {problem.message}" for problem in document.problems))
     return found
 
 
+def names_judge(written: Any) -> bool:
+    """Whether a judge is named; an object of options alone belongs to a judge that is named elsewhere."""
+    if not isinstance(written, Mapping) or not NAMING.isdisjoint(written):
+        return True
+    spelling = _spelling(written)
+    return spelling is not None and not spelling.naming_keys.isdisjoint(written)
+
+
+def _spelling(data: Json) -> JudgeSpelling | None:
+    """The tool whose way of writing a judge this is; `None` for our own."""
+    if not isinstance(data, Mapping) or not NAMING.isdisjoint(data):
+        return None
+    known = (spelling for plugin in plugins() for spelling in plugin.judge_spellings)
+    return next((spelling for spelling in known if not spelling.keys.isdisjoint(data)), None)
+
+
 def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
-    camel = isinstance(data, Mapping) and not data.keys().isdisjoint(_ADK_KEYS)
-    fields = Fields(document, data, pointer, camel=camel)
-    read = _adk if camel else _holodeck if fields.has("provider") else _own
+    spelling = _spelling(data)
+    fields = Fields(document, data, pointer, camel=spelling is not None and spelling.camel)
+    read = _own if spelling is None else load(spelling.read)
     before = len(document.problems)
     try:
         found = read(fields)
@@ -93,7 +153,7 @@ def _own(fields: Fields) -> PanelSpec | None:
             fields.problem(key, "needs a model to apply to")
         return PanelSpec(samples=samples)
     model = _named(named).model
-    if isinstance(model, str):
+    if not isinstance(model, ModelSpec):
         for key in sorted(settings.given):
             fields.problem(key, f"has no meaning for the judge {named}")
         return PanelSpec((JudgeSpec(model),), samples)
@@ -146,10 +206,10 @@ class _Settings:
 
     def applied(self, model: ModelSpec) -> JudgeSpec:
         given = self.given
-        limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
+        limits = rate_limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
         spec = replace(
             model,
-            base_url=_address(self._fields, "base_url", given.get("base_url")),
+            base_url=read_address(self._fields, "base_url", given.get("base_url")),
             api_key=_key_in(self._fields, given.get("api_key_env")),
             temperature=given.get("temperature"),
             top_p=given.get("top_p"),
@@ -158,75 +218,29 @@ class _Settings:
         return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
 
 
-def _holodeck(fields: Fields) -> PanelSpec | None:
-    """`{provider, name, endpoint, api_key, temperature, ...}`, as in an agent.yaml."""
-    provider, name = fields.text("provider", blank=False), fields.text("name", required=True, blank=False)
-    endpoint, key = fields.text("endpoint", blank=False), fields.text("api_key")
-    version = fields.text("api_version")
-    if fields.text("auth_provider") not in (None, "api_key"):
-        fields.problem("auth_provider", "is not known here; name the service itself as the provider, such as bedrock")
-    temperature = fields.number("temperature", least=0, most=2)
-    top_p, longest = fields.number("top_p", least=0, most=1), fields.integer("max_tokens", least=1)
-    if key == CONCEALED:
-        fields.problem("api_key", "was written out; put it in an environment variable, and write ${ITS_NAME}")
-    if name is None or provider is None or key == CONCEALED:
-        return None
-    provider, model = split_name(f"{provider}:{name}")
-    if version is not None and provider not in ("azure", "azure-responses"):
-        fields.problem("api_version", f"has no meaning for {provider}")
-    address = _address(fields, "endpoint", endpoint)
-    secret = _filled(fields, "api_key", key) if key else None
-    spec = ModelSpec(provider, model, address, secret, version, temperature, top_p, longest)
-    return PanelSpec((JudgeSpec(spec),))
-
-
-_ADK_KEYS = {"judge_model", "judgeModel", "num_samples", "numSamples", "judge_model_config", "judgeModelConfig"}
-
-
-def _adk(fields: Fields) -> PanelSpec | None:
-    """`{judge_model, num_samples, judge_model_config, parallelism_limit}`, as in a test_config.json."""
-    named, samples = fields.text("judge_model", blank=False), fields.integer("num_samples", 1, least=1)
-    limits = _limits(fields.integer("parallelism_limit", least=1), None, None)
-    config = fields.inside("judge_model_config")
-    given: dict[str, Any] = {}
-    if config is not None:
-        given["temperature"] = config.number("temperature", least=0, most=2)
-        given["top_p"] = config.number("top_p", least=0, most=1)
-        given["max_tokens"] = config.integer("max_output_tokens", least=1)
-        config.done()
-    if named is None:
-        return PanelSpec(samples=samples)
-    provider, model = split_name(_adk_name(named))
-    return PanelSpec((JudgeSpec(ModelSpec(provider, model, **given), limits=limits),), samples)
-
-
-def _adk_name(named: str) -> str:
-    """`provider:model` of a name in ADK's way; a bare `gemini-...` is Google's."""
-    if ":" in named:
-        return named
-    provider, slash, model = named.partition("/")
-    if slash and provider in SERVICES:
-        return f"{provider}:{model}"
-    return f"google:{named}" if named.startswith("gemini") else named
-
-
 def _named(named: str) -> JudgeSpec:
     named = named.strip()
-    if named == EMBEDDED:
-        return JudgeSpec("embedded")
+    if named == FORMER_RULES:
+        # The only place that accepts the former name. A `FutureWarning` is shown to users, here once in a process.
+        notice = f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}"
+        warnings.warn_explicit(notice, FutureWarning, "proctor", 1, registry=_SHOWN_NOTICES)
+        named = RULES
+    if named == RULES:
+        return JudgeSpec(RULES)
     if named.startswith(LOCAL):
         raise UsageError(
             f"{named}: model files are not run here; serve it with Ollama, llama.cpp or vLLM and name that server: "
             "ollama:MODEL, or {model: openai:MODEL, base_url: http://127.0.0.1:8080/v1}"
         )
-    return JudgeSpec(ModelSpec(*split_name(named)))
+    return JudgeSpec(ModelSpec(*parse_model_name(named)))
 
 
-def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> Limits:
+def rate_limits(concurrency: int | None, requests: int | None = None, tokens: int | None = None) -> RateLimits:
+    """The limits of an endpoint: requests at once, requests and tokens a minute."""
     if concurrency is None and requests is None and tokens is None:
         return NO_LIMITS
     most = NO_LIMITS.most if concurrency is None else concurrency
-    return Limits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
+    return RateLimits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
 
 
 def _seconds(fields: Fields, name: str) -> float | None:
@@ -237,10 +251,11 @@ def _seconds(fields: Fields, name: str) -> float | None:
     return value
 
 
-def _address(fields: Fields, name: str, given: str | None) -> str | None:
+def read_address(fields: Fields, name: str, given: str | None) -> str | None:
+    """A base URL with its variables filled in; notes a problem of the key `name` if it is not valid."""
     if given is None:
         return None
-    address = _filled(fields, name, given.strip())
+    address = read_expanded(fields, name, given.strip())
     if address is None:
         return None
     wrong = address_problem(address)
@@ -250,7 +265,7 @@ def _address(fields: Fields, name: str, given: str | None) -> str | None:
     return address.rstrip("/")
 
 
-def _filled(fields: Fields, name: str, text: str) -> str | None:
+def read_expanded(fields: Fields, name: str, text: str) -> str | None:
     """`text` with its variables; a problem of its key where one is not set."""
     try:
         return expand(text, name)
@@ -269,10 +284,3 @@ def _key_in(fields: Fields, variable: str | None) -> str | None:
     if not value:
         fields.problem("api_key_env", f"names {variable}, which is not set")
     return value or None
-
-
-def wrong_kind(named: Any) -> UsageError:
-    """The error for a value that cannot name a judge."""
-    return UsageError(
-        f"a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; not {kind(named)}"
-    )

@@ -1,0 +1,37 @@
+"""ADK's way to write a judge: the `judge_model_options` of a test_config.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.base.documents import Fields
+from proctor.judging.provider_table import PROVIDERS, parse_model_name
+from proctor.judging.providers import ModelSpec
+from proctor.judging.specs import JudgeSpec, PanelSpec, rate_limits
+
+
+def read_judge(fields: Fields) -> PanelSpec | None:
+    """`{judge_model, num_samples, judge_model_config, parallelism_limit}`."""
+    named, samples = fields.text("judge_model", blank=False), fields.integer("num_samples", 1, least=1)
+    limits = rate_limits(fields.integer("parallelism_limit", least=1))
+    config = fields.inside("judge_model_config")
+    settings: dict[str, Any] = {}
+    if config is not None:
+        settings["temperature"] = config.number("temperature", least=0, most=2)
+        settings["top_p"] = config.number("top_p", least=0, most=1)
+        settings["max_tokens"] = config.integer("max_output_tokens", least=1)
+        config.done()
+    if named is None:
+        return PanelSpec(samples=samples)
+    provider, model = parse_model_name(model_name(named))
+    return PanelSpec((JudgeSpec(ModelSpec(provider, model, **settings), limits=limits),), samples)
+
+
+def model_name(named: str) -> str:
+    """`provider:model` of a name in ADK's way; a bare `gemini-...` is Google's."""
+    if ":" in named:
+        return named
+    provider, slash, model = named.partition("/")
+    if slash and provider in PROVIDERS:
+        return f"{provider}:{model}"
+    return f"google:{named}" if named.startswith("gemini") else named

@@ -1,0 +1,76 @@
+"""The judges of a run: one for each spec, with the cache, the rate limits and the budget that they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.base.errors import UsageError
+from proctor.judging.budget import Budget
+from proctor.judging.cache import JudgeCache
+from proctor.judging.client import ClientEndpoint
+from proctor.judging.judge import Endpoint, Judge, JudgeCallStore
+from proctor.judging.model_judge import ModelJudge
+from proctor.judging.panel import Panel
+from proctor.judging.providers import ModelSpec, ProviderEndpoint
+from proctor.judging.rate_limit import RateLimiter, RateLimits
+from proctor.judging.specs import JudgeSpec, read_panel
+
+
+class Judges:
+    """Makes the same judge for the same spec, so that all its callers share one rate limit and one budget.
+
+    `call_store` keeps what was asked and answered beyond the process; without it, answers are held in memory.
+    """
+
+    def __init__(self, call_store: JudgeCallStore | None = None, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self.cache = JudgeCache(call_store)
+        self._is_stored = call_store is not None
+        self._judges: dict[JudgeSpec, Judge] = {}
+        self._rate_limiters: dict[tuple[str, RateLimits], RateLimiter] = {}
+
+    def panel(self, written: Any) -> Panel:
+        """The judges that a `PanelSpec` describes, or what else names a judge.
+
+        Raises `UsageError` for a name that is not valid, a missing package, address or key. Sends nothing yet.
+        """
+        spec = read_panel(written)
+        if not spec.members:
+            raise UsageError("the judge has options and no model; write for example {model: openai:gpt-5-mini}")
+        members = tuple(self._judge(member) for member in spec.members)
+        panel = Panel(members, spec.samples, spec.mode)
+        return panel if spec.band is None else Panel(members, spec.samples, spec.mode, spec.band)
+
+    def _judge(self, spec: JudgeSpec) -> Judge:
+        model = spec.model
+        if not isinstance(model, (str, ModelSpec, ClientEndpoint)):
+            return model  # made in Python; it need not be hashable
+        if spec not in self._judges:
+            self._judges[spec] = self._new_judge(spec, model)
+        return self._judges[spec]
+
+    def _new_judge(self, spec: JudgeSpec, model: str | ModelSpec | ClientEndpoint) -> Judge:
+        if isinstance(model, str):
+            # Heavy (word lists and patterns), and most runs ask no judge.
+            from proctor.judging.rule_judge.judge import RuleJudge
+
+            return RuleJudge()
+        if isinstance(model, ClientEndpoint):
+            # The class and address of a client describe it well enough for the store of a project. In memory, where
+            # tests make many clients of one class, each has answers of its own.
+            return self._model_judge(spec, model, None, self.cache if self._is_stored else JudgeCache())
+        # Samples after the first are asked at the model's own temperature, unless the user fixed one.
+        is_free = model.temperature is None
+        varied = ProviderEndpoint(model, varied=True) if is_free else None
+        return self._model_judge(spec, ProviderEndpoint(model), varied, self.cache)
+
+    def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, varied: Endpoint | None, cache: JudgeCache) -> Judge:
+        limited = (endpoint.address, spec.limits)
+        return ModelJudge(
+            endpoint,
+            varied=varied,
+            cache=cache,
+            rate_limiter=self._rate_limiters.setdefault(limited, RateLimiter(spec.limits)),
+            budget=self.budget,
+            timeout=spec.timeout,
+        )
