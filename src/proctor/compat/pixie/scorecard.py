@@ -210,7 +210,7 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     found = verdict(run)
     numbers = row_numbers(run)
     environment.write(
-        "reporting/templates/scorecard.html",
+        "compat/pixie/templates/scorecard.html",
         out,
         name=scorecard.dataset_name,
         outcome=found.outcome,
