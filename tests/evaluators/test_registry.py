@@ -8,7 +8,7 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.compat.adk.criteria import METRICS
 from proctor.compat.deepeval import metrics
-from proctor.compat.holodeck.models import RAG, STANDARD
+from proctor.compat.holodeck.metric_names import RAG, STANDARD
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.registry import build
 
