@@ -48,6 +48,9 @@ from proctor.compat.deepeval.dag import (
     TaskNode as TaskNode,
     Verdict as Verdict,
 )
+from proctor.compat.pixie.autoevals import (
+    AutoevalsAdapter as AutoevalsAdapter,
+)
 from proctor.compat.pixie.dataset_assertions import (
     assert_dataset_pass as assert_dataset_pass,
     assert_dataset_pass_sync as assert_dataset_pass_sync,
@@ -87,7 +90,7 @@ from proctor.judging.judge import (
 from proctor.judging.panel import (
     Panel as Panel,
 )
-from proctor.reporting.html.scorecard import (
+from proctor.compat.pixie.scorecard import (
     DatasetEntryResult as DatasetEntryResult,
     DatasetScorecard as DatasetScorecard,
     generate_dataset_scorecard_html as generate_dataset_scorecard_html,

@@ -17,7 +17,7 @@ from proctor.base.documents import nearest
 from proctor.base.environment import environment_from
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Settings
-from proctor.compat.aliases import check_aliases, install_aliases, names_in
+from proctor.import_aliases import check_aliases, install_aliases, names_in
 from proctor.results.store.store import FOLDER
 from proctor.running.settings import RunOptions
 

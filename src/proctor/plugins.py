@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from proctor.base.documents import Document, Fields
     from proctor.base.json_data import Json
     from proctor.cases.suite import Case, Suite
+    from proctor.evaluators.evaluable import Evaluable
     from proctor.judging.specs import PanelSpec
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
@@ -96,6 +97,12 @@ class Format:
     """Parses a file that is neither JSON nor YAML."""
     edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | str | None = None
     """The text of the file with some cases (by position) changed and every other line as it was."""
+    unfinished: Callable[[], list[Suite]] | str | None = None
+    """Suites that are still being put together, such as one without cases yet, for `proctor dataset list`."""
+    default_folder: Callable[[], Path | None] | str | None = None
+    """Where `proctor test` looks if no path is named: a folder that the tool's environment variables name."""
+    case_text: Callable[[Evaluable, Mapping[str, Json]], str] | str | None = None
+    """One case of this format, made of what a trace shows and the arguments of the call, for `trace to-case`."""
     agent_hint: str = ""
     """How a file of this format names its agent: a clause for an error message, such as "add `agent: app.py:agent`"."""
     refusal: Callable[[Json], str | None] = lambda data: None

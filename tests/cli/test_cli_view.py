@@ -122,7 +122,7 @@ def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(
     suite(text="name: desk\nagent: agents.py:echo\ncases: [{id: c1, input: q, expected: q}]\n")
     proctor("test", "--repeat", "5", "--name", "first")
     proctor("baseline", "accept")
-    proctor("test", "--gate", "--name", "gated", "-e", "Factuality", "--judge", "embedded")
+    proctor("test", "--gate", "--name", "gated", "-e", "Factuality", "--judge", "rules")
     proctor("test", "--agent", "good=agents.py:echo", "--agent", "lazy=nop", "--name", "agents")
     with closing(Store(project / ".proctor")) as store:
         runs = {row.name: row.id for row in store.runs()}

@@ -154,7 +154,7 @@ def test_in_adks_agent_evaluator(tmp_path: Path) -> None:
 
 
 def test_in_a_scorecard() -> None:
-    from proctor.reporting.html.scorecard import DatasetEntryResult, DatasetScorecard, generate_dataset_scorecard_html
+    from proctor.compat.pixie.scorecard import DatasetEntryResult, DatasetScorecard, generate_dataset_scorecard_html
 
     def page(score: float) -> str:
         entry = DatasetEntryResult(["e"], [proctor.Evaluation(score, "")], "a", {"eval_input": "a"})

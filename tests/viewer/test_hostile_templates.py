@@ -16,13 +16,13 @@ from reporting_samples import FAILED, make_run, report, score, small_run, trial
 from repository import ROOT
 from served_viewer import served
 
+from proctor.compat.pixie.scorecard import generate_dataset_scorecard_html, scorecards_of
 from proctor.gate.baseline import BaselineLine, write_line
 from proctor.plugins import SHIPPED
 from proctor.reporting.comparison_report import WRITERS
 from proctor.reporting.html import environment, report_page
 from proctor.reporting.html.notebook import NotebookProgress, _progress, comparison_html, run_html
 from proctor.reporting.html.run_view import AgentsView, Fact, GateView
-from proctor.reporting.html.scorecard import generate_dataset_scorecard_html, scorecards_of
 from proctor.results.comparison.comparing import compare_runs
 from proctor.results.run import Outcome
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, TextContent, UserMessage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from proctor.base.errors import UsageError
+from proctor.cases.formats import default_folder
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cli import suggestions
@@ -41,7 +41,6 @@ from proctor.cli.options import (
 from proctor.cli.output import reserve_stdout, run_and_report, say
 from proctor.cli.plan import PlanRequest, plan_gated_run
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
-from proctor.compat.pixie.datasets import usual_folder
 from proctor.config import Configuration
 from proctor.gate.decision import GateSettings
 from proctor.plugins import shipped_plugins
@@ -400,7 +399,7 @@ def _plan(options: TestOptions, request: Request) -> int:
 
 
 def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
-    suites = load(files or [_usual_place()])
+    suites = load(files or [default_folder()])
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
@@ -408,14 +407,6 @@ def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
         return suites
     extra = parse_evaluators(evaluators)
     return [_with_evaluators(suite, extra) for suite in suites]
-
-
-def _usual_place() -> Path:
-    """The working folder, unless pixie's settings point to datasets elsewhere."""
-    if not any(os.environ.get(name) for name in ("PIXIE_ROOT", "PIXIE_DATASET_DIR")):
-        return Path()
-    folder = usual_folder()
-    return Path() if folder.resolve().is_relative_to(Path.cwd().resolve()) else folder
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:

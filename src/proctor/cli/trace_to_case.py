@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,13 +9,14 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
+from proctor.cases.formats import formats
 from proctor.cases.formats.native.writer import write_text
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import store_option
 from proctor.cli.output import say
 from proctor.cli.suite_files import write_file
-from proctor.compat.pixie.datasets import make_entry
 from proctor.config import read_configuration
+from proctor.plugins import load
 from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
 from proctor.tracing.otlp import FoundTrace, find_traces
@@ -80,7 +80,10 @@ def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str |
 
 def _entry(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
     proposal = proposal_from_store(trace_id or "last", store) if given is None else proposal_from_file(given)
-    text = json.dumps(make_entry(proposal.evaluable, "entry_kwargs", proposal.entry_kwargs), indent=2)
+    writer = next((known.case_text for known in formats() if known.case_text is not None), None)
+    if writer is None:
+        raise UsageError("no installed tool has entries; say --to suite")
+    text = load(writer)(proposal.evaluable, proposal.entry_kwargs)
     _put(text, output, "entry")
     for note in proposal.notes:
         say(f"note: {note}", err=True)

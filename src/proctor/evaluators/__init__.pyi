@@ -28,7 +28,7 @@ from proctor.evaluators.evaluation import (
     NothingToCompare as NothingToCompare,
     evaluate as evaluate,
 )
-from proctor.evaluators.foreign import (
+from proctor.compat.pixie.autoevals import (
     AutoevalsAdapter as AutoevalsAdapter,
 )
 from proctor.evaluators.from_trace import (

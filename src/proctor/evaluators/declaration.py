@@ -140,7 +140,27 @@ class Declaration:
 
 
 @overload
-def evaluator(target: T, /, **settings: Any) -> T: ...
+def evaluator(
+    target: T,
+    /,
+    *,
+    family: str = "",
+    needs: Need | tuple[Need, ...] = (),
+    judge: JudgeUse = "none",
+    example: Mapping[str, Json] | None = None,
+    version: str | int | None = None,
+    also: tuple[str, ...] = (),
+    variant_of: str = "",
+    threshold: float | None = None,
+    name: str | None = None,
+    report_only: bool = False,
+    scope: Scope | None = None,
+    output: str | None = None,
+    output_path: str | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    optional: bool = False,
+) -> T: ...
 @overload
 def evaluator(
     *,
@@ -161,7 +181,27 @@ def evaluator(
     retries: int = 0,
     optional: bool = False,
 ) -> Callable[[T], T]: ...
-def evaluator(target: Any = None, /, **settings: Any) -> Any:
+def evaluator(
+    target: Any = None,
+    /,
+    *,
+    family: str = "",
+    needs: Need | tuple[Need, ...] = (),
+    judge: JudgeUse = "none",
+    example: Mapping[str, Json] | None = None,
+    version: str | int | None = None,
+    also: tuple[str, ...] = (),
+    variant_of: str = "",
+    threshold: float | None = None,
+    name: str | None = None,
+    report_only: bool = False,
+    scope: Scope | None = None,
+    output: str | None = None,
+    output_path: str | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    optional: bool = False,
+) -> Any:
     """Declare an evaluator, or say how the score of any callable is used.
 
     As a decorator it returns the class or function itself. Around an evaluator, `evaluator(polite, report_only=True)`,
@@ -178,11 +218,31 @@ def evaluator(target: Any = None, /, **settings: Any) -> Any:
     How the score is used, as the keys of the same names in a suite:
         threshold, name, report_only, scope, output, output_path, timeout, retries, optional.
     """
+    settings: dict[str, Any] = {
+        "family": family or None,
+        "needs": ((needs,) if isinstance(needs, str) else needs) or None,
+        "judge": None if judge == "none" else judge,
+        "example": example,
+        "version": None if version is None else str(version),
+        "also": also or None,
+        "variant_of": variant_of or None,
+        "threshold": threshold,
+        "title": name,
+        "report_only": report_only or None,
+        "scope": scope,
+        "output": output,
+        "output_path": output_path,
+        "timeout": timeout,
+        "retries": retries or None,
+        "optional": optional or None,
+    }
+    given = {key: value for key, value in settings.items() if value is not None}
+    _check(given)
     if target is None:
-        return functools.partial(_declare, settings)
+        return functools.partial(_declare, given)
     if not callable(target):
         raise TypeError(f"evaluator() takes a function, a class or another callable, not {target!r}")
-    return _declare(settings, _copy(target))
+    return _declare(given, _copy(target))
 
 
 def declaration_of(target: Any) -> Declaration:
@@ -213,18 +273,9 @@ def undecorated(target: Any) -> Any:
     return getattr(target, "configured", target) if inspect.isfunction(target) else target
 
 
-def _declare(settings: Mapping[str, Any], target: Any) -> Any:
+def _declare(given: Mapping[str, Any], target: Any) -> Any:
     """Put the declaration on a class or function."""
-    known = declaration_of(target)
-    given = {name: value for name, value in settings.items() if value is not None}
-    _check(given, known.name)
-    if "name" in given:
-        given["title"] = given.pop("name")
-    if isinstance(given.get("needs"), str):
-        given["needs"] = (given["needs"],)
-    if "version" in given:
-        given["version"] = str(given["version"])
-    target.declaration = declared = replace(known, **given)
+    target.declaration = declared = replace(declaration_of(target), **given)
     if isinstance(target, type):
         # Attributes by which any callable may say the same; other code reads them from instances.
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]
@@ -233,10 +284,7 @@ def _declare(settings: Mapping[str, Any], target: Any) -> Any:
     return target
 
 
-def _check(given: Mapping[str, Any], name: str) -> None:
-    arguments = {field.name for field in fields(Declaration)} - {"target", "title"}
-    for unknown in sorted(given.keys() - arguments):
-        raise TypeError(f"evaluator() of {name} has no argument {unknown!r}; there are {', '.join(sorted(arguments))}")
+def _check(given: Mapping[str, Any]) -> None:
     threshold = given.get("threshold", 0.0)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, not {threshold!r}")

@@ -124,7 +124,7 @@ def build(
     """
     target = _find(spec.name, base)
     if target is None:
-        spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
+        spec = replace(spec, name=_by_alias(spec.name), label=spec.title)
         target = shipped(spec.name)
     return bind(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
 
@@ -155,7 +155,7 @@ def bind(
         title=spec.title,
         threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call, declaration),
-        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_view(spec), *asked),
+        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_selection(spec), *asked),
         asynchronous=is_async(call),
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
@@ -197,10 +197,10 @@ def _selector(path: str) -> Selector:
     return parse_selector(path)
 
 
-def _view(spec: EvaluatorSpec) -> list[Any]:
+def _selection(spec: EvaluatorSpec) -> list[Any]:
     """What of an answer the evaluator sees."""
-    view: list[Any] = [spec.output, spec.scope]
-    return view if spec.path is None else [*view, spec.path]
+    selection: list[Any] = [spec.output, spec.scope]
+    return selection if spec.path is None else [*selection, spec.path]
 
 
 def shipped(name: str) -> Any:
@@ -273,7 +273,7 @@ def _alias(name: str) -> str | None:
     return own if own in known else None
 
 
-def _by_foreign_name(name: str) -> str:
+def _by_alias(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
     own = _alias(name)
     if own is None:

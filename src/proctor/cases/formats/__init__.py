@@ -15,7 +15,8 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-from proctor.plugins import Format, PluginError, installed_plugins, shipped_plugins
+from proctor.cases.suite import Suite
+from proctor.plugins import Format, PluginError, installed_plugins, load, shipped_plugins
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 LINES = (".jsonl", ".ndjson")
@@ -89,6 +90,17 @@ def shipped_formats() -> tuple[Format, ...]:
 def format_named(name: str) -> Format | None:
     """The format whose suites say `name`."""
     return next((known for known in formats() if name == known.name), None)
+
+
+def unfinished_suites() -> list[Suite]:
+    """Suites that are still being put together, and cannot be run yet."""
+    return [suite for known in formats() if known.unfinished is not None for suite in load(known.unfinished)()]
+
+
+def default_folder() -> Path:
+    """Where suites are looked for if no path is named: the working folder, unless a tool's settings name another."""
+    named = (load(known.default_folder)() for known in shipped_formats() if known.default_folder is not None)
+    return next(filter(None, named), Path())
 
 
 def has_name_of(known: Format, path: Path) -> bool:

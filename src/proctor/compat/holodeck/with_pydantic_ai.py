@@ -89,7 +89,7 @@ def _plainly(spec: ModelSpec) -> Any:
     The library would explain system messages in mid-conversation to models that have none, and none are sent here.
     """
     model = model_of(spec)
-    model._announces_system_voice = False
+    model.profile = {**model.profile, "supports_inline_system_prompts": True}
     return model
 
 

@@ -8,7 +8,7 @@ from proctor.agents.runnable_agent import (
 from proctor.cases.suite import (
     NamedData as NamedData,
 )
-from proctor.evaluators.foreign import (
+from proctor.compat.pixie.autoevals import (
     AutoevalsAdapter as AutoevalsAdapter,
 )
 from proctor.evaluators import (
@@ -61,7 +61,7 @@ from proctor.evaluators.evaluation import (
     Evaluator as Evaluator,
     evaluate as evaluate,
 )
-from proctor.reporting.html.scorecard import (
+from proctor.compat.pixie.scorecard import (
     DatasetEntryResult as DatasetEntryResult,
     DatasetScorecard as DatasetScorecard,
     generate_dataset_scorecard_html as generate_dataset_scorecard_html,

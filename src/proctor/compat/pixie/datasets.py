@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import threading
@@ -20,7 +21,7 @@ from proctor.base.source import read_text
 from proctor.cases.evaluator_specs import read_evaluators, write_specs
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
-from proctor.compat.pixie.reader import EXTENSION, read, recognises
+from proctor.compat.pixie.reader import EXTENSION, NAME, read, recognises
 from proctor.evaluators.evaluable import Evaluable
 
 LONGEST_DESCRIPTION = 80
@@ -365,3 +366,16 @@ def _is_called(path: Path, name: str) -> bool:
 
 def _changed(path: Path) -> str:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def unfinished_datasets() -> list[Suite]:
+    """The datasets of their folder as far as they can be read, also those without entries yet."""
+    datasets = [read_dataset(details.path) for details in DatasetStore().list_details()]
+    return [
+        Suite(item.name, item.cases, item.evaluators, item.runnable, path=item.path, format=NAME) for item in datasets
+    ]
+
+
+def entry_text(evaluable: Evaluable, entry_kwargs: Mapping[str, Json]) -> str:
+    """An entry, made of what a trace shows."""
+    return json.dumps(make_entry(evaluable, "entry_kwargs", entry_kwargs), indent=2)

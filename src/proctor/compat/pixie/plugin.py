@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from proctor.base.json_data import Json
 from proctor.compat.pixie._index import EVALUATORS
 from proctor.compat.pixie.reader import NAME, recognises
-from proctor.plugins import Format, ImportName, Plugin, TraceFormat
+from proctor.plugins import Command, Format, ImportName, Plugin, TraceFormat
 
 TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
 """The types of the records in a pixie trace; the last two are model calls."""
@@ -13,6 +16,13 @@ TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
 
 def is_trace_record(document: Json) -> bool:
     return isinstance(document, dict) and document.get("type") in TRACE_RECORDS
+
+
+def dataset_folder() -> Path | None:
+    """The folder that pixie's own variables name, if it is outside of the working folder."""
+    root, folder = os.environ.get("PIXIE_ROOT"), os.environ.get("PIXIE_DATASET_DIR")
+    named = Path(folder) if folder else Path(root, "datasets") if root else None
+    return None if named is None or named.resolve().is_relative_to(Path.cwd().resolve()) else named
 
 
 PLUGIN = Plugin(
@@ -27,19 +37,42 @@ PLUGIN = Plugin(
             collect_names=("*dataset*.json", "datasets/*.json", "pixie/*.json", "pixie_qa/*.json"),
             keys=frozenset({"runnable"}),
             case_keys=frozenset({"entry_kwargs", "input_data", "eval_input"}),
+            unfinished="proctor.compat.pixie.datasets:unfinished_datasets",
+            default_folder=dataset_folder,
+            case_text="proctor.compat.pixie.datasets:entry_text",
             agent_hint='add "runnable": "app.py:App", or ',
         )
     ],
     evaluators=EVALUATORS,
     exports={
+        "AutoevalsAdapter": "proctor.compat.pixie.autoevals:AutoevalsAdapter",
         "Dataset": "proctor.compat.pixie.datasets:Dataset",
+        "DatasetEntryResult": "proctor.compat.pixie.scorecard:DatasetEntryResult",
+        "DatasetScorecard": "proctor.compat.pixie.scorecard:DatasetScorecard",
         "DatasetStore": "proctor.compat.pixie.datasets:DatasetStore",
         "add_handler": "proctor.compat.pixie.span_handlers:add_handler",
         "assert_dataset_pass": "proctor.compat.pixie.dataset_assertions:assert_dataset_pass",
         "assert_dataset_pass_sync": "proctor.compat.pixie.dataset_assertions:assert_dataset_pass_sync",
+        "generate_dataset_scorecard_html": "proctor.compat.pixie.scorecard:generate_dataset_scorecard_html",
+        "save_dataset_scorecard": "proctor.compat.pixie.scorecard:save_dataset_scorecard",
+        "scorecards_of": "proctor.compat.pixie.scorecard:scorecards_of",
         "flush": "proctor.compat.pixie.span_handlers:flush",
         "remove_handler": "proctor.compat.pixie.span_handlers:remove_handler",
     },
+    commands=[
+        Command(
+            name="dataset create",
+            help="Make an empty pixie dataset.",
+            target="proctor.compat.pixie.commands:create",
+            runs_user_code=False,
+        ),
+        Command(
+            name="dataset save",
+            help="Add an entry to a pixie dataset, made from a stored trace.",
+            target="proctor.compat.pixie.commands:save",
+            runs_user_code=False,
+        ),
+    ],
     trace_formats=[
         TraceFormat(
             name="pixie",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proctor.agents.reply import ToolCall
 from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
 from proctor.agents.tools import toolbox
 from proctor.base.errors import ProctorError
@@ -15,6 +16,7 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import NAMED
+from proctor.evaluators.tools.calls import actual_text
 
 LONGEST = 120
 
@@ -78,7 +80,7 @@ def _listed(items: Sequence[Reexecution]) -> str:
 
 def describe(item: Reexecution) -> str:
     """One call and what came of it, in a line."""
-    call = f"{item.name}({', '.join(f'{name}={show(value, 40)}' for name, value in item.arguments.items())})"
+    call = actual_text(ToolCall(item.name, item.arguments))
     if item.skipped is not None:
         return f"{call}: {item.skipped}"
     if item.error is not None:

@@ -17,7 +17,7 @@ from proctor.reporting.wording import counts_text, duration, money, share, trial
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import mean
-from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, judge
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdict
 
 CASES_SHOWN = 100
 FAILURES_SHOWN = 10
@@ -41,17 +41,17 @@ class SuiteTable:
 
 def run_html(run: Run) -> str:
     """The verdict, each suite with its cases, and why cases did not pass."""
-    verdict = judge(run)
+    found = verdict(run)
     trials: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)
     failures, more = _failures(run)
     return environment.render(
         "reporting/templates/notebook_run.html",
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        facts=_facts(run, verdict),
-        suites=[_suite_table(suite, trials) for suite in verdict.suites],
+        outcome=found.outcome,
+        reason=found.reason,
+        facts=_facts(run, found),
+        suites=[_suite_table(suite, trials) for suite in found.suites],
         failures=failures,
         more_failures=more,
     )

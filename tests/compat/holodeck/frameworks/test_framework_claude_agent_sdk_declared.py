@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from declared_projects import spec_of
 
 import proctor
 from proctor.cases.formats.loading import load
 from proctor.compat.holodeck import with_claude
-from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.backends import BackendSelector
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
@@ -53,7 +53,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_functions_of_the_file_are_tools_of_a_server_in_this_process(tmp_path: Path) -> None:
     suite = described(tmp_path)
-    options = with_claude.options_of(read_agent(suite, sdk=True))
+    options = with_claude.options_of(spec_of(suite))
 
     def decide(questions: list[str], result: Any) -> Any:
         return f"It says {result}" if result else SimpleNamespace(name="rate", arguments={"city": questions[-1]})
@@ -78,7 +78,7 @@ def test_each_key_becomes_an_option(tmp_path: Path) -> None:
         "extended_thinking": {"enabled": True, "budget_tokens": 2000},
     }
     options = with_claude.options_of(
-        read_agent(described(tmp_path, tools=[server], claude=manner, response_format=schema), sdk=True)
+        spec_of(described(tmp_path, tools=[server], claude=manner, response_format=schema))
     )
     assert (options.model, options.system_prompt, options.tools) == ("claude-x", "You lend money.", [])
     assert options.mcp_servers["desk"] == {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {}}

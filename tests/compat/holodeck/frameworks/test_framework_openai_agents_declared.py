@@ -19,7 +19,6 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.backends import BackendAgent, BackendSelector
 
 TOOLS = """
@@ -74,7 +73,7 @@ def ran(path: Path) -> Any:
 
     async def run() -> Any:
         backend = await BackendSelector.select(suite)
-        agent = BackendAgent(backend, "loans", read_agent(suite, sdk=True))
+        agent = BackendAgent(backend, "loans")
         return await proctor.run_async(suite, agent=agent)
 
     [trial] = asyncio.run(run()).trials

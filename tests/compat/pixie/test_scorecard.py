@@ -13,15 +13,15 @@ from reporting_samples import FAILED, PENDING, make_run, score, single, small_ru
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import UNSET
-from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
-from proctor.evaluators.prompt_evaluators import AgentEvaluationPending
-from proctor.reporting.html.scorecard import (
+from proctor.compat.pixie.scorecard import (
     DatasetEntryResult,
     DatasetScorecard,
     generate_dataset_scorecard_html,
     save_dataset_scorecard,
     scorecards_of,
 )
+from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.prompt_evaluators import AgentEvaluationPending
 from proctor.results.verdict import judge
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -34,7 +34,7 @@ from proctor.reporting.wording import counts_text, share, trial_name, when
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.store.store import FOLDER
-from proctor.results.verdict import RunVerdict, judge, trial_outcome
+from proctor.results.verdict import RunVerdict, trial_outcome, verdict
 
 Evaluated: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"
 """What an evaluator made of an entry: its evaluation, `None` for nothing to compare, or what it raised."""
@@ -107,7 +107,7 @@ def scorecards_of(run: Run) -> list[DatasetScorecard]:
     entries: dict[str, list[DatasetEntryResult]] = {info.name: [] for info in run.suites}
     for trial in run.trials:
         entries.setdefault(trial.suite, []).append(_entry(trial))
-    verdicts = {suite.name: (suite.outcome, suite.reason) for suite in judge(run).suites}
+    verdicts = {suite.name: (suite.outcome, suite.reason) for suite in verdict(run).suites}
     return [DatasetScorecard(name, tuple(rows), moment, verdicts.get(name)) for name, rows in entries.items()]
 
 
@@ -207,18 +207,18 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     """Write the page."""
     trials = [_trial(scorecard.dataset_name, number, entry) for number, entry in enumerate(scorecard.entries)]
     run = _run(scorecard, trials)
-    verdict = judge(run)
+    found = verdict(run)
     numbers = row_numbers(run)
     environment.write(
-        "reporting/templates/scorecard.html",
+        "compat/pixie/templates/scorecard.html",
         out,
         name=scorecard.dataset_name,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        facts=_facts(scorecard, verdict),
-        evaluators=evaluator_views(run, verdict),
-        grids=grids(run, verdict, numbers, lambda position: f"#{anchor(position)}"),
-        counts=verdict.counts,
+        outcome=found.outcome,
+        reason=found.reason,
+        facts=_facts(scorecard, found),
+        evaluators=evaluator_views(run, found),
+        grids=grids(run, found, numbers, lambda position: f"#{anchor(position)}"),
+        counts=found.counts,
         entries=map(
             lambda entry, trial: _entry_view(entry, trial, numbers[trial.suite, trial.case.id]),
             scorecard.entries,

@@ -23,9 +23,9 @@ import proctor
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.compat.pixie.autoevals import AutoevalsAdapter
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, evaluate
-from proctor.evaluators.foreign import AutoevalsAdapter
 from proctor.evaluators.registry import build
 
 
@@ -345,7 +345,7 @@ def test_a_reply_of_the_model_that_cannot_be_read_is_an_error(choice: str, judge
 
 EVALS = """
 import autoevals
-from proctor.evaluators.foreign import AutoevalsAdapter
+from proctor.compat.pixie.autoevals import AutoevalsAdapter
 
 edits = AutoevalsAdapter(autoevals.Levenshtein())
 facts = AutoevalsAdapter(autoevals.Factuality())
@@ -393,7 +393,7 @@ def test_the_fingerprint_of_an_adapter_follows_its_settings_and_nothing_else(tmp
 @pytest.mark.process
 def test_proctor_never_imports_autoevals_by_itself() -> None:
     code = (
-        "import sys, proctor.evaluators.foreign as mine\n"
+        "import sys, proctor.compat.pixie.autoevals as mine\n"
         "try: mine.AutoevalsAdapter(object())\n"
         "except Exception as error: print(type(error).__name__)\n"
         "print('autoevals' in sys.modules)"

@@ -1,0 +1,169 @@
+"""Lets files that import deepeval, pixie or holodeck run unchanged: these names resolve to `proctor.compat`.
+
+`[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` asks for it. A
+package that is really installed is used instead, unless its name is given with a `!`: `deepeval!`.
+`python -m proctor.compat.aliases FILE` runs a script with them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proctor.base.documents import nearest
+from proctor.base.errors import UsageError
+from proctor.plugins import ImportName, load, plugins
+
+FORCED = "!"
+
+
+def import_names() -> dict[str, ImportName]:
+    """The packages that Proctor can stand in for, as its plugins declare them."""
+    return {name: package for plugin in plugins() for name, package in plugin.import_names.items()}
+
+
+def _find_import_name(name: str) -> ImportName | None:
+    """What stands behind a package; other packages' plugins are looked through only for a name that is not shipped."""
+    return next((plugin.import_names[name] for plugin in plugins() if name in plugin.import_names), None)
+
+
+def install_aliases(given: Iterable[str]) -> list[str]:
+    """Make these packages importable; returns what the user should know: packages that are installed and win.
+
+    Raises `UsageError` for an unknown package, and for one that is to be replaced and is in use already.
+    """
+    notes: list[str] = []
+    for written in check_aliases(given):
+        name, forced = written.removesuffix(FORCED), written.endswith(FORCED)
+        if isinstance(sys.modules.get(name), Alias):
+            continue
+        if not forced and (name in sys.modules or _is_installed(name)):
+            notes.append(f"{name} is installed and used as it is; write {name}{FORCED} for Proctor's names instead")
+        elif name in sys.modules:
+            raise UsageError(f"aliases: {name} is imported already, so {name}{FORCED} comes too late{_plugin(name)}")
+        else:
+            _forget(name)
+            package = _find_import_name(name)
+            assert package is not None  # check_aliases has looked it up
+            sys.meta_path.insert(0, _Finder(name, package, forced))
+    return notes
+
+
+def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
+    """The same names; raises `UsageError` for one that is no package Proctor can stand in for."""
+    names = tuple(given)
+    for name in (written.removesuffix(FORCED) for written in names):
+        if _find_import_name(name) is None:
+            known = import_names()
+            raise UsageError(f"aliases: no alias {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+    return names
+
+
+def _forget(name: str) -> None:
+    sys.meta_path[:] = [other for other in sys.meta_path if not (isinstance(other, _Finder) and other.package == name)]
+
+
+def _is_installed(name: str) -> bool:
+    """Whether the path has it; a folder without code, which Python would take for a namespace, is no package."""
+    spec = PathFinder.find_spec(name)
+    return spec is not None and spec.origin is not None
+
+
+def _plugin(name: str) -> str:
+    return f"; keep its pytest plugin from loading with -p no:{name}" if name == "deepeval" else ""
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the modules of one package; those that it does not have are refused with the nearest."""
+
+    def __init__(self, name: str, package: ImportName, forced: bool) -> None:
+        self.package = name
+        self._package = package
+        self._forced = forced
+        self._paths: frozenset[str] | None = None
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        root, _, below = fullname.partition(".")
+        if root != self.package or (not self._forced and self._is_real(root, below)):
+            return None
+        if below and below not in self._known():
+            told = f"Proctor's alias of {root} has no module {fullname!r}"
+            hint = nearest(fullname, [f"{root}.{known}" for known in self._known()])
+            raise ModuleNotFoundError(f"{told}{hint} (see {self._package.page})", name=fullname)
+        return ModuleSpec(fullname, self, origin=f"alias of {self._package.home}", is_package=True)
+
+    def _is_real(self, root: str, below: str) -> bool:
+        """The path may have grown since the alias was installed, as pytest's option pythonpath makes it grow."""
+        return not isinstance(sys.modules[root], Alias) if below else _is_installed(root)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return Alias(spec.name, self._homes(spec.name), self._package.page)
+
+    def exec_module(self, module: ModuleType) -> None:
+        return
+
+    def _homes(self, fullname: str) -> list[str]:
+        """The compat module of the same name, if there is one, then the one that has all names."""
+        top = fullname.split(".")[1:2]
+        own = [f"{self._package.home}.{top[0]}"] if top and top[0] in self._package.own_modules else []
+        return [*own, self._package.home]
+
+    def _known(self) -> frozenset[str]:
+        if self._paths is None:
+            listed: Sequence[str] = load(self._package.modules)
+            self._paths = frozenset(".".join(path.split(".")[:n]) for path in listed for n in range(1, 5))
+        return self._paths
+
+
+class Alias(ModuleType):
+    """A module under another package's name, which takes each name from the compat modules when it is first used."""
+
+    def __init__(self, name: str, homes: Sequence[str], page: str) -> None:
+        super().__init__(name, f"Proctor's names for {name}: see {page}.")
+        self.__dict__.update(_homes=homes, _page=page)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [*importlib.import_module(self._homes[0]).__all__]
+        if not name.startswith("_"):
+            for home in map(importlib.import_module, self._homes):
+                if name in home.__all__:
+                    return getattr(home, name)
+        hint = "" if name.startswith("_") else nearest(name, importlib.import_module(self._homes[-1]).__all__)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{hint} (see {self._page})")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """`deepeval.evaluate` is a function and a module: the function stays when the import system adds the module."""
+        if isinstance(value, Alias) and name in importlib.import_module(self._homes[0]).__all__:
+            return
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(importlib.import_module(self._homes[0]).__all__)
+
+
+VARIABLE = "PROCTOR_ALIASES"
+
+
+def names_in(text: str) -> list[str]:
+    """The packages that a variable or an option names, with commas or spaces between them."""
+    return text.replace(",", " ").split()
+
+
+def run_script(arguments: Sequence[str]) -> None:
+    """Run a file as Python does, with the packages that `PROCTOR_ALIASES` names, or else all of them."""
+    if not arguments:
+        sys.exit("usage: python -m proctor.compat.aliases FILE [ARGUMENTS]")
+    for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or import_names()):
+        print(f"note: {note}", file=sys.stderr)  # noqa: T201  the script has no other place for it
+    sys.argv[:] = arguments
+    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))  # and the working folder, as `python -m` has it
+    runpy.run_path(arguments[0], run_name="__main__")
