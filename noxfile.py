@@ -117,7 +117,7 @@ def newest(session: nox.Session) -> None:
 def framework(session: nox.Session, name: str) -> None:
     """The adapter of a framework with the real package, and the project that `proctor init` writes for it."""
     install(session, "--editable", ".", "pytest", "hypothesis", *FRAMEWORKS[name])
-    adapter = sorted(map(str, (HERE / "tests" / "agents" / "frameworks").glob(f"test_framework_{name}*.py")))
+    adapter = sorted(map(str, (HERE / "tests").rglob(f"frameworks/test_framework_{name}*.py")))
     session.run("python", "-m", "pytest", *adapter)
     session.run(
         "python", "-m", "pytest", "tests/cli/test_cli_init.py", "-k", f"passes and {name} or template_of_{name}"

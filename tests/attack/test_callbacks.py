@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from proctor.cases.formats.loading import load
-from proctor.compat.deepeval import BaseMetric, LLMTestCase, evaluate
-from proctor.compat.holodeck import TestExecutor
 from proctor.results.store.store import Store
 from proctor.running.run import Request, run_suites
 from proctor.running.settings import RunOptions
@@ -101,11 +99,14 @@ def test_a_listener_that_raises_reaches_its_caller_and_every_finished_trial_is_k
     assert kept and [trial.case.id for trial in kept] == ["a", "b", "c"][: len(kept)]
 
 
+@pytest.mark.needs("holodeck")
 @pytest.mark.parametrize("error", RAISED, ids=NAMES)
 def test_a_progress_callback_that_raises_is_a_warning_and_every_test_is_in_the_report(
     tmp_path: Path, error: BaseException
 ) -> None:
     import asyncio
+
+    from proctor.compat.holodeck import ExecutionResult, TestExecutor
 
     tests = "".join(f"- {{name: {name}, input: {name}, ground_truth: {name}}}\n" for name in "abc")
     head = "name: desk\nmodel: {provider: openai, name: gpt-x}\ninstructions: {inline: Echo.}\n"
@@ -117,8 +118,6 @@ def test_a_progress_callback_that_raises_is_a_warning_and_every_test_is_in_the_r
 
     class Echo:
         async def invoke_once(self, message: str, **more: Any) -> Any:
-            from proctor.compat.holodeck import ExecutionResult
-
             return ExecutionResult(response=message)
 
     executor = TestExecutor(tmp_path / "agent.yaml", backend=Echo(), progress_callback=failing, on_test_start=failing)
@@ -127,8 +126,11 @@ def test_a_progress_callback_that_raises_is_a_warning_and_every_test_is_in_the_r
     assert any(f"progress_callback raised {type(error).__name__}" in warning for warning in report.warnings)
 
 
+@pytest.mark.needs("deepeval")
 @pytest.mark.parametrize("error", RAISED, ids=NAMES)
 def test_a_metric_that_raises_is_an_error_of_its_own_and_the_others_are_measured(error: BaseException) -> None:
+    from proctor.compat.deepeval import BaseMetric, DisplayConfig, ErrorConfig, LLMTestCase, evaluate
+
     class Failing(BaseMetric):
         threshold = 0.5
         async_mode = True
@@ -149,8 +151,6 @@ def test_a_metric_that_raises_is_an_error_of_its_own_and_the_others_are_measured
 
         def is_successful(self) -> bool:
             return True
-
-    from proctor.compat.deepeval import DisplayConfig, ErrorConfig
 
     result = evaluate(
         [LLMTestCase(input="a", actual_output="a")],

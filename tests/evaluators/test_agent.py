@@ -10,7 +10,6 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData, Turn
-from proctor.compat.deepeval.evaluators import GoalAccuracy
 from proctor.evaluators.agent import ArgumentCorrectness, StepEfficiency, TaskCompletion, ToolSelection, repetitions
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import NothingToCompare
@@ -81,51 +80,15 @@ def test_a_verdict_beyond_the_scale_is_an_error_and_never_a_score(verdict: float
 
 
 @pytest.mark.parametrize("question", ["", "  ", None])
-@pytest.mark.parametrize("evaluator", [TaskCompletion(), GoalAccuracy()])
-def test_where_nothing_was_asked_no_task_can_be_judged(evaluator: Any, question: Any) -> None:
+def test_where_nothing_was_asked_no_task_can_be_judged(question: Any) -> None:
     with pytest.raises(NothingToCompare, match="asked"):
-        judged(evaluator, seen("text", question=question))
+        judged(TaskCompletion(), seen("text", question=question))
 
 
 @pytest.mark.parametrize("wrong", ["", " ", 7])
-def test_a_task_or_goal_must_say_something(wrong: Any) -> None:
+def test_a_task_must_say_something(wrong: Any) -> None:
     with pytest.raises(ValueError, match="task must be a text"):
         TaskCompletion(task=wrong)
-    with pytest.raises(ValueError, match="goal must be a text"):
-        GoalAccuracy(goal=wrong)
-
-
-def goals(*scores: tuple[float, float]) -> dict[str, Any]:
-    return {
-        "goals": [
-            {"goal": f"goal {n}", "reason": "why", "reached": reached, "plan_reason": "how", "plan": plan}
-            for n, (reached, plan) in enumerate(scores, 1)
-        ]
-    }
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))
-def test_goal_accuracy_is_the_mean_of_goals_and_ways_and_stays_between_0_and_1(
-    scores: list[tuple[float, float]],
-) -> None:
-    evaluation = judged(GoalAccuracy(), seen("text"), {"goal-accuracy": goals(*scores)})
-    expected = sum(reached + plan for reached, plan in scores) / (2 * len(scores))
-    assert evaluation.score == pytest.approx(expected)
-    assert 0 <= evaluation.score <= 1
-
-
-def test_goal_accuracy_says_which_goals_were_missed() -> None:
-    evaluation = judged(GoalAccuracy(), seen("text"), {"goal-accuracy": goals((1, 1), (0, 0.5))})
-    assert evaluation.score == 0.625
-    assert evaluation.reasoning.startswith("1 of 2 goals were reached. goal 0%: “goal 2” (why); 2 of 2 ")
-    assert (evaluation.details["goal_score"], evaluation.details["plan_score"]) == (0.5, 0.75)
-
-
-def test_a_judge_that_finds_no_goal_or_other_goals_than_the_one_given_is_not_believed() -> None:
-    with pytest.raises(JudgeFailed, match="goals is empty"):
-        judged(GoalAccuracy(), seen("text"), {"goal-accuracy": goals()})
-    with pytest.raises(JudgeFailed, match="one entry"):
-        judged(GoalAccuracy(goal="to leave"), seen("text"), {"goal-accuracy": goals((1, 1), (1, 1))})
 
 
 @pytest.mark.parametrize("evaluator", [ArgumentCorrectness(), StepEfficiency(), ToolSelection()])

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import ScriptedJudge, judged, seen, session_of
+from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
-from proctor.compat.deepeval.evaluators import Hallucination
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judged_evaluator import JudgedItem, mean, score_of_items
 from proctor.evaluators.retrieval import (
@@ -22,8 +20,6 @@ from proctor.evaluators.retrieval import (
     Faithfulness,
     average_precision,
 )
-from proctor.judging.prompts import prompt_of
-from proctor.judging.session import judge_session
 
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
 
@@ -120,7 +116,7 @@ def test_an_answer_without_claims_is_neither_faithful_nor_unfaithful(answer: str
         judged(Faithfulness(), seen(answer, retrieval_context=PASSAGES), {"statements": reply})
 
 
-@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucination(), ContextualRelevancy(), ContextRelevancy()])
+@pytest.mark.parametrize("evaluator", [Faithfulness(), ContextualRelevancy(), ContextRelevancy()])
 @pytest.mark.parametrize("passages", [None, (), ("", " ")])
 def test_without_passages_there_is_nothing_to_compare(evaluator: Any, passages: Any) -> None:
     with pytest.raises(NothingToCompare, match="passages"):
@@ -130,35 +126,6 @@ def test_without_passages_there_is_nothing_to_compare(evaluator: Any, passages: 
 def test_an_unknown_mode_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="grounded, contradicted"):
         Faithfulness(mode="strict")  # type: ignore[arg-type]
-
-
-def test_hallucination_is_held_against_the_ideal_facts_and_else_against_what_was_retrieved() -> None:
-    judge = ScriptedJudge({"agreements": [verdicts("yes"), verdicts("yes", "no", "yes")]})
-    both = seen("text", context=("A fact.",), retrieval_context=PASSAGES)
-    assert judged(Hallucination(), both, judge).score == 1
-    evaluation = judged(Hallucination(), seen("text", retrieval_context=PASSAGES), judge)
-    assert evaluation.score == pytest.approx(2 / 3)
-    assert "contradicts: “It is closed on Mondays.” (reason 2)" in evaluation.reasoning
-    assert judge.asked[0].material["passage"] == ["A fact."]
-
-
-def test_an_empty_answer_is_not_praised_for_contradicting_nothing() -> None:
-    with pytest.raises(NothingToCompare, match="empty"):
-        judged(Hallucination(), seen("", retrieval_context=PASSAGES))
-
-
-def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_in_all() -> None:
-    replies = {"statements": said("yes"), "claims": verdicts("supported"), "agreements": verdicts("yes", "yes", "yes")}
-    judge = ScriptedJudge(replies)
-    case = seen("text", retrieval_context=PASSAGES)
-
-    async def all_three() -> None:
-        with judge_session(session_of(judge)):
-            await asyncio.gather(*(each(case) for each in (AnswerRelevancy(), Faithfulness(), Hallucination())))
-
-    asyncio.run(all_three())
-    assert len({prompt_of(question) for question in judge.asked}) == 3
-    assert sorted(judge.kinds) == ["agreements", "claims", "statements", "statements"]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from judge_server import hangs, judge_server
 from virtual_time import run_virtually
 
 from proctor.cases.suite import NamedData
-from proctor.compat.pixie.choices import ClosedQA
 from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.geval import GEval
 from proctor.judging.call_log import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judges import Judges
@@ -129,7 +129,9 @@ def test_from_python_the_time_in_a_queue_is_not_the_evaluators_and_a_timeout_say
     patient = NamedEvaluator("patient", waits_then_answers, timeout=0.1)
     assert asyncio.run(cell(patient, case)).score == 1.0
     with judge_server(hangs()) as server:
-        asking = ClosedQA(criteria="short", model={"model": "openai:slow", "base_url": server.url})
+        asking = GEval(
+            evaluation_steps=("See whether it is short.",), model={"model": "openai:slow", "base_url": server.url}
+        )
         found = asyncio.run(cell(NamedEvaluator("asking", asking, timeout=0.2), case))
     assert found.details["outcome"] == "error"
     assert "gave no score within 0.2 s; its requests to the judge took " in found.reasoning

@@ -11,7 +11,6 @@ from agents_under_test import case, echo, only, run, suite
 
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
-from proctor.compat.holodeck import GraderResult
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.results.reasons import score_value
 from proctor.results.run import Outcome, Score, ScoreThreshold
@@ -28,11 +27,15 @@ def high_but_bad(evaluable: Evaluable) -> Evaluation:
     return Evaluation(0.9, "one thing is wrong", passed=False)
 
 
-def low_grade(context: Any) -> GraderResult:
+def low_grade(context: Any) -> Any:
+    from proctor.compat.holodeck import GraderResult  # only the tests that need HoloDeck call this
+
     return GraderResult(score=0.4, passed=True)
 
 
-def high_grade(context: Any) -> GraderResult:
+def high_grade(context: Any) -> Any:
+    from proctor.compat.holodeck import GraderResult
+
     return GraderResult(score=0.9, passed=False)
 
 
@@ -45,8 +48,12 @@ def score_by(spec: EvaluatorSpec, **options: Any) -> Score:
     return score
 
 
-GOOD = [EvaluatorSpec(f"{ME}:low_but_good"), EvaluatorSpec("CodeGrader", {"grader": f"{ME}:low_grade"})]
-BAD = [EvaluatorSpec(f"{ME}:high_but_bad"), EvaluatorSpec("CodeGrader", {"grader": f"{ME}:high_grade"})]
+def grader(name: str) -> Any:
+    return pytest.param(EvaluatorSpec("CodeGrader", {"grader": f"{ME}:{name}"}), marks=pytest.mark.needs("holodeck"))
+
+
+GOOD = [EvaluatorSpec(f"{ME}:low_but_good"), grader("low_grade")]
+BAD = [EvaluatorSpec(f"{ME}:high_but_bad"), grader("high_grade")]
 
 
 @pytest.mark.parametrize("spec", GOOD, ids=lambda spec: spec.name)

@@ -10,6 +10,10 @@ takes seconds. The other tiers are markers:
 
 A test is in `process` if it uses `proctor_process`, if it is in tests/attack or tests/running/cluster, or if it says so
 itself with `@pytest.mark.process`. An unmarked test that starts Python anyway is listed at the end of the run.
+
+A test outside tests/compat/NAME that uses one of the tools in `proctor.plugins.SHIPPED` says so with
+`@pytest.mark.needs("holodeck")`. Without that tool it is deselected, and the summary says how many were; see
+scripts/without_tool.py.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from command_line import SETTINGS, CommandResult, run_proctor
 from scripted_model import model_server as serve_model
 
 from proctor.cli import main
+from proctor.plugins import SHIPPED
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = {
@@ -35,9 +40,13 @@ FOLDERS = {
     "running/cluster": "process",
     "docs": "docs",
     "agents/frameworks": "framework",
+    "compat/adk/frameworks": "framework",
+    "compat/holodeck/frameworks": "framework",
     "viewer/test_viewer_browser.py": "browser",
 }
 TIERS = ("process", "docs", "browser", "framework")
+TOOLS = {module.split(".")[-2] for module in SHIPPED}
+"""The tools in this copy of Proctor, by the names of their folders."""
 
 AGENTS = """
 import time
@@ -125,6 +134,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: a tier of the tests; see tests/support/support_plugin.py")
     config.addinivalue_line("markers", "unit: what is in no other tier; never written, always derived")
+    config.addinivalue_line("markers", "needs(*tools): tools of `proctor.plugins.SHIPPED` that the test uses")
 
 
 def keep_files_in_memory(config: pytest.Config) -> None:
@@ -144,7 +154,8 @@ def keep_files_in_memory(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _deselect_tests_of_missing_tools(config, items)
     for item in items:
         place = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
         for folder, tier in FOLDERS.items():
@@ -154,6 +165,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("process")
         if not any(item.get_closest_marker(tier) for tier in TIERS):
             item.add_marker("unit")
+
+
+DESELECTED = "tests that need a tool that is not shipped"
+_deselected = pytest.StashKey[int]()
+
+
+def _deselect_tests_of_missing_tools(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [item for item in items if any(set(mark.args) - TOOLS for mark in item.iter_markers("needs"))]
+    if missing:
+        config.hook.pytest_deselected(items=missing)
+        items[:] = [item for item in items if item not in set(missing)]
+    config.stash[_deselected] = len(missing)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, which reports no deselected tests
+        session.config.workeroutput[DESELECTED] = session.config.stash.get(_deselected, 0)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: Any) -> None:
+    output = getattr(node, "workeroutput", {})  # every process collects the same tests
+    node.config.stash[_deselected] = max(node.config.stash.get(_deselected, 0), output.get(DESELECTED, 0))
 
 
 _unmarked: list[pytest.Item] = []
@@ -178,7 +212,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _unmarked.clear()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if deselected := config.stash.get(_deselected, 0):
+        terminalreporter.write_line(f"{deselected} {DESELECTED} were deselected")
     reports = terminalreporter.getreports("passed")
     started = sorted(
         {report.nodeid for report in reports if any(name == "started" for name, _ in report.user_properties)}

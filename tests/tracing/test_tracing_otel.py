@@ -15,7 +15,6 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from proctor.compat.pixie.span_handlers import add_handler, flush, remove_handler
 from proctor.tracing.capture import capture_traces, collect_spans, untraced
 from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import LLMSpan, ObserveSpan, build_tree
@@ -117,26 +116,6 @@ def test_spans_outside_every_capture_or_untraced_or_too_late_are_in_none() -> No
         chat("agent")
     late.end()
     assert names(handler) == ["agent"]
-
-
-def test_an_added_handler_sees_the_spans_of_opentelemetry() -> None:
-    class Keeping:
-        def __init__(self) -> None:
-            self.seen: list[str] = []
-
-        async def on_llm(self, span: Any) -> None:
-            self.seen.append(f"llm {span.name}")
-
-        def on_observe(self, span: Any) -> None:
-            self.seen.append(f"observe {span.name}")
-
-    keeping = Keeping()
-    add_handler(keeping)
-    with start_observation(input=None, name="step"):
-        chat()
-    assert flush()
-    remove_handler(keeping)
-    assert keeping.seen == ["llm m", "observe step"]
 
 
 def test_capturing_hears_an_opentelemetry_that_the_application_has_loaded() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, Keywords, NamedData
-from proctor.compat.holodeck.equality import Equality
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import build
@@ -32,7 +31,7 @@ def exact(output: Any, expectation: Any, **options: Any) -> float:
     return ExactMatch(**options)(seen(output, expectation)).score
 
 
-@pytest.mark.parametrize("evaluator", [ExactMatch(), Equality(), LevenshteinMatch(), StartsWith(), EndsWith()])
+@pytest.mark.parametrize("evaluator", [ExactMatch(), LevenshteinMatch(), StartsWith(), EndsWith()])
 def test_without_an_expectation_there_is_neither_a_pass_nor_a_zero(evaluator: Any) -> None:
     with pytest.raises(NothingToCompare, match="expectation"):
         evaluator(seen("None"))
@@ -117,21 +116,6 @@ def test_a_mismatch_says_where_to_look(output: Any, expectation: Any, hint: str)
 
 def test_a_reason_stays_short_however_long_the_texts() -> None:
     assert len(ExactMatch()(seen("x" * 10**6, "y" * 10**6)).reasoning) < 400
-
-
-def test_equality_is_as_loose_as_asked_and_no_looser() -> None:
-    assert Equality()(seen("Yes.", "yes")).score == 0.0
-    assert Equality(case_insensitive=True)(seen("STRASSE", "straße")).score == 1.0
-    assert Equality(strip_whitespace=True)(seen(" a\n b ", "a b")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("Yes, sir!", "Yes sir")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("“Yes”。", "Yes")).score == 1.0
-    assert Equality(case_insensitive=True, strip_whitespace=True)(seen(" YES. ", "yes")).score == 0.0
-
-
-def test_equality_does_not_take_different_punctuation_for_equal_because_nothing_is_left_of_it() -> None:
-    assert Equality(strip_punctuation=True)(seen("???", "!")).score == 0.0
-    assert Equality(strip_punctuation=True)(seen("?", "?")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("", "!")).score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -284,7 +268,6 @@ def test_every_text_starts_with_nothing_so_that_proves_nothing(evaluator: Any, n
         ("Regex", {"pattern": ""}, "not empty"),
         ("Regex", {}, "pattern"),
         ("ExactMatch", {"strip": "yes"}, "strip must be true or false"),
-        ("Equality", {"case_insensitive": 1}, "case_insensitive must be true or false"),
         ("Contains", {"any_of": [""]}, "blank"),
         ("Contains", {"all_of": [["a"]]}, "list of keywords"),
         ("Contains", {"any_of": {"a": 1}}, "list of keywords"),

@@ -14,9 +14,9 @@ import pytest
 import proctor
 from proctor.agents.reply import ToolCall
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Suite
-from proctor.compat.deepeval.evaluators import ToolCorrectness
+from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators.registry import build
 from proctor.evaluators.tools.checks import ExpectedTools, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 
@@ -81,12 +81,25 @@ def test_no_verdict_differs_from_that_of_a_checker_that_tries_everything(
             assert (told.score == 1.0) is right, context
             assert (trajectory(evaluable).score == 1.0) is right, context
             assert (ExpectedTools()(evaluable).score == 1.0) is contained, context
-            assert (ToolCorrectness(compare_arguments=True)(evaluable).score == 1.0) is contained, context
             seen[kind, right] += 1
     assert seen == {
         **{(kind, True): CASES for kind in ("right", "acceptable")},
         **{(kind, False): CASES for kind in generated.MISTAKES},
     }
+
+
+@pytest.mark.needs("deepeval")
+def test_tool_correctness_gives_no_other_verdict_either(
+    suite: Suite, expected_calls: list[list[generated.Expected]]
+) -> None:
+    rng = random.Random(14)
+    evaluator = build(EvaluatorSpec("ToolCorrectness", {"compare_arguments": True})).call
+    for case, expected in zip(suite.cases, expected_calls, strict=True):
+        for kind, calls in answers(expected, rng):
+            made = tuple(ToolCall(name, arguments) for name, arguments in calls)
+            evaluable = Evaluable(tool_calls=made, expected_tool_calls=case.turns[0].expected.tool_calls)
+            contained = generated.contains_calls(expected, calls)
+            assert (evaluator(evaluable).score == 1.0) is contained, f"{case.id}, {kind}"
 
 
 @pytest.mark.parametrize(("agent", "passed"), [("oracle", CASES), ("nop", 0)])

@@ -11,11 +11,10 @@ from scripted_judge import session_of
 
 from proctor.agents.reply import Usage
 from proctor.base.json_data import UNSET
-from proctor.cases.suite import NamedData
-from proctor.compat.deepeval.evaluators import Hallucination
-from proctor.compat.pixie.choices import Battle, ClosedQA
+from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.reference import AnswerCorrectness, Factuality
+from proctor.evaluators.registry import build
 from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
@@ -25,7 +24,6 @@ from proctor.evaluators.retrieval import (
     ContextualRelevancy,
     Faithfulness,
 )
-from proctor.evaluators.safety import Moderation
 from proctor.judging.call_log import call_log
 from proctor.judging.judge import NeedsModel
 from proctor.judging.questions import (
@@ -96,13 +94,6 @@ def test_an_answer_about_something_else_is_less_relevant() -> None:
     assert judged(AnswerRelevancy(), seen("I don't know.")).score < 0.5
 
 
-def test_hallucination_names_the_passage_that_is_contradicted_and_no_other() -> None:
-    assert judged(Hallucination(), seen(RIGHT)).score == 1
-    wrong = judged(Hallucination(), seen("A ticket to the Harbour Museum costs 30 euros."))
-    assert wrong.score == pytest.approx(2 / 3)
-    assert [item["verdict"] for item in wrong.details["findings"]] == ["agrees", "contradicts", "agrees"]
-
-
 @pytest.mark.parametrize("evaluator", [Factuality(), AnswerCorrectness(answer_similarity_weight=0)])
 def test_the_same_answer_in_other_words_is_correct_and_another_one_is_not(evaluator: Any) -> None:
     question = "When was the bakery guild founded?"
@@ -128,9 +119,17 @@ def test_retrieval_is_judged_too() -> None:
     assert judged(ContextEntityRecall(), seen("x", "The Louvre costs 99 euros.")).score == 0
 
 
-@pytest.mark.parametrize("evaluator", [ClosedQA(), Battle(), Moderation()])
-def test_what_rules_cannot_tell_needs_a_model_and_says_how_to_name_one(evaluator: Any) -> None:
-    with pytest.raises(NeedsModel, match=rf"^{type(evaluator).__name__} needs a model; name one with --judge"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("ClosedQA", marks=pytest.mark.needs("pixie")),
+        pytest.param("Battle", marks=pytest.mark.needs("pixie")),
+        "Moderation",
+    ],
+)
+def test_what_rules_cannot_tell_needs_a_model_and_says_how_to_name_one(name: str) -> None:
+    evaluator = build(EvaluatorSpec(name)).call
+    with pytest.raises(NeedsModel, match=rf"^{name} needs a model; name one with --judge"):
         judged(evaluator, seen(RIGHT, "expected"))
 
 

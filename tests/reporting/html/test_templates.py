@@ -19,7 +19,12 @@ from proctor.reporting.html import environment, report_page
 from proctor.results.comparison.comparing import compare_runs
 
 SOURCE = ROOT / "src" / "proctor"
-FOLDERS = ("reporting", "viewer", "compat", "mutation", "calibration")
+FOLDERS = (
+    "reporting",
+    "viewer",
+    "compat",
+    *(pytest.param(name, marks=pytest.mark.needs(name)) for name in ("mutation", "calibration")),
+)
 MARKDOWN = SOURCE / "reporting" / "markdown"
 TAG = re.compile(
     r"</?(a|article|aside|b|body|button|code|dd|del|details|div|dl|dt|footer|form|h[1-6]|head|header|html|i|ins|label|li"

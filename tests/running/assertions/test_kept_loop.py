@@ -14,8 +14,6 @@ import pytest
 
 import proctor
 from proctor.base.event_loops import close_kept_loops, run_in_kept_loop
-from proctor.compat.deepeval import LLMTestCase, assert_test
-from proctor.compat.deepeval.metrics import BaseMetric
 
 pytest_plugins = "pytester"
 
@@ -65,19 +63,22 @@ def test_two_runners_of_one_agent_share_the_loop() -> None:
     assert proctor.AgentRunner(agent).run_test_case("b").actual_output == "you said b"
 
 
-class ByClient(BaseMetric):
-    """A metric of the user's that asks something over a connection."""
-
-    def __init__(self, client: Connected) -> None:
-        self.client = client
-
-    async def a_measure(self, test_case: LLMTestCase) -> float:
-        await self.client.ask(test_case.input)
-        self.score = 1.0
-        return self.score
-
-
+@pytest.mark.needs("deepeval")
 def test_what_measures_between_two_questions_does_not_end_the_agents_tasks() -> None:
+    from proctor.compat.deepeval import LLMTestCase, assert_test
+    from proctor.compat.deepeval.metrics import BaseMetric
+
+    class ByClient(BaseMetric):
+        """A metric of the user's that asks something over a connection."""
+
+        def __init__(self, client: Connected) -> None:
+            self.client = client
+
+        async def a_measure(self, test_case: LLMTestCase) -> float:
+            await self.client.ask(test_case.input)
+            self.score = 1.0
+            return self.score
+
     client = Connected()
     runner = proctor.AgentRunner(agent_of(client))
     runner.run_test_case("a")
