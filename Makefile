@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 NOX := $(BIN)/nox --non-interactive
 PKG ?=
+TOOLS := adk calibration deepeval holodeck mutation pixie
 
 # The tests start many short processes, which start faster if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types docs docs-check unit browser newest frameworks test-all index schema pictures benchmarks clean
+.PHONY: demo test check lint types docs docs-check unit without-tools without-each-tool $(TOOLS:%=without-%) browser newest frameworks test-all index schema pictures benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -17,6 +18,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.ready
 	$(MAKE) --no-print-directory --output-sync=target --jobs=2 types browser docs-check lint
 	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory without-tools
 	$(MAKE) --no-print-directory --output-sync=target --jobs=2 newest frameworks
 
 # The quick loop: linters, types, and the tests of what you touched; `make check PKG=results` names a package.
@@ -35,6 +37,19 @@ types: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 4
 
+# To remove a tool is to delete its folder and its line in proctor.plugins.SHIPPED: without each, the tests that load and
+# run suites; without all of them, all unit tests.
+without-tools: $(VENV)/.ready
+	$(MAKE) --no-print-directory --output-sync=target --jobs=2 $(TOOLS:%=without-%)
+	$(BIN)/python scripts/without_tool.py all -- -m unit -n 4
+
+$(TOOLS:%=without-%): $(VENV)/.ready
+	$(BIN)/python scripts/without_tool.py $(@:without-%=%) -- -m unit -x tests/cases tests/plugin
+
+# All unit tests without each.
+without-each-tool: $(VENV)/.ready
+	for tool in $(TOOLS); do $(BIN)/python scripts/without_tool.py $$tool -- -m unit -n 4 || exit 1; done
+
 browser newest: $(VENV)/.ready
 	$(NOX) --session $@
 
@@ -42,7 +57,7 @@ frameworks: $(VENV)/.ready
 	$(NOX) --tags usual
 
 # What takes too long for every change: every Python with all tests, every framework.
-test-all: test
+test-all: test without-each-tool
 	$(NOX) --session tests
 	$(NOX) --tags large
 

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
@@ -45,6 +45,17 @@ def hostile(value: Any) -> Any:
         return Counter(items) if isinstance(value, Counter) else items
     if isinstance(value, (list, tuple)):
         return type(value)(hostile(item) for item in value)
+    return value
+
+
+def at_rest(value: Any) -> Any:
+    """The same with everything that can be iterated once as a list."""
+    if isinstance(value, Iterator):
+        return [at_rest(item) for item in value]
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(at_rest(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "rows"):
+        return dataclasses.replace(value, rows=at_rest(value.rows))
     return value
 
 

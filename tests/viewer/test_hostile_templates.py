@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -10,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_text import check_hostile_text
+from hostile_text import at_rest, check_hostile_text
 from kept_runs import FIRST, SECOND, keep, two_runs
 from reporting_samples import FAILED, make_run, report, score, small_run, trial
 from repository import ROOT
 from served_viewer import served
 
-from proctor.compat.pixie.scorecard import generate_dataset_scorecard_html, scorecards_of
 from proctor.gate.baseline import BaselineLine, write_line
 from proctor.plugins import SHIPPED
 from proctor.reporting.comparison_report import WRITERS
@@ -29,17 +27,6 @@ from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, TextCo
 from proctor.viewer import compare_page
 
 Pages = dict[str, Mapping[str, Any]]
-
-
-def at_rest(value: Any) -> Any:
-    """The same with everything that can be iterated once as a list."""
-    if isinstance(value, Iterator):
-        return [at_rest(item) for item in value]
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(at_rest(item) for item in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "rows"):
-        return dataclasses.replace(value, rows=at_rest(value.rows))
-    return value
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +58,6 @@ def _write_files() -> None:
     comparison_html(comparison)
     _progress(Outcome.PASSED, "all passed")
     assert NotebookProgress()._bar()
-    generate_dataset_scorecard_html(scorecards_of(small_run())[0])
 
 
 def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
