@@ -20,7 +20,7 @@ from proctor.agents.resolve import resolve_agent
 from proctor.cli.init import TEMPLATES
 
 Command = Callable[..., Any]
-PACKAGES = {adapter.name: adapter.packages for adapter in shipped_adapters()}
+PACKAGES = {adapter.name: adapter.packages for adapter in shipped_adapters() if adapter.name in TEMPLATES}
 
 
 def test_what_init_writes_passes_fits_its_schema_and_tells_what_to_run(proctor_process: Command, project: Path) -> None:

@@ -60,6 +60,7 @@ TEMPLATES = {
     **{
         adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)
         for adapter in shipped_adapters()
+        if (resources.files("proctor") / "templates" / adapter.name).is_dir()
     },
 }
 

@@ -140,8 +140,9 @@ def outputs() -> dict[Path, str]:
     tables = {family: [item for item in own if item.family == family and not item.variant_of] for family in FAMILIES}
     tables["variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
     for name in plugins.SHIPPED:
-        package = name.rpartition(".")[0]
-        if items := declared(package):
+        package, _, module = name.rpartition(".")
+        # A plugin that is one module, with no folder of its own, names its evaluators itself.
+        if module == "plugin" and (items := declared(package)):
             found[source.joinpath(*package.split("."), "_index.py")] = rendered(items)
             tables[package.rpartition(".")[2]] = items
     summaries = {item.name: item.summary for family in FAMILIES for item in tables[family]}
