@@ -49,6 +49,10 @@ class ProctorError(Exception):
     """Everything Proctor raises on purpose."""
 
 
+class RenamedWarning(FutureWarning):
+    """Something has a new name and is still accepted under the old one; the command line prints it as a note."""
+
+
 class UsageError(ProctorError):
     """The command or call itself is wrong; nothing was run."""
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from proctor.base.documents import nearest
-from proctor.base.errors import InvalidSuite, ProctorError, StoreError
+from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError
 from proctor.base.guard import is_guarded, tell_verdict
 from proctor.base.masking import mask
 from proctor.cli.commands import (
@@ -124,6 +125,7 @@ def group() -> None:
 def main() -> NoReturn:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
     _make_streams_safe()
+    warnings.showwarning = _print_warning
     try:
         code = _run_group()
     except InvalidSuite as error:
@@ -156,6 +158,17 @@ def main() -> NoReturn:
     code = _flushed(code if isinstance(code, int) else 0)
     tell_verdict(code)
     raise SystemExit(code)
+
+
+_show_warning = warnings.showwarning
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Python's warnings as ever, but a notice of ours in a line without file and source."""
+    if issubclass(category, RenamedWarning):
+        _print_error(f"note: {message}")
+    else:
+        _show_warning(message, category, *place, **more)
 
 
 def _run_group() -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from proctor.base.documents import Document, Fields, kind
 from proctor.base.environment import expand
-from proctor.base.errors import UsageError
+from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.judging.client import ClientEndpoint
@@ -221,9 +221,9 @@ class _Settings:
 def _named(named: str) -> JudgeSpec:
     named = named.strip()
     if named == FORMER_RULES:
-        # The only place that accepts the former name. A `FutureWarning` is shown to users, here once in a process.
+        # The only place that accepts the former name. The notice is shown once in a process.
         notice = f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}"
-        warnings.warn_explicit(notice, FutureWarning, "proctor", 1, registry=_SHOWN_NOTICES)
+        warnings.warn_explicit(notice, RenamedWarning, "proctor", 1, registry=_SHOWN_NOTICES)
         named = RULES
     if named == RULES:
         return JudgeSpec(RULES)
