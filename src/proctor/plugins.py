@@ -8,26 +8,31 @@ A plugin is one object. A package of your own declares it once, as an entry poin
 and fills in what it brings:
 
     # acme_proctor/__init__.py
-    from proctor.plugins import Format, Plugin, Reporter
+    from proctor.plugins import AgentKind, Command, Format, Plugin, Reporter
 
     PLUGIN = Plugin(
         name="acme",
         formats=[Format(name="acme", summary="Acme's dialogue files", keys=frozenset({"dialogues"}),
                         recognises=lambda path, data: isinstance(data, dict) and "dialogues" in data,
                         read="acme_proctor.reader:read")],
+        agents=[AgentKind(key="acme", build="acme_proctor.agent:build", example="agent: {acme: {greeting: Hello}}")],
         evaluators={"Brevity": "acme_proctor.checks:Brevity"},
         reporters=[Reporter(name="acme", help="Acme's score sheet.", suffix=".txt", write="acme_proctor.sheet:write")],
+        commands=[Command(name="acme-hello", help="Greet from Acme.", target="acme_proctor.hello:command")],
     )
+
+`tests/outside_package` in the repository is this package, whole.
 
 The tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door: each is
 a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
 
 A package with one thing may use an older group instead: `proctor.formats` (a module with `NAME`, `recognises` and
-`read`), `proctor.evaluators` or `proctor.reporters` (name and object). Each entry is made into a plugin.
+`read`), `proctor.evaluators`, `proctor.reporters` or `proctor.agents` (name and object). Each entry is made into a
+plugin.
 
 A plugin is looked at whenever a file is loaded, so importing it must be cheap. Anything that takes time to import is
 given as `"module:name"`, like in an entry point, and is imported when it is first used; `load` does that. This module
-itself imports nothing of Proctor, so every package may ask it.
+itself imports nothing of Proctor but `base.errors`, so every package above `base` may ask it.
 """
 
 from __future__ import annotations
@@ -38,11 +43,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
+from proctor.base.errors import UsageError, one_line
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from proctor.agents.agent import BaseAgent
+    from proctor.agents.agent import Agent, BaseAgent
+    from proctor.agents.frameworks import Adapter
     from proctor.base.documents import Document, Fields
     from proctor.base.json_data import Json
     from proctor.cases.suite import Case, Suite
@@ -212,6 +220,9 @@ class Plugin:
     name: str
     formats: Sequence[Format] = ()
     agents: Sequence[AgentKind] = ()
+    adapters: Sequence[type[Adapter] | Callable[[Any, Path | None], Agent | None] | str] = ()
+    """Adapters of agent frameworks. A function is called with whatever names an agent and with the folder of the file,
+    and returns the agent, or `None` if it does not know it."""
     evaluators: Mapping[str, str] = field(default_factory=dict)
     """Names of evaluators in files, and where each is: `"module:Class"`."""
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
@@ -228,8 +239,8 @@ class Plugin:
     """The tool's command-line options and what to write instead: `"--parallel-test-cases"`: `"write -j N"`."""
 
 
-class PluginError(Exception):
-    """A plugin of another package could not be loaded."""
+class PluginError(UsageError):
+    """A plugin of another package, or something that it names, could not be loaded."""
 
 
 def plugins() -> Iterator[Plugin]:
@@ -269,6 +280,7 @@ def installed_plugins() -> tuple[Plugin, ...]:
             Plugin(name=entry.name, reporters=[Reporter(name=entry.name, help="", write=entry.value)])
             for entry in entry_points(group="proctor.reporters")
         ),
+        *(Plugin(name=entry.name, adapters=[entry.value]) for entry in entry_points(group="proctor.agents")),
     )
 
 
@@ -276,7 +288,9 @@ def _load_entry(entry: EntryPoint, kind: str) -> Any:
     try:
         return entry.load()
     except Exception as error:
-        raise PluginError(f"the {kind} {entry.name!r} ({entry.value}) could not be loaded: {error}") from error
+        raise PluginError(
+            f"the {kind} {entry.name!r} ({entry.value}) could not be loaded: {one_line(error)}"
+        ) from error
 
 
 def _as_format(found: Any) -> Format:
@@ -303,8 +317,17 @@ def evaluators_of_shipped_plugins() -> dict[str, str]:
 
 
 def load(target: T | str) -> T:
-    """What a plugin names: `"module:name"` is imported, anything else is returned as it is."""
+    """What a plugin names: `"module:name"` is imported, anything else is returned as it is.
+
+    Raises `PluginError` if another package names something that cannot be imported. An error in this package is a
+    defect, or an optional package that is missing, and is raised as it is.
+    """
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")
-    return cast(T, functools.reduce(getattr, name.split(".") if name else (), import_module(module)))
+    try:
+        return cast(T, functools.reduce(getattr, name.split(".") if name else (), import_module(module)))
+    except Exception as error:
+        if module.startswith("proctor."):
+            raise
+        raise PluginError(f"{target} could not be loaded: {one_line(error)}") from error

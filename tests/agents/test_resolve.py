@@ -23,6 +23,7 @@ from proctor.agents.tools import shown_by
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.references import resolve
 from proctor.cases.suite import Case, Turn
+from proctor.plugins import Plugin
 
 SOURCE = """
 class App:
@@ -185,23 +186,24 @@ def test_an_object_with_a_session_but_no_name_is_told_so() -> None:
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Entry points of installed packages, to which a test adds its own."""
-    entries: list[Any] = []
-    monkeypatch.setattr(frameworks, "entry_points", lambda group: entries if group == "proctor.agents" else [])
-    frameworks.plugins.cache_clear()
-    yield entries
-    frameworks.plugins.cache_clear()
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Plugin]]:
+    """Plugins of installed packages, to which a test adds its own."""
+    found: list[Plugin] = []
+    monkeypatch.setattr(frameworks, "installed_plugins", lambda: found)
+    frameworks.installed_adapters.cache_clear()
+    yield found
+    frameworks.installed_adapters.cache_clear()
 
 
-def test_a_function_of_an_installed_package_knows_more_references(installed: list[Any]) -> None:
-    installed += [_Entry("other", lambda reference, base: OracleAgent() if reference == "special" else None)]
+def test_a_function_of_an_installed_package_knows_more_references(installed: list[Plugin]) -> None:
+    find = lambda reference, base: OracleAgent() if reference == "special" else None  # noqa: E731
+    installed += [Plugin(name="other", adapters=[find])]
     assert isinstance(resolve_agent("special"), OracleAgent)
 
 
-def test_a_broken_package_is_mentioned_where_nothing_else_knows_the_reference(installed: list[Any]) -> None:
-    installed += [_Entry("broken", None)]
-    with pytest.raises(UsageError, match="the plugin broken failed: ImportError: gone"):
+def test_a_broken_package_is_mentioned_where_nothing_else_knows_the_reference(installed: list[Plugin]) -> None:
+    installed += [Plugin(name="broken", adapters=["nowhere_at_all:find"])]
+    with pytest.raises(UsageError, match="the plugin 'broken' failed: nowhere_at_all:find could not be loaded"):
         resolve_agent("unknown")
 
 
@@ -231,16 +233,17 @@ class Modules(frameworks.Adapter):
         return f"adapted {turn.input}"
 
 
-def test_an_adapter_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Any]) -> None:
-    installed += [_Entry("modules", Modules)]
+def test_an_adapter_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Plugin]) -> None:
+    installed += [Plugin(name="modules", adapters=[Modules])]
     agent = resolve_agent(Module())
     reply = ask(agent)
     assert (agent.name, reply.text, reply.usage) == ("a module", "adapted hi", Usage(3, 4, model_calls=1))
     assert [(call.name, call.result) for call in reply.tool_calls] == [("look_up", "found")]
 
 
-def test_a_function_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Any]) -> None:
-    installed += [_Entry("other", lambda target, base: OracleAgent() if isinstance(target, Module) else None)]
+def test_a_function_of_an_installed_package_is_asked_before_an_object_is_called(installed: list[Plugin]) -> None:
+    find = lambda target, base: OracleAgent() if isinstance(target, Module) else None  # noqa: E731
+    installed += [Plugin(name="other", adapters=[find])]
     assert isinstance(resolve_agent(Module()), OracleAgent)
 
 
@@ -294,14 +297,3 @@ def test_any_reference_is_an_agent_or_a_usage_error(reference: Any) -> None:
         assert isinstance(resolve_agent(reference, Path("/nonexistent")), Agent)
     except UsageError:
         pass
-
-
-class _Entry:
-    def __init__(self, name: str, function: Any) -> None:
-        self.name = name
-        self._function = function
-
-    def load(self) -> Any:
-        if self._function is None:
-            raise ImportError("gone")
-        return self._function

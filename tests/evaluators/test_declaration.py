@@ -121,7 +121,11 @@ def test_a_copy_can_be_called_like_the_evaluator() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "error"),
-    [({"threshold": 80}, "between 0 and 1"), ({"scope": "run"}, "'turn' or 'case'"), ({"treshold": 1}, "treshold")],
+    [
+        ({"threshold": 80}, "between 0 and 1"),
+        ({"scope": "run"}, "'turn' or 'case'"),
+        ({"treshold": 1}, "unexpected"),
+    ],
 )
 def test_a_wrong_setting_is_refused(settings: dict[str, Any], error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):

@@ -27,7 +27,7 @@ def check_name(name: str) -> None:
 
 @pytest.mark.needs("holodeck")
 def test_the_names_in_files_of_holodeck_are_evaluators_here() -> None:
-    from proctor.compat.holodeck.models import RAG, STANDARD
+    from proctor.compat.holodeck.metric_names import RAG, STANDARD
 
     for name in ("geval", *STANDARD, *RAG):
         check_name(name)

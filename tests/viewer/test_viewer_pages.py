@@ -25,7 +25,7 @@ from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
 from proctor.viewer import app, compare_page
 from proctor.viewer.library import open_library
-from proctor.viewer.pages import Page, Visit
+from proctor.viewer.pages import Page, PageRoute, Visit
 
 
 def shown(client: httpx2.Client, address: str) -> str:
@@ -338,13 +338,11 @@ def test_a_baseline_counts_only_what_counts_after_a_restart(tmp_path: Path) -> N
     assert "shop.py:agent<" in text
 
 
-def test_a_page_is_a_function_a_template_and_a_line_in_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_a_function_a_template_and_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def weather(visit: Visit) -> Page:
         return Page("message.html", "Weather", {"text": f"now: {visit.query['now']}"})
 
-    monkeypatch.setattr(app, "PAGES", (*app.PAGES, app.PageRoute("/weather", weather, "Weather")))
+    monkeypatch.setattr(app, "PAGES", (*app.PAGES, PageRoute("/weather", weather, "Weather")))
     two_runs(tmp_path)
     with served(tmp_path) as client:
         assert "now: rain" in shown(client, "/weather?now=rain")

@@ -18,7 +18,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent, Session, with_defaults
 from proctor.agents.control_agents import NopAgent, OracleAgent
-from proctor.agents.frameworks import advice, find_agent, plugins
+from proctor.agents.frameworks import advice, find_agent, installed_adapters
 from proctor.agents.function_agent import CallableAgent
 from proctor.agents.runnable_agent import RunnableAgent
 from proctor.agents.user_code import call_user_function
@@ -28,8 +28,7 @@ from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.references import is_reference, locate, resolve
 from proctor.cases.suite import Case
-from proctor.plugins import AgentKind, load
-from proctor.plugins import plugins as tool_plugins
+from proctor.plugins import AgentKind, load, plugins
 
 WAYS = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
@@ -51,9 +50,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
     else:
         agent = _from_object(reference, "", base)
     if agent is None:
-        problems = "".join(
-            f"; the plugin {plugin.name} failed: {plugin.problem}" for plugin in plugins() if plugin.problem
-        )
+        problems = "".join(f"; {found.problem}" for found in installed_adapters() if found.problem)
         raise UsageError(f"{_title(reference)} is not an agent{_hint(reference)}; {WAYS}{problems}")
     return agent
 
@@ -62,7 +59,7 @@ def agent_kind(reference: Json | object) -> AgentKind | None:
     """The kind of agent of a plugin that a mapping such as `{acme: {...}}` describes."""
     if not isinstance(reference, Mapping):
         return None
-    return next((kind for plugin in tool_plugins() for kind in plugin.agents if kind.key in reference), None)
+    return next((kind for plugin in plugins() for kind in plugin.agents if kind.key in reference), None)
 
 
 def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent | None:
@@ -130,7 +127,7 @@ def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | No
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
     if not ways:
         found = agent_kind(data)
-        return None if found is None else load(found.build)(data[found.key], base)
+        return None if found is None else with_defaults(load(found.build)(data[found.key], base))
     if ways == ["python"]:
         return _python(data, base)
     from proctor.agents.described_agents import agent_from_mapping  # heavy, see `_from_text`
@@ -257,16 +254,16 @@ class FactoryAgent(BaseAgent):
 
 
 def _from_plugins(reference: Any, base: Path | None) -> BaseAgent | None:
-    """Functions of installed packages that know more kinds of agents; see `frameworks.plugins` for adapters."""
-    for plugin in plugins():
-        if plugin.problem or isinstance(plugin.value, type):
+    """Functions of installed packages that know more kinds of agents; see `frameworks.adapters` for adapters."""
+    for found in installed_adapters():
+        if found.problem or isinstance(found.value, type):
             continue
         try:
-            agent = plugin.value(reference, base)
+            agent = found.value(reference, base)
         except UsageError:
             raise
         except Exception as error:
-            logging.getLogger("proctor.agents").warning("the plugin %s failed: %s", plugin.name, one_line(error))
+            logging.getLogger("proctor.agents").warning("the plugin %s failed: %s", found.name, one_line(error))
             continue
         if agent is not None:
             return with_defaults(agent)

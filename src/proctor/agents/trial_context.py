@@ -28,13 +28,26 @@ MAX_REPLY_BYTES = 10 * 1024 * 1024
 """How large a reply may be unless the settings say otherwise."""
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What the caller of a run says and code inside a trial may read.
+
+    It goes as a whole to processes of trials and to workers, so a new field reaches the agent wherever it runs.
+    """
+
+    max_reply_bytes: int = MAX_REPLY_BYTES
+
+
+DEFAULT_SETTINGS = AgentSettings()
+
+
 @dataclass(slots=True)
 class TrialContext:
     """The trial that is running; shared by all tasks and threads that work on it."""
 
     number: int = 1
     """Which repetition of its case it is, from 1."""
-    max_reply_bytes: int = MAX_REPLY_BYTES
+    settings: AgentSettings = DEFAULT_SETTINGS
     mocks: ToolMocks | None = None
     """The mocks of its case, if the case has any."""
     turn: TurnRecorder | None = None
@@ -69,10 +82,15 @@ def trial_number() -> int:
     return 1 if trial is None else trial.number
 
 
+def agent_settings() -> AgentSettings:
+    """The settings of the trial that runs here; the defaults outside a trial."""
+    trial = current_trial.get()
+    return DEFAULT_SETTINGS if trial is None else trial.settings
+
+
 def max_reply_bytes() -> int:
     """How large a reply may be in the trial that runs here."""
-    trial = current_trial.get()
-    return MAX_REPLY_BYTES if trial is None else trial.max_reply_bytes
+    return agent_settings().max_reply_bytes
 
 
 class MockBypassed(ProctorError):

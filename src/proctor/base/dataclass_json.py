@@ -13,6 +13,7 @@ and those that a caller names in `without`.
 from __future__ import annotations
 
 import enum
+import threading
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -72,6 +73,16 @@ class DataclassCodec:
         self._strict = strict
         self._stored_names = dict(stored_names or {})
         self._classes: dict[type, list[_Field]] = {}
+        self._begun: dict[type, list[_Field]] = {}
+        self._describing = threading.RLock()
+
+    def prepare(self, *kinds: type) -> None:
+        """Look up the types of these classes and of all in them now.
+
+        Looking up a type needs the module of its class, and an agent may remove modules while it runs.
+        """
+        for kind in kinds:
+            self._fields(kind)
 
     def encode(self, value: Any, without: Collection[str] = ()) -> dict[str, Json]:
         """The fields of a dataclass that differ from their defaults."""
@@ -103,7 +114,12 @@ class DataclassCodec:
     def _fields(self, kind: type) -> list[_Field]:
         known = self._classes.get(kind)
         if known is None:
-            known = self._classes[kind] = self._describe(kind)
+            with self._describing:  # other threads wait until the description is complete
+                known = self._classes.get(kind) or self._begun.get(kind)
+                if known is None:
+                    known = self._begun[kind] = []  # a class may hold others of its kind
+                    known += self._describe(kind)
+                    self._classes[kind] = known
         return known
 
     def _describe(self, kind: type) -> list[_Field]:
@@ -142,6 +158,7 @@ class DataclassCodec:
             return Hook(lambda value: value.value, hint)
         if isinstance(hint, type) and is_dataclass(hint):
             kind: type = hint
+            self._fields(kind)
             return Hook(self.encode, lambda data: self.decode(kind, data))
         if isinstance(origin, type) and issubclass(origin, Mapping):
             if arguments[1] is Any and self._json_value is not None:

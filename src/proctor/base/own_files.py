@@ -36,6 +36,8 @@ LOOKED_AT = 500
 def is_own_output(path: Path) -> bool:
     """Whether Proctor wrote the file as a report, a document or an exported run."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with path.open("rb") as file:
             text = file.read(LOOKED_AT).decode("utf-8-sig", "replace")
     except (OSError, ValueError):  # ValueError: a name that is not a path

@@ -79,6 +79,7 @@ HOOKS = {
 
 CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["position"], EvaluatorSpec: ["position", "argument_positions"]})
 """Positions are not written: a case that moved in its file is the same case."""
+CODEC.prepare(Case)
 
 
 def encode_case(case: Case) -> str:

@@ -128,7 +128,7 @@ def main() -> NoReturn:
         code = _run_group()
     except InvalidSuite as error:
         code = _print_problems(error)
-    except (click.ClickException, ProctorError, PluginError) as error:
+    except (click.ClickException, ProctorError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         _print_error(message if message.startswith("Usage: ") else f"error: {message}")
         code = 4 if isinstance(error, StoreError) else 2

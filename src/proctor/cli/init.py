@@ -56,12 +56,6 @@ def _plugin_templates() -> dict[str, Template]:
 TEMPLATES = {
     "plain": Template("a Python function and a native suite"),
     "pytest": Template("the same in tests", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)),
-    "adk": Template(
-        "an EvalSet and a test_config.json",
-        ("@evaluation", "--agent", "@agent.py:agent"),
-        ("agent.py",),
-        has_schema=False,
-    ),
     **_plugin_templates(),
     **{
         adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)

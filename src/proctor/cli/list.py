@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -26,7 +26,7 @@ from proctor.cli.output import say, say_json
 from proctor.cli.suite_files import WRITTEN
 from proctor.evaluators.declaration import FAMILIES, Declaration
 from proctor.evaluators.registry import declaration_named, installed, listed
-from proctor.plugins import Format
+from proctor.plugins import Format, installed_plugins, plugins
 
 AGENT_WAYS = {
     "a Python function, class or object": "app.py:agent",
@@ -220,18 +220,18 @@ def agents(name: str | None, as_json: bool) -> int:
     ]
     frameworks = _named(name, frameworks, "framework")
     if as_json:
-        ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
-        say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _entry_points()})
+        ways = [{"for": use, "example": example} for use, example in _agent_ways()]
+        say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _packages_with_adapters()})
         return 0
     if name is None:
-        _say_rows(list(AGENT_WAYS.items()))
+        _say_rows(_agent_ways())
         say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
     for item in frameworks:
         there = [f"{package} {version}" for package, version in item["packages"].items() if version]
         missing = f"not installed (pip install {' '.join(item['packages'])})"
         say(f"{item['name']:<17}  {', '.join(there) or missing}")
         say(f"{'':<17}  {item['takes']}")
-    for other in _entry_points() if name is None else ():
+    for other in _packages_with_adapters() if name is None else ():
         say(f"{other}  from an installed package")
     say("\ndocs/agents.md and docs/frameworks.md show each of them.")
     return 0
@@ -244,5 +244,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _entry_points() -> list[str]:
-    return sorted(entry.name for entry in entry_points(group="proctor.agents"))
+def _agent_ways() -> list[tuple[str, str]]:
+    """What an agent can be, each with an example: Proctor's own ways, then the kinds that plugins bring."""
+    kinds = [
+        (f"an agent as {plugin.name} describes it", kind.example) for plugin in plugins() for kind in plugin.agents
+    ]
+    return [*AGENT_WAYS.items(), *kinds]
+
+
+def _packages_with_adapters() -> list[str]:
+    return sorted(plugin.name for plugin in installed_plugins() if plugin.adapters)

@@ -144,105 +144,115 @@ def evaluator(
     target: T,
     /,
     *,
-    family: str = "",
-    needs: Need | tuple[Need, ...] = (),
-    judge: JudgeUse = "none",
+    family: str | None = None,
+    needs: Need | tuple[Need, ...] | None = None,
+    judge: JudgeUse | None = None,
     example: Mapping[str, Json] | None = None,
     version: str | int | None = None,
-    also: tuple[str, ...] = (),
-    variant_of: str = "",
+    also: tuple[str, ...] | None = None,
+    variant_of: str | None = None,
     threshold: float | None = None,
     name: str | None = None,
-    report_only: bool = False,
+    report_only: bool | None = None,
     scope: Scope | None = None,
     output: str | None = None,
     output_path: str | None = None,
     timeout: float | None = None,
-    retries: int = 0,
-    optional: bool = False,
+    retries: int | None = None,
+    optional: bool | None = None,
 ) -> T: ...
 @overload
 def evaluator(
     *,
-    family: str = "",
-    needs: Need | tuple[Need, ...] = (),
-    judge: JudgeUse = "none",
+    family: str | None = None,
+    needs: Need | tuple[Need, ...] | None = None,
+    judge: JudgeUse | None = None,
     example: Mapping[str, Json] | None = None,
     version: str | int | None = None,
-    also: tuple[str, ...] = (),
-    variant_of: str = "",
+    also: tuple[str, ...] | None = None,
+    variant_of: str | None = None,
     threshold: float | None = None,
     name: str | None = None,
-    report_only: bool = False,
+    report_only: bool | None = None,
     scope: Scope | None = None,
     output: str | None = None,
     output_path: str | None = None,
     timeout: float | None = None,
-    retries: int = 0,
-    optional: bool = False,
+    retries: int | None = None,
+    optional: bool | None = None,
 ) -> Callable[[T], T]: ...
 def evaluator(
     target: Any = None,
     /,
     *,
-    family: str = "",
-    needs: Need | tuple[Need, ...] = (),
-    judge: JudgeUse = "none",
+    family: str | None = None,
+    needs: Need | tuple[Need, ...] | None = None,
+    judge: JudgeUse | None = None,
     example: Mapping[str, Json] | None = None,
     version: str | int | None = None,
-    also: tuple[str, ...] = (),
-    variant_of: str = "",
+    also: tuple[str, ...] | None = None,
+    variant_of: str | None = None,
     threshold: float | None = None,
     name: str | None = None,
-    report_only: bool = False,
+    report_only: bool | None = None,
     scope: Scope | None = None,
     output: str | None = None,
     output_path: str | None = None,
     timeout: float | None = None,
-    retries: int = 0,
-    optional: bool = False,
+    retries: int | None = None,
+    optional: bool | None = None,
 ) -> Any:
     """Declare an evaluator, or say how the score of any callable is used.
 
     As a decorator it returns the class or function itself. Around an evaluator, `evaluator(polite, report_only=True)`,
-    it returns a copy, so that the same one can be used in two ways. What a suite says overrides what is said here.
+    it returns a copy, so that the same one can be used in two ways. What a suite says overrides what is said here, and
+    a parameter that is `None` leaves what the evaluator says about itself.
 
     To declare an evaluator that has a name:
-        family: the group it is listed in.
-        needs: what it is skipped without.
-        judge: whether it asks a judge; `rules or model` if the rule-based judge can answer.
-        example: arguments that show what it is for.
-        version: part of its fingerprint; raise it when scores change.
-        also: other names of it.
-        variant_of: the evaluator that this one is a special case of; it is then listed with `--all` only.
-    How the score is used, as the keys of the same names in a suite:
-        threshold, name, report_only, scope, output, output_path, timeout, retries, optional.
+
+    - `family`: the group it is listed in, such as `text`.
+    - `needs`: what a case or an answer must have; without it, the evaluator is skipped.
+    - `judge`: whether it asks a judge; `rules or model` if the rule-based judge can answer.
+    - `example`: arguments that show what it is for.
+    - `version`: part of its fingerprint; raise it when scores change.
+    - `also`: other names of it.
+    - `variant_of`: the evaluator that this one is a special case of; it is then listed with `--all` only.
+
+    How the score is used, as with the keys of an entry in a suite (`report_only=True` is `gate: false` there):
+
+    - `threshold`: the lowest score that passes, from 0 to 1.
+    - `name`: what reports call it.
+    - `report_only`: whether its score is reported and does not decide.
+    - `scope`: `turn` to score each turn, `case` to score the whole conversation once.
+    - `output`: the named output that it scores, if the agent gives several.
+    - `output_path`: where in an output of data it looks, such as `order.items[0].price`.
+    - `timeout`: the seconds that one call may take.
+    - `retries`: how often a call that failed is repeated.
+    - `optional`: whether it is skipped when it breaks, so that the others decide.
     """
     settings: dict[str, Any] = {
-        "family": family or None,
-        "needs": ((needs,) if isinstance(needs, str) else needs) or None,
-        "judge": None if judge == "none" else judge,
+        "family": family,
+        "needs": needs,
+        "judge": judge,
         "example": example,
-        "version": None if version is None else str(version),
-        "also": also or None,
-        "variant_of": variant_of or None,
+        "version": version,
+        "also": also,
+        "variant_of": variant_of,
         "threshold": threshold,
-        "title": name,
-        "report_only": report_only or None,
+        "name": name,
+        "report_only": report_only,
         "scope": scope,
         "output": output,
         "output_path": output_path,
         "timeout": timeout,
-        "retries": retries or None,
-        "optional": optional or None,
+        "retries": retries,
+        "optional": optional,
     }
-    given = {key: value for key, value in settings.items() if value is not None}
-    _check(given)
     if target is None:
-        return functools.partial(_declare, given)
+        return functools.partial(_declare, settings)
     if not callable(target):
         raise TypeError(f"evaluator() takes a function, a class or another callable, not {target!r}")
-    return _declare(given, _copy(target))
+    return _declare(settings, _copy(target))
 
 
 def declaration_of(target: Any) -> Declaration:
@@ -273,9 +283,18 @@ def undecorated(target: Any) -> Any:
     return getattr(target, "configured", target) if inspect.isfunction(target) else target
 
 
-def _declare(given: Mapping[str, Any], target: Any) -> Any:
+def _declare(settings: Mapping[str, Any], target: Any) -> Any:
     """Put the declaration on a class or function."""
-    target.declaration = declared = replace(declaration_of(target), **given)
+    known = declaration_of(target)
+    given = {name: value for name, value in settings.items() if value is not None}
+    _check(given)
+    if "name" in given:
+        given["title"] = given.pop("name")
+    if isinstance(given.get("needs"), str):
+        given["needs"] = (given["needs"],)
+    if "version" in given:
+        given["version"] = str(given["version"])
+    target.declaration = declared = replace(known, **given)
     if isinstance(target, type):
         # Attributes by which any callable may say the same; other code reads them from instances.
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]

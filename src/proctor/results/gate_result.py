@@ -177,3 +177,4 @@ def gate_from_json(data: Mapping[str, Any]) -> GateResult:
 
 
 _CODEC = DataclassCodec(stored_names={GatedCaseResult: STORED_NAMES})
+_CODEC.prepare(GateResult)

@@ -30,6 +30,7 @@ from typing import Any, NoReturn, TypeVar
 from proctor.agents.agent import BaseAgent
 from proctor.agents.reply import Reply
 from proctor.agents.reply_limits import ReplyTooLarge
+from proctor.agents.trial_context import AgentSettings
 from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.base.event_loops import run_sync
 from proctor.base.process_tree import MARK, adopt_orphans, kill_children, kill_tree, new_mark
@@ -95,7 +96,7 @@ class SessionRequest:
     suite: int
     case_id: str
     number: int
-    max_reply_bytes: int
+    settings: AgentSettings
     start_seconds: float
     mark: str
 
@@ -160,7 +161,7 @@ class IsolatedSession(RemoteSession):
     async def __aenter__(self) -> IsolatedSession:
         trial, agent = self._trial, self._agent
         request = SessionRequest(
-            agent.suite, trial.case.id, trial.number, trial.max_reply_bytes, agent.start_limit, self._mark
+            agent.suite, trial.case.id, trial.number, trial.settings, agent.start_limit, self._mark
         )
         ours, theirs = socket.socketpair()
         data = pickle.dumps(request)
@@ -255,7 +256,7 @@ class IsolatedSession(RemoteSession):
     async def _read(self) -> Any:
         try:
             [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-            if length > _MESSAGE_LIMIT_FACTOR * self._trial.max_reply_bytes + 1_000_000:
+            if length > _MESSAGE_LIMIT_FACTOR * self._trial.settings.max_reply_bytes + 1_000_000:
                 raise ReplyTooLarge("what the agent's process sent")
             return unpack(await self._reader.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -313,7 +314,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         asyncio.events._set_running_loop(None)  # the fork has the loop of its parent, which is not running here
         _send(link, ProcessStarted(os.getpid()))
         with instrumenting():
-            run_sync(_host(link, agent, HostedTrial(case, request.number, request.max_reply_bytes), request))
+            run_sync(_host(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):
             _send(link, AgentFailed(f"the agent raised {one_line(error)}"))

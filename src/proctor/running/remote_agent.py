@@ -26,11 +26,12 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_limits import ReplyTooLarge
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import (
+    AgentSettings,
     MockBypassed,
     TrialContext,
+    agent_settings,
     current_trial,
     current_turn,
-    max_reply_bytes,
     running,
     trial_number,
 )
@@ -50,7 +51,7 @@ class HostedTrial:
 
     case: Case
     number: int
-    max_reply_bytes: int
+    settings: AgentSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def excluded_time() -> Iterator[None]:
 
 def trial_to_host(case: Case) -> HostedTrial:
     """What the far side has to know of the trial that is running here."""
-    return HostedTrial(case, trial_number(), max_reply_bytes())
+    return HostedTrial(case, trial_number(), agent_settings())
 
 
 class HostedSession:
@@ -211,7 +212,7 @@ class HostedSession:
     async def _hold(self) -> None:
         case = self._trial.case
         mocks = ToolMocks(case.doubles) if case.doubles else None
-        trial = TrialContext(self._trial.number, self._trial.max_reply_bytes, mocks)
+        trial = TrialContext(self._trial.number, self._trial.settings, mocks)
         try:
             with running(trial):
                 async with self._agent.session(case) as session:

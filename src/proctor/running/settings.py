@@ -7,10 +7,10 @@ else reads the `Limits` that the plan holds. Who judges is decided in `judging.c
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.agents.trial_context import MAX_REPLY_BYTES
+from proctor.agents.trial_context import DEFAULT_SETTINGS, MAX_REPLY_BYTES, AgentSettings
 from proctor.base.errors import UsageError
 from proctor.cases.files import FileText
 from proctor.cases.suite import Attachment, Case, Settings, Suite
@@ -50,6 +50,8 @@ class RunOptions:
     """From the command line or the call; beats what suites say."""
     fallback: Settings = NO_SETTINGS
     """From the project's configuration or the environment; holds where suites say nothing."""
+    agent: AgentSettings = DEFAULT_SETTINGS
+    """What code inside a trial may read; `max_reply_bytes` is set by `limits_for`."""
     fast: bool = False
     """Leave out whatever needs a language model."""
     judge: Any = None
@@ -87,7 +89,8 @@ class Limits:
     timeout: float
     evaluator_timeout: float
     retries: int
-    max_reply_bytes: int = MAX_REPLY_BYTES
+    agent: AgentSettings = DEFAULT_SETTINGS
+    """What code inside a trial may read."""
     judged_timeout: float = JUDGED_SECONDS
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 
@@ -107,7 +110,8 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> L
         if not values[name] > 0:
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
-    return Limits(**values, judged_timeout=values["evaluator_timeout"] if is_set else JUDGED_SECONDS)
+    agent = replace(options.agent, max_reply_bytes=values.pop("max_reply_bytes"))
+    return Limits(**values, agent=agent, judged_timeout=values["evaluator_timeout"] if is_set else JUDGED_SECONDS)
 
 
 class Listener(Protocol):

@@ -19,6 +19,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from typing import Any
 
 from opentelemetry import context as otel_context
@@ -28,7 +29,6 @@ from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from proctor.base.json_data import Json, plain
-from proctor.base.plugin_lookup import entry_points
 from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
 from proctor.tracing.semantic_conventions import FinishedSpan, read_span
 

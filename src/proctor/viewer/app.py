@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.applications import Starlette
@@ -14,19 +14,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from proctor import viewer
 from proctor.base.errors import ProctorError
 from proctor.base.masking import mask
 from proctor.reporting.html import environment
 from proctor.version import __version__
-from proctor.viewer.case_page import case_page
-from proctor.viewer.compare_page import compare_page
 from proctor.viewer.events import events
-from proctor.viewer.grade_page import grade_page, graded_runs_page, labels_text, take_grade
+from proctor.viewer.grade_page import labels_text, take_grade
 from proctor.viewer.library import Library, NotFound
-from proctor.viewer.pages import Page, Visit
+from proctor.viewer.pages import Page, PageRoute, Visit
 from proctor.viewer.request_checks import Access, RequestChecks, same_token
-from proctor.viewer.run_page import run_page
-from proctor.viewer.runs_page import baselines_page, runs_page
 
 ASSETS = {
     "report.css": ("reporting/assets/report.css", "text/css"),
@@ -36,28 +33,13 @@ ASSETS = {
 """Every file that is ever sent, by its name: no address reaches the file system."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageRoute:
-    """An address, the function that makes its page, and where the menu leads to it."""
-
-    path: str
-    make: Callable[[Visit], Page]
-    menu: str = ""
-    """Its name in the menu, if it is there."""
-    section: str = ""
-    """The address in the menu that the page belongs to, if it is not there itself."""
+def _declared_pages() -> tuple[PageRoute, ...]:
+    """The pages that the modules of this folder declare; `pages.py` shows how."""
+    names = [info.name for info in pkgutil.iter_modules(viewer.__path__) if info.name.endswith("_page")]
+    return tuple(page for name in names for page in import_module(f"{viewer.__name__}.{name}").PAGES)
 
 
-PAGES = (
-    PageRoute("/", runs_page, "Runs"),
-    PageRoute("/compare", compare_page, "Compare"),
-    PageRoute("/grade", graded_runs_page, "Grade"),
-    PageRoute("/baselines", baselines_page),
-    PageRoute("/runs/{run}", run_page),
-    PageRoute("/runs/{run}/case", case_page),
-    PageRoute("/runs/{run}/grade", grade_page, section="/grade"),
-)
-"""Every page. The menu has those with a name, in this order."""
+PAGES = _declared_pages()
 
 LONGEST = 100_000
 GRADER = "proctor_grader"
@@ -105,7 +87,7 @@ def page_text(page: Page, section: str = "") -> str:
         title=page.title,
         outcome=page.outcome,
         live=page.live,
-        menu=[(item.path, item.menu) for item in PAGES if item.menu],
+        menu=[(item.path, item.menu) for item in sorted(PAGES, key=lambda item: item.menu_place) if item.menu],
         section=section,
         version=__version__,
     )

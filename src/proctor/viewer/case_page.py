@@ -24,7 +24,7 @@ from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.cases import CaseRow, RunCases
 from proctor.viewer.events import live_address
 from proctor.viewer.library import NotFound, Source
-from proctor.viewer.pages import Page, Visit, case_address, run_address
+from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
 
 MOST_BESIDE = 5
 """Repeats that stand beside each other."""
@@ -277,3 +277,6 @@ def _cost(span: LLMSpan) -> float | None:
     if model is None or span.input_tokens is None or span.output_tokens is None:
         return None
     return price(model, span.input_tokens, span.output_tokens)
+
+
+PAGES = (PageRoute("/runs/{run}/case", case_page),)

@@ -15,7 +15,7 @@ from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.viewer.cases import outcome_groups
 from proctor.viewer.library import Library, NotFound, Source, all_runs
-from proctor.viewer.pages import Page, Visit, case_address, compare_address, run_address, suites_text
+from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
 
 MOST_RUNS = 200
 """Runs that can be chosen from."""
@@ -163,3 +163,6 @@ def _side(step: Step | None, marked: Marked | None) -> StepSide | None:
         return None
     names = {"user": "user", "call": "tool", "answer": "agent", "end": "end"}
     return StepSide(f"{names[step.kind]} · turn {step.turn}", step.text, marked)
+
+
+PAGES = (PageRoute("/compare", compare_page, "Compare", menu_place=2),)

@@ -21,7 +21,7 @@ from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.running.review.grading import GRADED_BY, waiting_score
 from proctor.running.review.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.library import Source, all_runs
-from proctor.viewer.pages import Page, Visit, case_address, run_address
+from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
 
 QUEUES = {
     "waiting": "Waiting",
@@ -249,3 +249,9 @@ def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
 
 def labels_text(source: Source, row: Run) -> str:
     return "".join(json.dumps(line) + "\n" for line in calibration_rows(source.folder, row.id))
+
+
+PAGES = (
+    PageRoute("/grade", graded_runs_page, "Grade", menu_place=3),
+    PageRoute("/runs/{run}/grade", grade_page, section="/grade"),
+)

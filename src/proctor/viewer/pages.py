@@ -1,12 +1,12 @@
 """What a page function gets and gives, and the addresses of pages.
 
-To add a page, write a function that takes a `Visit` and returns a `Page`, a template for it in `templates/`, and a line
-in the table `PAGES` of `app.py`.
+To add a page, write a module called `*_page.py` with a function that takes a `Visit` and returns a `Page`, and with
+`PAGES`, which says at what address it is; and a template for it in `templates/`. `app.py` finds the module by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -49,6 +49,20 @@ class Page:
     """Gives the icon its colour."""
     live: str = ""
     """The address of the events that tell of changes to the page, if it can change."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """An address, the function that makes its page, and where the menu leads to it."""
+
+    path: str
+    make: Callable[[Visit], Page]
+    menu: str = ""
+    """Its name in the menu, if it is there."""
+    menu_place: int = 0
+    """The menu is in the order of these numbers."""
+    section: str = ""
+    """The address in the menu that the page belongs to, if it is not there itself."""
 
 
 def run_address(run: str) -> str:

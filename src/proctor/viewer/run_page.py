@@ -25,7 +25,7 @@ from proctor.viewer.cases import (
 )
 from proctor.viewer.events import live_address
 from proctor.viewer.library import Source
-from proctor.viewer.pages import Page, Visit, case_address, compare_address, run_address, suites_text
+from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
 from proctor.viewer.runs_page import cost_text, overall_pass_rate, run_progress, run_state, time_text
 
 MOST_COLUMNS = 12
@@ -261,3 +261,6 @@ def _listed(row: Run, case: CaseRow, before: Before, evaluators: Sequence[str]) 
         time=duration(case.mean_ms),
         cost="" if case.mean_usd is None else money(case.mean_usd),
     )
+
+
+PAGES = (PageRoute("/runs/{run}", run_page),)

@@ -14,7 +14,7 @@ from proctor.results.statistics import Estimate, share_of
 from proctor.viewer.cases import RunTotals, SuiteTotals
 from proctor.viewer.events import live_address
 from proctor.viewer.library import NamedBaseline, Source
-from proctor.viewer.pages import Page, Visit, run_address, suites_text
+from proctor.viewer.pages import Page, PageRoute, Visit, run_address, suites_text
 
 PAGE = 40
 """Runs on one page, and in a plot."""
@@ -213,3 +213,9 @@ def _baseline_view(named: NamedBaseline) -> BaselineView:
         for case in cases[:MOST_CASES]
     ]
     return BaselineView(str(named.path), len(cases), rows)
+
+
+PAGES = (
+    PageRoute("/", runs_page, "Runs", menu_place=1),
+    PageRoute("/baselines", baselines_page),
+)

@@ -12,6 +12,7 @@ import pytest
 from agents_under_test import case, suite
 
 import proctor
+from proctor.agents.trial_context import AgentSettings
 from proctor.base.errors import UnreadableReply
 from proctor.cases.suite import Turn
 from proctor.running.cluster import agent_host
@@ -68,7 +69,7 @@ def serve(work: Callable[[AgentHost], Awaitable[Any]]) -> Any:
         assert info.agents == ((plan.suites[0].agent_fingerprint, ""),)
         assert await host.start(0) is None
         for key in (1, 2):
-            assert unpack(await host.open(key, 0, pack(HostedTrial(case(f"c{key}"), 1, 1_000_000)))) is None
+            assert unpack(await host.open(key, 0, pack(HostedTrial(case(f"c{key}"), 1, AgentSettings())))) is None
         try:
             return await work(host)
         finally:

@@ -2,9 +2,9 @@
 
 An adapter declares which objects it takes and has methods to open a conversation and to send a turn. Everything else is
 derived from it: how the object is recognised, its fingerprint, `proctor list agents`, the packages of its tests. The
-files are found by listing this folder, and adapters of other packages by the entry point `proctor.agents`. An adapter
-imports its framework inside functions only, so listing them imports no framework; a framework is imported only to look
-at an object whose class comes from one of its modules.
+files are found by listing this folder, and adapters of other packages through `Plugin.adapters` (`proctor.plugins`). An
+adapter imports its framework inside functions only, so listing them imports no framework; a framework is imported only
+to look at an object whose class comes from one of its modules.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import current_turn
 from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
-from proctor.base.errors import one_line
 from proctor.base.json_data import Json, fingerprint
-from proctor.base.plugin_lookup import entry_points
 from proctor.cases.suite import Case, Turn
-
-ENTRY_POINT = "proctor.agents"
+from proctor.plugins import PluginError, installed_plugins, load
 
 
 class Adapter:
@@ -51,7 +48,7 @@ class Adapter:
             async def send(self, session, turn, recorder):
                 return await session.ask(turn.input, on_tool=recorder.call_tool)
 
-    and name it in the entry-point group `proctor.agents` of your package. `recorder` is the turn's `TurnRecorder`:
+    and name it in `Plugin.adapters` of your package. `recorder` is the turn's `TurnRecorder`:
     `call_tool` runs a tool or its mock and records the call, and `model_call` counts tokens. One adapter object serves
     concurrent conversations, so whatever belongs to a conversation goes into what `open` returns.
     """
@@ -198,8 +195,8 @@ def _is_adapter(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
-    """What an installed package brings under the entry point: an adapter, or a function from references to agents."""
+class InstalledAdapter:
+    """What another package has in `Plugin.adapters`: an adapter, or a function from references to agents."""
 
     name: str
     value: Any = None
@@ -208,22 +205,25 @@ class Plugin:
 
 
 @functools.cache
-def plugins() -> tuple[Plugin, ...]:
-    """What other packages bring, loaded once."""
-    return tuple(_load(entry) for entry in entry_points(group=ENTRY_POINT))
-
-
-def _load(entry: Any) -> Plugin:
+def installed_adapters() -> tuple[InstalledAdapter, ...]:
+    """What other packages bring, loaded once. A package that is broken stops no agent of another kind."""
     try:
-        return Plugin(entry.name, entry.load())
-    except Exception as error:
-        return Plugin(entry.name, problem=one_line(error))
+        return tuple(_load(plugin.name, target) for plugin in installed_plugins() for target in plugin.adapters)
+    except PluginError as error:
+        return (InstalledAdapter("", problem=str(error)),)
+
+
+def _load(name: str, target: Any) -> InstalledAdapter:
+    try:
+        return InstalledAdapter(name, load(target))
+    except PluginError as error:
+        return InstalledAdapter(name, problem=f"the plugin {name!r} failed: {error}")
 
 
 def adapters() -> Iterable[type[Adapter]]:
     """All adapters: those of this package, then those of other packages."""
     yield from shipped_adapters()
-    yield from (plugin.value for plugin in plugins() if _is_adapter(plugin.value))
+    yield from (found.value for found in installed_adapters() if _is_adapter(found.value))
 
 
 def find_agent(target: Any, name: str) -> FrameworkAgent | None:

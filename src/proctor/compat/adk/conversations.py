@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from proctor.base.documents import Document, Fields, kind, nearest
@@ -13,8 +12,8 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.cases.formats.native.parts import read_instructions
 from proctor.cases.matchers import Equals
-from proctor.cases.scenario import LONGEST, PERSONAS, STOP, Scenario
-from proctor.cases.suite import Case, ExpectedCall
+from proctor.cases.scenario import LONGEST, PERSONAS, Scenario
+from proctor.cases.suite import ExpectedCall
 from proctor.compat.adk.criteria import read_model_settings
 
 PART_KINDS = (
@@ -123,30 +122,12 @@ def literal_call(call: ExpectedCall) -> dict[str, Json]:
     return {"name": call.name, "args": {k: m.value for k, m in arguments.items() if isinstance(m, Equals)}}
 
 
-def is_literal(call: ExpectedCall) -> bool:
-    """Whether an EvalSet can say all that is expected of a call's arguments: each literally, and no others."""
-    if call.arguments is None or call.extra_arguments:
-        return False
-    return all(isinstance(matcher, Equals) for matcher in call.arguments.values())
-
-
 def literal_state(value: Json) -> Json:
     """State as ADK means it: what looks like a matcher is none."""
     if isinstance(value, dict):
         is_form = any(name.startswith("$") for name in value)
         return {"$equals": value} if is_form else {name: literal_state(item) for name, item in value.items()}
     return [literal_state(item) for item in value] if isinstance(value, list) else value
-
-
-def written_state(value: Json) -> Json:
-    """State as ADK writes it; raises `ValueError` where that takes a matcher, which ADK does not know."""
-    if isinstance(value, dict):
-        if forms := [name for name in value if name.startswith("$")]:
-            if forms != ["$equals"]:
-                raise ValueError(forms[0])
-            return value["$equals"]
-        return {name: written_state(item) for name, item in value.items()}
-    return [written_state(item) for item in value] if isinstance(value, list) else value
 
 
 def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
@@ -271,67 +252,3 @@ def _instructions(fields: Fields) -> str:
     if text and missing:
         fields.problem("custom_instructions", f"needs {{{{ {missing[0]} }}}}, as ADK does")
     return text
-
-
-def write_scenario(case: Case, scenario: Scenario, owner: str, losses: list[str]) -> dict[str, Json]:
-    """The scenario as an EvalCase has it."""
-    if scenario.stop != STOP:
-        losses.append(f"{owner}: the stop mark {scenario.stop!r} cannot be expressed; ADK's is {STOP}")
-    data: dict[str, Json] = {"startingPrompt": scenario.start, "conversationPlan": scenario.plan}
-    persona = scenario.persona
-    if isinstance(persona, str) and persona not in PERSONAS:
-        persona = {"id": case.id, "description": persona, "behaviors": []}
-    return data if persona is None else {**data, "userPersona": persona}
-
-
-def write_simulator(cases: Sequence[Case], kept: Json, losses: list[str]) -> dict[str, Json]:
-    """The one config for all scenarios: as it was read where it still says the same, else made anew."""
-    wanted = [(case.id, _played(case.scenario)) for case in cases if case.scenario is not None]
-    if not wanted:
-        return {}
-    _, first = wanted[0]
-    losses += [
-        f"case {name!r}: its user is played otherwise than that of {wanted[0][0]!r}; ADK has one config for all"
-        for name, played in wanted
-        if played != first
-    ]
-    if isinstance(kept, Mapping) and _again(kept) == first:
-        return dict(kept)
-    return _written(first, losses)
-
-
-def _played(scenario: Scenario) -> dict[str, Any]:
-    """How the user is simulated, without the defaults."""
-    usual = Scenario("", "")
-    names = ("model", "max_turns", "instructions", "show_tools")
-    return {name: getattr(scenario, name) for name in names if getattr(scenario, name) != getattr(usual, name)}
-
-
-def _again(kept: Json) -> dict[str, Any] | None:
-    """What the reader makes of a config; `None` where it would refuse it."""
-    document = Document(Path("kept.json"), "", kept, lambda pointer: None)
-    found = read_simulator(Fields(document, kept, camel=True))
-    usual = Scenario("", "")
-    return None if document.problems else {n: v for n, v in found.items() if v != getattr(usual, n)}
-
-
-def _written(played: Mapping[str, Any], losses: list[str]) -> dict[str, Json]:
-    names = {"max_turns": "max_allowed_invocations", "show_tools": "include_function_calls"}
-    data: dict[str, Json] = {names[name]: played[name] for name in names if name in played}
-    match played.get("model"):
-        case None:
-            pass
-        case str(model):
-            data["model"] = model
-        case {"judge_model": str(model), **rest} if rest.keys() <= {"judge_model_config"}:
-            data["model"] = model
-            if rest:
-                data["model_configuration"] = rest["judge_model_config"]
-        case other:
-            losses.append(f"the model that plays users cannot be expressed: {other!r:.100}")
-    if "instructions" in played:
-        text = str(played["instructions"])
-        missing = [f"{{{{ {name} }}}}" for name in REQUIRED if name not in text]
-        data["custom_instructions"] = "\n".join([text, *missing])
-        losses += [f"the instructions of users get {place}, which ADK demands" for place in missing]
-    return data

@@ -58,38 +58,12 @@ class Metric:
         share = (threshold - self.least) / (self.most - self.least)
         return EvaluatorSpec(self.evaluator, self._arguments(options), threshold=share, label=name, scope=self.scope)
 
-    def criterion(self, spec: EvaluatorSpec) -> Json:
-        """What `test_config.json` says for a spec: a bare number where that is enough, `None` where nothing fits."""
-        options = self._options(spec.arguments)
-        if options is None or spec.threshold is None:
-            return None
-        # Ten digits undo the rounding of the way there, so that 3.7 of 5 comes back as 3.7.
-        threshold = round(self.least + spec.threshold * (self.most - self.least), 10)
-        return {"threshold": threshold, **options} if options else threshold
-
     def _arguments(self, options: Mapping[str, Json]) -> Mapping[str, Json]:
         if self.evaluator == "ToolTrajectory":
             return {"match": options.get("match_type", "EXACT"), "ignore_args": options.get("ignore_args", False)}
         if self.evaluator == "ROUGE":
             return TYPESCRIPT_ROUGE if options.get("tokenizer") == "typescript" else UNICODE_ROUGE
         return options
-
-    def _options(self, arguments: Mapping[str, Json]) -> Mapping[str, Json] | None:
-        """The shortest criterion that stands for some arguments."""
-        if self.evaluator == "ROUGE":
-            known: list[tuple[Mapping[str, Json], Json]] = [
-                (UNICODE_ROUGE, {}),
-                (TYPESCRIPT_ROUGE, {"tokenizer": "typescript"}),
-            ]
-            return next((options for standing, options in known if standing == arguments), None)
-        if self.evaluator == "ToolTrajectory":
-            named = {"match_type" if name == "match" else name: value for name, value in arguments.items()}
-            order = match_type(named.get("match_type", "EXACT"))
-            if order is None or not named.keys() <= set(self.options):
-                return None
-            options = named | {"match_type": order}
-            return {name: value for name, value in options.items() if value not in ("EXACT", False)}
-        return arguments if arguments.keys() <= set(self.options) else None
 
 
 METRICS: Final[Mapping[str, Metric]] = {
@@ -111,13 +85,6 @@ METRICS: Final[Mapping[str, Metric]] = {
 def informing_spec(name: str) -> EvaluatorSpec:
     """The evaluator behind a measure that only informs."""
     return EvaluatorSpec("Measured", {"what": INFORMING[name]}, threshold=0.0, label=name, gates=False)
-
-
-def metric_of(spec: EvaluatorSpec) -> str | None:
-    """The ADK name of an evaluator."""
-    if spec.name == "Measured":
-        return next((name for name, what in INFORMING.items() if spec.arguments.get("what") == what), None)
-    return next((name for name, metric in METRICS.items() if metric.evaluator == spec.name), None)
 
 
 def read_options(fields: Fields, metric: Metric) -> dict[str, Json]:
@@ -199,30 +166,6 @@ def read_rubrics(fields: Fields, name: str = "rubrics") -> list[Json] | None:
         return {key: value for key, value in found.items() if value is not None}
 
     return fields.each(name, read) or None
-
-
-def write_rubrics(rubrics: Json) -> list[Json] | None:
-    """Rubrics of a case or turn as an EvalSet has them; `None` where one of them is none that ADK knows."""
-    written = [_write_rubric(rubric, number) for number, rubric in enumerate(rubrics, 1)]
-    return None if None in written else written
-
-
-def _write_rubric(rubric: Json, number: int) -> Json:
-    match rubric:
-        case str(text):
-            return _rubric(f"rubric {number}", text)
-        case {"rubric_id": str(name), "rubric_content": {"text_property": str(text)}, **rest}:
-            notes = {key: rest[key] for key in ("description", "type") if key in rest}
-            return _rubric(name, text) | notes if len(notes) == len(rest) else None
-        case {"text": str(text), **rest} if rest.keys() <= {"id", "type"}:
-            named = _rubric(str(rest.pop("id", f"rubric {number}")), text)
-            return named | rest
-        case _:
-            return None
-
-
-def _rubric(name: str, text: str) -> dict[str, Json]:
-    return {"rubricId": name, "rubricContent": {"textProperty": text}}
 
 
 _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from proctor.compat.adk._index import EVALUATORS
+from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
 from proctor.compat.adk.recognition import recognises
-from proctor.plugins import Format, JudgeSpelling, Plugin
+from proctor.plugins import Format, JudgeSpelling, Plugin, Template
 
 PLUGIN = Plugin(
     name="adk",
@@ -31,16 +32,14 @@ PLUGIN = Plugin(
     ],
     evaluators=EVALUATORS,
     exports={"AgentEvaluator": "proctor.compat.adk.agent_evaluator:AgentEvaluator"},
-    evaluator_aliases={
-        "tool_trajectory_avg_score": "ToolTrajectory",
-        "response_match_score": "ROUGE",
-        "response_evaluation_score": "ResponseEvaluation",
-        "safety_v1": "Safety",
-        "final_response_match_v2": "FinalResponseMatch",
-        "rubric_based_final_response_quality_v1": "FinalResponseQuality",
-        "rubric_based_tool_use_quality_v1": "ToolUseQuality",
-        "rubric_based_multi_turn_trajectory_quality_v1": "TrajectoryQuality",
-        "hallucinations_v1": "Hallucinations",
-        "per_turn_user_simulator_quality_v1": "UserSimulatorQuality",
-    },
+    evaluator_aliases={name: metric.evaluator for name, metric in METRICS.items()},
+    templates=[
+        Template(
+            name="adk",
+            summary="an EvalSet and a test_config.json",
+            folder="proctor.compat.adk:template",
+            test_arguments=("@evaluation", "--agent", "@agent.py:agent"),
+            shares=("agent.py",),
+        )
+    ],
 )

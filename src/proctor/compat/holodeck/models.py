@@ -39,6 +39,7 @@ from proctor.base.references import is_reference
 from proctor.base.regexes import check_pattern
 from proctor.cases.suite import Suite
 from proctor.cases.validation import problem_at
+from proctor.compat.holodeck.metric_names import JUDGED, RAG, STANDARD
 from proctor.judging.provider_table import parse_model_name
 
 FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
@@ -395,23 +396,6 @@ Metric = Annotated[
     BeforeValidator(_check_metric),
 ]
 
-LEXICAL = {"bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR"}
-EXACT = {"equality": "Equality", "numeric": "Numeric"}
-JUDGED = {
-    "groundedness": "Groundedness",
-    "relevance": "Relevance",
-    "coherence": "Coherence",
-    "fluency": "Fluency",
-}
-STANDARD = LEXICAL | EXACT | JUDGED
-RAG = {
-    "faithfulness": "Faithfulness",
-    "contextual_relevancy": "ContextualRelevancy",
-    "contextual_precision": "ContextualPrecision",
-    "contextual_recall": "ContextualRecall",
-    "answer_relevancy": "AnswerRelevancy",
-}
-"""HoloDeck's metrics and the evaluators that they are."""
 JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
 
 

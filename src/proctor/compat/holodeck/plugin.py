@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proctor.base.json_data import Json
 from proctor.compat.holodeck._index import EVALUATORS
+from proctor.compat.holodeck.metric_names import RAG, STANDARD
 from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
 
 _ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
@@ -66,23 +67,7 @@ PLUGIN = Plugin(
         )
     ],
     evaluators=EVALUATORS,
-    evaluator_aliases={
-        "geval": "GEval",
-        "bleu": "BLEU",
-        "rouge": "ROUGE",
-        "meteor": "METEOR",
-        "equality": "Equality",
-        "numeric": "Numeric",
-        "groundedness": "Groundedness",
-        "relevance": "Relevance",
-        "coherence": "Coherence",
-        "fluency": "Fluency",
-        "faithfulness": "Faithfulness",
-        "contextual_relevancy": "ContextualRelevancy",
-        "contextual_precision": "ContextualPrecision",
-        "contextual_recall": "ContextualRecall",
-        "answer_relevancy": "AnswerRelevancy",
-    },
+    evaluator_aliases={"geval": "GEval", **STANDARD, **RAG},
     reporters=[
         Reporter(
             name="holodeck",

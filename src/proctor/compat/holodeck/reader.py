@@ -36,13 +36,10 @@ from proctor.cases.suite import (
 )
 from proctor.cases.validation import validate
 from proctor.compat.holodeck.backend_choice import choose_backend
+from proctor.compat.holodeck.metric_names import JUDGED, LEXICAL, RAG, STANDARD
 from proctor.compat.holodeck.models import (
     DESCRIPTION_KEYS,
-    JUDGED,
-    LEXICAL,
     MAX_TOKENS,
-    RAG,
-    STANDARD,
     TEMPERATURE,
     TOP_MARK,
     Agent,

@@ -19,7 +19,7 @@ from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Turn
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
 from proctor.compat.holodeck.files import file_key, unread
 from proctor.compat.holodeck.grader import invocation
-from proctor.compat.holodeck.models import RAG
+from proctor.compat.holodeck.metric_names import RAG
 from proctor.compat.holodeck.reader import EXPECTED_TOOLS, is_conversation
 from proctor.compat.holodeck.test_results import (
     UNMATCHED,

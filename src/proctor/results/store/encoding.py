@@ -47,6 +47,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
 
 
 CODEC = _codec(strict=False)
+CODEC.prepare(Run, TrialResult, Score)
 STRICT_CODEC = _codec(strict=True)
 """For exported runs, which may come from anywhere."""
 
