@@ -12,6 +12,7 @@ import pytest
 Command = Callable[..., Any]
 
 
+@pytest.mark.needs("pixie")
 def test_unknown_evaluators_are_reported_beside_unknown_keys_in_one_go(project: Path, proctor: Command) -> None:
     (project / "a.yaml").write_text("agnet: x\nevaluators: [ExactMach]\ncases: [{id: one, input: hi, expected: hi}]\n")
     (project / "b.yaml").write_text("agent: gone.py:agent\nevaluators: [ROGUE]\ncases: [{input: hi, expected: hi}]\n")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import COMMAND
+from tool_marks import needing
 
 from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
@@ -234,7 +235,10 @@ WRONG_USE = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_USE)
+OF_ADK = "a file of another tool"
+
+
+@pytest.mark.parametrize("name", [needing("adk", name) if name == OF_ADK else name for name in WRONG_USE])
 def test_what_cannot_be_done_is_told(rates: Path, proctor: Callable[..., Any], name: str) -> None:
     proctor("test", "rates.yaml")
     arguments, said = WRONG_USE[name]

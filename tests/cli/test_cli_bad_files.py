@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_marks import needing
 
 Command = Callable[..., Any]
 
@@ -37,7 +38,8 @@ Command = Callable[..., Any]
             "s.yaml:2: cases[0] needs 'input', 'turns' or a 'scenario'",
         ),
         ("s.yaml", b"cases:\n  - {input: hi, expected: hi, tgas: [a]}\n", "did you mean 'tags'?"),
-        (
+        needing(
+            "holodeck",
             "agent.yaml",
             b"model: {provider: openai, name: m}\ninstructions: {inline: hi}\n",
             "describes an agent and no tests",

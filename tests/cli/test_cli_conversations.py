@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_marks import needing
 
 Command = Callable[..., Any]
 
@@ -58,7 +59,7 @@ TURNS = {
 }
 
 
-@pytest.mark.parametrize("evaluator", ["ExpectedTools", "ToolCorrectness", "ToolTrajectory"])
+@pytest.mark.parametrize("evaluator", ["ExpectedTools", needing("deepeval", "ToolCorrectness"), "ToolTrajectory"])
 @pytest.mark.parametrize("name", TURNS)
 def test_no_tool_in_one_turn_means_that_turn_also_where_the_whole_is_looked_at(
     scored: Command, name: str, evaluator: str
@@ -100,6 +101,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.needs("deepeval")
 @pytest.mark.parametrize("name", RESULTS)
 def test_matchers_work_in_the_result_that_is_expected_of_a_call(scored: Command, proctor: Command, name: str) -> None:
     result, code = RESULTS[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_marks import needing
 
 from proctor.cases.formats.loading import load
 
@@ -142,8 +143,8 @@ def test_convert_overwrites_only_when_told(proctor: Command, suite: Command, pro
         (("s.yaml", "t.json", "--to", "csv"), "'t.json' cannot hold the format csv"),
         (("s.yaml", "t.csv", "--to", "native"), "'t.csv' cannot hold the format native"),
         (("s.yaml", "t.json", "--to", "adk"), "suites are written as native or csv, not as 'adk'"),
-        (("s.yaml", "t.test.json"), "'t.test.json' is a name of adk files, which are only read"),
-        (("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which are only read"),
+        needing("adk", ("s.yaml", "t.test.json"), "'t.test.json' is a name of adk files, which are only read"),
+        needing("holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which are only read"),
         (("nowhere.yaml", "t.json"), "nowhere.yaml: cannot be read"),
     ],
 )

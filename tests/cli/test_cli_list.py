@@ -99,6 +99,7 @@ def test_an_unknown_name_says_the_nearest(proctor: Command, name: str, near: str
     assert near in ended.err
 
 
+@pytest.mark.needs("adk", "holodeck", "pixie")
 def test_formats_are_listed_with_their_files(proctor: Command) -> None:
     rows = {row["name"]: row for row in json.loads(proctor("formats", "--json").out)}
     assert set(rows) == {"native", "csv", "holodeck", "pixie", "adk"}

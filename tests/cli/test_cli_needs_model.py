@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_marks import needing
 
 Command = Callable[..., Any]
 
@@ -59,7 +60,8 @@ def project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("pixie.json", "ClosedQA"), ("native.json", "GEval"), ("d.test.json", "Safety")]
+    ("file", "name"),
+    [needing("pixie", "pixie.json", "ClosedQA"), ("native.json", "GEval"), needing("adk", "d.test.json", "Safety")],
 )
 def test_it_is_an_error_that_says_what_to_write(proctor: Command, project: Path, file: str, name: str) -> None:
     ended = proctor("test", file, "--agent", "app.py:app")
@@ -68,6 +70,7 @@ def test_it_is_an_error_that_says_what_to_write(proctor: Command, project: Path,
     assert f"{name}" in (ended.out + ended.err)
 
 
+@pytest.mark.needs("pixie")
 def test_a_key_that_is_set_is_named_with_what_to_write(
     proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,11 +82,13 @@ def test_a_key_that_is_set_is_named_with_what_to_write(
     assert "sk-secret" not in said
 
 
+@pytest.mark.needs("pixie")
 def test_fast_leaves_it_out_on_purpose(proctor: Command, project: Path) -> None:
     ended = proctor("test", "pixie.json", "--fast")
     assert (ended.code, "ClosedQA" in (ended.out + ended.err)) == (0, False)
 
 
+@pytest.mark.needs("pixie")
 def test_a_case_of_which_nothing_is_left_is_skipped_and_does_not_pass(proctor: Command, project: Path) -> None:
     entry = {**PIXIE["entries"][0], "evaluators": ["ClosedQA"]}  # type: ignore[index]
     (project / "pixie.json").write_text(json.dumps({**PIXIE, "entries": [entry]}))
@@ -92,6 +97,7 @@ def test_a_case_of_which_nothing_is_left_is_skipped_and_does_not_pass(proctor: C
     assert "all of its evaluators need a language model (--fast)" in (ended.out + ended.err)
 
 
+@pytest.mark.needs("pixie")
 def test_optional_skips_it_on_purpose(proctor: Command, project: Path) -> None:
     entry = {**PIXIE["entries"][0], "evaluators": [{"ClosedQA": {"optional": True}}, "app.py:ok"]}  # type: ignore[index]
     (project / "pixie.json").write_text(json.dumps({**PIXIE, "entries": [entry]}))
@@ -99,21 +105,25 @@ def test_optional_skips_it_on_purpose(proctor: Command, project: Path) -> None:
     assert (ended.code, "ClosedQA skipped" in (ended.out + ended.err)) == (0, True)
 
 
+@pytest.mark.needs("pixie")
 def test_what_another_evaluator_finds_wrong_is_still_a_failure(proctor: Command, project: Path) -> None:
     (project / "app.py").write_text("def app(q):\n    return 'hello'\n\ndef ok(evaluable):\n    return 0.0\n")
     assert proctor("test", "pixie.json").code == 1
 
 
+@pytest.mark.needs("pixie")
 def test_what_the_embedded_judge_can_answer_it_answers(proctor: Command, project: Path) -> None:
     entry = {**PIXIE["entries"][0], "expectation": "hello x", "evaluators": ["Factuality"]}  # type: ignore[index]
     (project / "pixie.json").write_text(json.dumps({**PIXIE, "entries": [entry]}))
     assert proctor("test", "pixie.json").code == 0
 
 
+@pytest.mark.needs("pixie")
 def test_no_open_is_taken_and_changes_nothing(proctor: Command, project: Path) -> None:
     assert proctor("test", "pixie.json", "--no-open", "--fast", "-v").code == 0
 
 
+@pytest.mark.needs("pixie")
 def test_datasets_are_found_where_pixie_keeps_them(
     proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +135,7 @@ def test_datasets_are_found_where_pixie_keeps_them(
     assert (project / "elsewhere" / "datasets" / "faq.json").exists()
 
 
+@pytest.mark.needs("pixie")
 def test_pixies_root_is_what_is_tested_without_paths(
     proctor: Command, project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

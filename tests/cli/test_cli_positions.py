@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_marks import needing
 
 Command = Callable[..., Any]
 
@@ -77,7 +78,15 @@ WRONG: dict[str, tuple[dict[str, str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+TOOL = {
+    "pixie": "pixie",
+    "ADK's test_config.json": "adk",
+    "HoloDeck": "holodeck",
+    "HoloDeck's test_cases_file": "holodeck",
+}
+
+
+@pytest.mark.parametrize("name", [needing(TOOL[name], name) if name in TOOL else name for name in WRONG])
 @pytest.mark.parametrize("command", [("test",), ("dataset", "validate")], ids=["test", "validate"])
 def test_an_evaluator_that_does_not_exist_is_reported_where_it_is_named(
     project: Path, proctor: Command, name: str, command: tuple[str, ...]
@@ -118,12 +127,12 @@ def test_a_wrong_evaluator_of_a_python_list_is_reported_in_that_list(project: Pa
         ),
         ("agent: agents.py:echo\nreexecute: agents.py:gone\n", "suite.yaml:2: reexecute: "),
         (
-            "agent: agents.py:echo\nname: nowhere:x\njudge: nowhere:x\nevaluators: [Fluency]\n",
+            "agent: agents.py:echo\nname: nowhere:x\njudge: nowhere:x\nevaluators: [Factuality]\n",
             "suite.yaml:3: judge: ",
         ),
         (
-            "agent: agents.py:echo\nname: nowhere:x\nevaluators:\n  - Fluency: {model: nowhere:x}\n",
-            "suite.yaml:4: evaluator 'Fluency': model: ",
+            "agent: agents.py:echo\nname: nowhere:x\nevaluators:\n  - Factuality: {model: nowhere:x}\n",
+            "suite.yaml:4: evaluator 'Factuality': model: ",
         ),
     ],
 )
@@ -136,6 +145,7 @@ def test_agents_judges_and_tools_that_cannot_be_had_are_reported_at_their_key(
     assert f"error: {said}" in done.err, done.err
 
 
+@pytest.mark.needs("holodeck")
 def test_annotations_and_code_quality_point_into_the_included_file(
     project: Path, proctor: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

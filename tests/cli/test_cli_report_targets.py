@@ -67,6 +67,7 @@ def test_a_report_that_cannot_be_meant_is_refused_before_the_agent_is_asked(
     assert not (project / "calls").exists()
 
 
+@pytest.mark.needs("adk")
 @pytest.mark.parametrize("link", [False, True])
 def test_a_suite_in_json_is_not_overwritten_either(proctor: Command, project: Path, link: bool) -> None:
     text = json.dumps(ADK)
@@ -83,6 +84,7 @@ def test_a_suite_in_json_is_not_overwritten_either(proctor: Command, project: Pa
     assert (project / "faq.evalset.json").read_text() == text
 
 
+@pytest.mark.needs("mutation")
 def test_rescoring_and_mutating_a_run_leave_its_suite(proctor: Command, project: Path) -> None:
     text = json.dumps(ADK)
     (project / "faq.evalset.json").write_text(text)

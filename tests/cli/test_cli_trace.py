@@ -92,6 +92,7 @@ def rows(proctor: Command, *options: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.needs("pixie")
 def test_an_application_is_run_once_and_its_trace_is_kept_and_written(proctor: Command, app: Path) -> None:
     ended = proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json", "--output", "out/trace.jsonl")
     assert ended.code == 0, ended
@@ -227,6 +228,7 @@ def test_a_run_without_traces_is_an_empty_document(proctor: Command, app: Path) 
     assert proctor("trace", "export", "nope").code == 4
 
 
+@pytest.mark.needs("pixie")
 def test_files_of_all_kinds_are_imported_and_if_one_is_broken_none(proctor: Command, app: Path) -> None:
     call = LLMSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1000.0, input_tokens=3, output_tokens=4)
     (app / "one.json.gz").write_bytes(gzip.compress(json.dumps(to_otlp([call])).encode()))
@@ -253,6 +255,7 @@ def entry(ended: Any) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.needs("pixie")
 def test_a_trace_becomes_an_entry_whose_expectation_a_person_has_yet_to_say(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json", "--output", "t.jsonl")
     ended = proctor("trace", "to-case", "--input", "t.jsonl")
@@ -270,6 +273,7 @@ def test_a_trace_becomes_an_entry_whose_expectation_a_person_has_yet_to_say(proc
     assert entry(proctor("trace", "to-case", "--trace", row["id"])) == entry(ended)
 
 
+@pytest.mark.needs("pixie")
 def test_a_formatted_entry_is_one_that_a_dataset_takes(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json")
     assert proctor("trace", "to-case", "--output", "made/entry.json").code == 0
@@ -281,6 +285,7 @@ def test_a_formatted_entry_is_one_that_a_dataset_takes(proctor: Command, app: Pa
     assert proctor("test", "dataset.json").code == 0
 
 
+@pytest.mark.needs("pixie")
 def test_the_trace_of_a_trial_becomes_an_entry_with_what_was_asked_answered_and_expected(
     proctor: Command, app: Path
 ) -> None:
@@ -296,6 +301,7 @@ def test_the_trace_of_a_trial_becomes_an_entry_with_what_was_asked_answered_and_
     assert "not an object" in ended.err and "expectation" not in ended.err
 
 
+@pytest.mark.needs("pixie")
 def test_a_trace_of_another_tool_becomes_an_entry_too(proctor: Command, app: Path) -> None:
     step = ObserveSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, "chat", {"q": "hi", "n": 1}, "hello")
     (app / "otlp.json").write_text(json.dumps(to_otlp([step])))
@@ -308,6 +314,7 @@ def test_a_trace_of_another_tool_becomes_an_entry_too(proctor: Command, app: Pat
     assert entry(proctor("trace", "to-case", "--input", "otlp.json"))["entry_kwargs"] == {"input": "hi"}
 
 
+@pytest.mark.needs("pixie")
 def test_an_input_with_several_values_keeps_the_first_and_says_so(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:twice", "--input", "kwargs.json")
     ended = proctor("trace", "to-case")

@@ -175,6 +175,7 @@ def test_the_fingerprint_follows_template_and_model_and_not_the_key() -> None:
     assert version(model="m", key="one") == version(model="m", key="two")
 
 
+@pytest.mark.needs("pixie")
 def test_a_file_can_name_one_that_is_ready_made(tmp_path: Path) -> None:
     (tmp_path / "evals.py").write_text(
         "from proctor.compat.pixie import create_llm_evaluator\n"

@@ -19,6 +19,7 @@ from command_line import COMMAND
 from hypothesis import given
 from hypothesis import strategies as st
 from repository import ROOT
+from tool_marks import needing
 
 import proctor
 from proctor.base.json_data import plain
@@ -33,6 +34,7 @@ FORMATS = {
     "pixie": "pixie/dataset.json",
     "holodeck": "holodeck/agent.yaml",
 }
+BY_FORMAT = [needing(name, name) if name in ("adk", "holodeck", "pixie") else name for name in FORMATS]
 NAMES_NO_AGENT = {"keywords", "python", "adk"}
 HAS_CONVERSATIONS = {"native", "adk", "holodeck"}
 SINGLE = {
@@ -94,17 +96,17 @@ def ids_of(format_name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("agent", ["right", "oracle"])
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", BY_FORMAT)
 def test_the_right_agent_and_the_oracle_pass_every_case(format_name: str, agent: str, verdicts: Verdicts) -> None:
     assert verdicts(format_name, agent) == dict.fromkeys(ids_of(format_name), proctor.Outcome.PASSED)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", BY_FORMAT)
 def test_an_agent_that_says_nothing_fails_every_case(format_name: str, verdicts: Verdicts) -> None:
     assert verdicts(format_name, "nop") == dict.fromkeys(ids_of(format_name), proctor.Outcome.FAILED)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", BY_FORMAT)
 def test_the_wrong_agent_fails_where_interest_or_memory_matters_and_nowhere_else(
     format_name: str, verdicts: Verdicts
 ) -> None:
@@ -114,6 +116,7 @@ def test_the_wrong_agent_fails_where_interest_or_memory_matters_and_nowhere_else
     assert passed == ids_of(format_name) - BEYOND_THE_WRONG_AGENT
 
 
+@pytest.mark.needs("adk", "holodeck", "pixie")
 @pytest.mark.parametrize("agent", ["right", "wrong", "oracle", "nop"])
 def test_the_verdict_on_a_case_does_not_depend_on_the_format(agent: str, verdicts: Verdicts) -> None:
     by_case: dict[str, set[proctor.Outcome]] = {}
@@ -124,6 +127,7 @@ def test_the_verdict_on_a_case_does_not_depend_on_the_format(agent: str, verdict
     assert {case: outcomes for case, outcomes in by_case.items() if len(outcomes) > 1} == {}
 
 
+@pytest.mark.needs("adk", "holodeck", "pixie")
 def test_every_format_asks_the_same_questions_and_expects_the_same_answers() -> None:
     questions: dict[str, set[str]] = {}
     answers: dict[str, set[str]] = {}
@@ -141,7 +145,7 @@ def test_every_format_asks_the_same_questions_and_expects_the_same_answers() -> 
     assert answers.keys() == questions.keys()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", BY_FORMAT)
 def test_no_evaluator_breaks(format_name: str) -> None:
     scores = [score for trial in run(format_name, "wrong").trials for score in trial.scores]
     assert [score for score in scores if score.outcome is proctor.Outcome.ERROR] == []

@@ -166,11 +166,11 @@ def test_the_table_names_every_evaluator_that_asks_a_judge() -> None:
     assert one_by_one().keys() == judged
 
 
-@pytest.mark.parametrize("name", map(of_tools, one_by_one()))
+@pytest.mark.parametrize("name", [of_tools(name) for name in one_by_one()])
 def test_the_table_says_how_many_requests_an_evaluator_makes(name: str) -> None:
     assert requests_of(name) == one_by_one()[name]
 
 
-@pytest.mark.parametrize("names", map(of_tools, table("together")))
+@pytest.mark.parametrize("names", [of_tools(names) for names in table("together")])
 def test_the_table_says_how_many_requests_evaluators_make_together(names: str) -> None:
     assert requests_of(*names.split(", ")) == table("together")[names]

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tool_marks import needing
 
 from proctor.plugin.startup import is_suite
 
@@ -65,15 +66,16 @@ def test_each_trial_of_a_case_is_an_item_with_a_node_id_that_can_be_run_alone(pr
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("faq.test.json", json.dumps(EVAL_SET)),
-        ("faq.evalset.json", json.dumps(EVAL_SET)),
-        ("agent.yaml", "name: x\ninstructions: {inline: hi}\nagent: agent.py:agent\ntest_cases:\n"
+        needing("adk", "faq.test.json", json.dumps(EVAL_SET)),
+        needing("adk", "faq.evalset.json", json.dumps(EVAL_SET)),
+        needing("holodeck", "agent.yaml", "name: x\ninstructions: {inline: hi}\nagent: agent.py:agent\ntest_cases:\n"
                        "  - {name: hello, input: hello, ground_truth: HELLO}\n"
                        "evaluations: {metrics: [{type: standard, metric: equality}]}\n"),
         ("a.proctor.yaml", "cases: [{id: hello, input: hello, expected: HELLO}]"),
         ("a.proctor.jsonl", '{"id": "hello", "input": "hello", "expected": "HELLO"}\n'),
         ("a.proctor.csv", "input,expected\nhello,HELLO\n"),
-        ("datasets/d.json", '{"name": "d", "runnable": "../agent.py:agent", "evaluators": ["ExactMatch"], "entries": '
+        needing("pixie", "datasets/d.json",
+                            '{"name": "d", "runnable": "../agent.py:agent", "evaluators": ["ExactMatch"], "entries": '
                             '[{"description": "hi", "input_data": {"question": "hello"}, "expectation": "HELLO"}]}'),
     ],
 )  # fmt: skip
@@ -165,6 +167,7 @@ def test_everything_wrong_with_a_file_is_said_before_anything_runs(
     assert "Traceback" not in done.stdout.str()
 
 
+@pytest.mark.needs("adk")
 def test_an_agent_that_cannot_be_loaded_is_one_message(project: pytest.Pytester) -> None:
     write(project, "faq.test.json", json.dumps(EVAL_SET))
 
@@ -174,6 +177,7 @@ def test_an_agent_that_cannot_be_loaded_is_one_message(project: pytest.Pytester)
     assert "Traceback" not in done.stdout.str()
 
 
+@pytest.mark.needs("adk")
 def test_a_suite_without_agent_is_skipped_where_it_is_found_and_wrong_where_it_is_named(
     project: pytest.Pytester,
 ) -> None:
@@ -247,6 +251,7 @@ def test_a_suite_of_several_agents_has_an_item_for_each_of_them(project: pytest.
     done.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])
 
 
+@pytest.mark.needs("holodeck")
 def test_items_are_where_their_cases_are_written(project: pytest.Pytester) -> None:
     write(
         project,

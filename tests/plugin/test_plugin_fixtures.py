@@ -103,6 +103,7 @@ def asked(project: pytest.Pytester) -> list[str]:
     return sorted((project.path / "asked.log").read_text().split("\n")[:-1])
 
 
+@pytest.mark.needs("deepeval")
 def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: pytest.Pytester) -> None:
     done = loan.runpytest("test_loan_advisor_agent.py", "-v", "-s")
 
@@ -122,6 +123,7 @@ def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: p
     )
 
 
+@pytest.mark.needs("deepeval")
 def test_one_test_of_the_guide_runs_alone_and_can_take_the_answers_of_the_last_session(loan: pytest.Pytester) -> None:
     loan.runpytest("test_loan_advisor_agent.py")
 
@@ -131,6 +133,7 @@ def test_one_test_of_the_guide_runs_alone_and_can_take_the_answers_of_the_last_s
     done.stdout.fnmatch_lines(["2 answers reused from earlier sessions*"])
 
 
+@pytest.mark.needs("deepeval")
 def test_quick_mode_leaves_out_the_metrics_that_may_need_a_model(loan: pytest.Pytester) -> None:
     loan.runpytest("test_loan_advisor_agent.py", "--proctor-fast").assert_outcomes(passed=3, skipped=1)
 
@@ -231,6 +234,7 @@ def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester
     project.runpytest().stdout.fnmatch_lines(["*- case b -*", "input*b", "*mentions any of*", "got*B"])
 
 
+@pytest.mark.needs("deepeval")
 def test_a_failure_ends_in_the_users_own_line(project: pytest.Pytester) -> None:
     project.makepyfile(
         """

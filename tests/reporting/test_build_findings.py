@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from reporting_samples import ERROR, FAILED, make_run, trial
+from tool_marks import needing
 
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.suite import Criteria
@@ -51,7 +52,7 @@ ADK = {
         ("rows.jsonl", '{"suite": {"name": "x"}}\n\n{"id": "one", "input": "a", "expected": "b"}\n', {"one": 3}),
         ("rows.csv", 'id,input,expected\none,a,b\ntwo,"a\nb",c\nthree,a,b\n', {"one": 2, "two": 3, "three": 5}),
         ("words.json", '[\n{"id": "one", "input": "a", "expected_output_contains": ["b"]}\n]', {"one": 2}),
-        ("set.test.json", json.dumps(ADK, indent=1), {"one": 5, "two": 26}),
+        needing("adk", "set.test.json", json.dumps(ADK, indent=1), {"one": 5, "two": 26}),
         ("broken.yaml", "cases: [", {}),
         ("other.py", "TEST_CASES = []", {}),
     ],

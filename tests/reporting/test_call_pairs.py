@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import proctor
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
@@ -69,6 +71,7 @@ def test_the_steps_of_a_trajectory_are_compared_in_the_table() -> None:
     assert "(not made) confirm" in text
 
 
+@pytest.mark.needs("deepeval")
 def test_an_evaluator_of_words_blames_no_tool() -> None:
     tools = [ExpectedCall("look_up", {"id": 8})]
     loose = EvaluatorSpec("ToolCorrectness"), EvaluatorSpec("Contains", {"any_of": ["never said"]})

@@ -112,6 +112,7 @@ def test_in_assert_pass() -> None:
     assert "almost scored" not in str(caught.value)
 
 
+@pytest.mark.needs("holodeck")
 def test_in_holodecks_evaluators() -> None:
     from proctor.compat.holodeck.evaluators import ROUGEEvaluator
 
@@ -125,6 +126,7 @@ def test_in_holodecks_evaluators() -> None:
     assert not asked(score + 0.01)["passed"]
 
 
+@pytest.mark.needs("deepeval")
 def test_in_deepevals_metrics() -> None:
     from proctor.compat.deepeval import BaseMetric
 
@@ -137,6 +139,7 @@ def test_in_deepevals_metrics() -> None:
     assert not Almost(0.7999).is_successful()
 
 
+@pytest.mark.needs("adk")
 def test_in_adks_agent_evaluator(tmp_path: Path) -> None:
     from proctor.compat.adk import AgentEvaluator
 
@@ -153,6 +156,7 @@ def test_in_adks_agent_evaluator(tmp_path: Path) -> None:
         asyncio.run(examine(2 / 3 + 0.01))
 
 
+@pytest.mark.needs("pixie")
 def test_in_a_scorecard() -> None:
     from proctor.compat.pixie.scorecard import DatasetEntryResult, DatasetScorecard, generate_dataset_scorecard_html
 

@@ -33,6 +33,7 @@ def grade(context):
 """
 
 
+@pytest.mark.needs("holodeck")
 def test_the_variables_of_the_suites_are_set_while_answers_are_judged_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def _as_asked(asked: Asked) -> dict[str, Any]:
     return {"verdicts": [{"number": 1, "verdict": "yes", "reason": ""}]}
 
 
+@pytest.mark.needs("deepeval")
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "in memory"])
 def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_again(
     tmp_path: Path, is_kept: bool

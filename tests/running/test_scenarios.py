@@ -278,11 +278,13 @@ def measured(player: Any, scenario: Scenario | None = None, **arguments: Any) ->
     return score, player.seen.material["line"]
 
 
+@pytest.mark.needs("adk")
 def test_the_quality_of_the_simulated_user_can_be_measured() -> None:
     score, _ = measured(Both("Order A-1.", FINISHED))
     assert (score.outcome, score.value) == ("passed", 1.0), score
 
 
+@pytest.mark.needs("adk")
 def test_whoever_judges_the_user_sees_the_stop_mark_where_the_user_set_it() -> None:
     _, lines = measured(Both("Order A-1.", FINISHED))
     assert lines[-2:] == ["agent, turn 2: 2: Order A-1.", "user, after turn 2: </finished>"]
@@ -292,11 +294,13 @@ def test_whoever_judges_the_user_sees_the_stop_mark_where_the_user_set_it() -> N
     assert lines[-1] == "user, after turn 1: Bye. <end>"
 
 
+@pytest.mark.needs("adk")
 def test_a_conversation_that_was_cut_off_has_no_mark_and_says_why_it_ended() -> None:
     _, lines = measured(Both("More?"), Scenario("Hi.", "Go on for ever.", max_turns=2))
     assert lines[-1] == "(the conversation ended here: the limit of 2 turns was reached)"
 
 
+@pytest.mark.needs("adk")
 def test_the_mark_is_still_there_when_a_stored_conversation_is_scored_again(tmp_path: Path) -> None:
     run(Playing("Order A-1.", "Thanks. </finished>"), store=tmp_path / "s")
     judge = Both()

@@ -70,6 +70,7 @@ def test_a_file_may_hold_one_document_or_one_in_each_line(tmp_path: Path) -> Non
     assert read_traces(write(tmp_path, b"\xef\xbb\xbf" + lines.encode())) == spans
 
 
+@pytest.mark.needs("pixie")
 def test_the_records_of_a_pixie_trace_are_read(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
         {"type": "kwargs", "value": {"question": "hi"}},

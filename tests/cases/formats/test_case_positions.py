@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tool_marks import needing
 
 from proctor.base.positions import Position
 from proctor.cases.formats.loading import case_positions, load
@@ -145,10 +146,10 @@ def _line(position: Position | None) -> str:
         native_json,
         json_lines,
         table,
-        adk,
-        pixie,
-        holodeck,
-        holodeck_with_test_cases_file,
+        needing("adk", adk),
+        needing("pixie", pixie),
+        needing("holodeck", holodeck),
+        needing("holodeck", holodeck_with_test_cases_file),
         python_list,
     ],
 )
@@ -176,6 +177,7 @@ def test_the_line_of_a_case_has_its_id_and_that_of_an_evaluator_its_name(
     check()
 
 
+@pytest.mark.needs("holodeck")
 def test_cases_of_another_file_are_there(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("\n".join([*AGENT, "test_cases_file: tests.yaml"]))
     (tmp_path / "tests.yaml").write_text("- {name: one, input: q}\n- {name: two, input: q}\n")

@@ -58,6 +58,7 @@ def test_the_schema_knows_the_judge(tmp_path: Path) -> None:
         assert not jsonschema_rs.is_valid(schema, {"judge": judge, "cases": cases})
 
 
+@pytest.mark.needs("holodeck")
 def test_holodecks_default_judge_is_the_suites(tmp_path: Path) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text(

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated import VALUES
+from tool_marks import needing
 
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
@@ -71,9 +72,9 @@ def problems(*paths: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("content", "known"),
     [
-        (ADK, "adk"),
-        (PIXIE, "pixie"),
-        (HOLODECK, "holodeck"),
+        needing("adk", ADK, "adk"),
+        needing("pixie", PIXIE, "pixie"),
+        needing("holodeck", HOLODECK, "holodeck"),
         (KEYWORDS, "native"),
         ({"test_cases": KEYWORDS}, "native"),
         (NATIVE, "native"),
@@ -93,6 +94,7 @@ def test_a_table_is_the_sixth_format(write: Write) -> None:
     assert load([write("a.csv", "input,expected\nhi,hello\n")])[0].format == "csv"
 
 
+@pytest.mark.needs("adk")
 def test_a_folder_gives_its_suites_in_order_and_leaves_the_rest_alone(write: Write, tmp_path: Path) -> None:
     for name in ("b.json", "a.json", "deep/er/c.yaml", "z.test.json"):
         write(name, ADK if name.startswith("z") else NATIVE)
@@ -126,6 +128,7 @@ def test_an_empty_folder_is_a_problem_and_so_is_one_of_foreign_files(write: Writ
     assert problems(tmp_path)[1].startswith(f"{path}:1: is not valid YAML")
 
 
+@pytest.mark.needs("adk", "holodeck")
 def test_a_file_in_a_folder_that_is_called_a_suite_must_be_one(write: Write, tmp_path: Path) -> None:
     write("good.json", NATIVE)
     for name in ("a.test.json", "b.evalset.json", "c.proctor.yaml", "agent.yaml"):
@@ -133,6 +136,7 @@ def test_a_file_in_a_folder_that_is_called_a_suite_must_be_one(write: Write, tmp
     assert len(problems(tmp_path)) == 4
 
 
+@pytest.mark.needs("holodeck")  # whose key `test_cases` is
 def test_a_file_in_a_folder_that_reads_like_a_suite_must_be_one(write: Write, tmp_path: Path) -> None:
     write("good.json", NATIVE)
     write("a.json", '{"cases": [{"input": 1,}]}')
@@ -257,6 +261,7 @@ def test_json_of_another_tool_does_not_stop_a_folder(write: Write, tmp_path: Pat
     assert "is in no known format" in problems(tmp_path / "chart.json")[0]
 
 
+@pytest.mark.needs("pixie")
 @pytest.mark.parametrize(
     "data",
     [

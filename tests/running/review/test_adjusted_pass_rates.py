@@ -32,6 +32,7 @@ def scored(agent: Any, spec: EvaluatorSpec, expected: Any, folder: Path = Path()
     return trial.outcome, trial.scores[0]
 
 
+@pytest.mark.needs("holodeck")
 @pytest.mark.parametrize(
     ("answer", "path", "expected", "outcome"),
     [
@@ -49,6 +50,7 @@ def test_only_what_stands_at_the_path_is_compared(answer: Any, path: str, expect
         assert (score.value, score.reasoning) == (0.0, f"the answer has nothing at {path}")
 
 
+@pytest.mark.needs("holodeck")
 def test_a_path_that_is_none_is_found_before_anything_runs() -> None:
     with pytest.raises(InvalidSuite, match="is not a selector"):
         scored(lambda question: "x", EvaluatorSpec("Equality", path="a..b"), "x")

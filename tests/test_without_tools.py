@@ -1,34 +1,35 @@
-"""Mutation testing and calibration are folders of their own: without them, everything else works."""
+"""Proctor without the tools that it ships: suites run and are reported, and the tools' commands are gone."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from repository import ROOT
+from without_tool import TOOLS, copy_repository, remove
 
-pytestmark = pytest.mark.process
+from proctor.plugins import SHIPPED
 
-OPTIONAL = {"mutation": "mutate", "calibration": "calibrate"}
-"""Each folder, and the command that goes with it."""
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.needs(*TOOLS),
+    pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git lists the files to copy"),
+]
+
+COMMANDS = ("mutate", "calibrate")
 SUITE = "agent: echo.py:agent\ncases:\n  - {id: hello, input: hello, expected: hello}\n"
 
 
 @pytest.fixture
 def core(tmp_path: Path) -> Path:
-    """A copy of the package without the optional folders and their lines."""
-    source = ROOT / "src" / "proctor"
-    shutil.copytree(source, tmp_path / "src" / "proctor", ignore=shutil.ignore_patterns("__pycache__", *OPTIONAL))
-    declarations = tmp_path / "src" / "proctor" / "plugins.py"
-    lines = declarations.read_text(encoding="utf-8").splitlines(keepends=True)
-    named = [line for line in lines if not any(f'"proctor.{folder}.plugin"' in line for folder in OPTIONAL)]
-    assert len(lines) - len(named) == len(OPTIONAL), "each folder has one line"
-    declarations.write_text("".join(named), encoding="utf-8")
-    return tmp_path / "src"
+    """The source of a copy without any tool."""
+    copy_repository(tmp_path / "copy")
+    for tool in TOOLS:
+        remove(tool, tmp_path / "copy")
+    return tmp_path / "copy" / "src"
 
 
 def proctor(core: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +38,11 @@ def proctor(core: Path, folder: Path, *words: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_without_the_optional_folders_suites_run_and_are_reported(core: Path, tmp_path: Path) -> None:
+def test_the_script_knows_every_tool() -> None:
+    assert {f"proctor.{folder.replace('/', '.')}.plugin" for folder in TOOLS.values()} == set(SHIPPED)
+
+
+def test_without_the_tools_suites_run_and_are_reported(core: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "echo.py").write_text("def agent(question):\n    return question\n", encoding="utf-8")
@@ -51,6 +56,6 @@ def test_without_the_optional_folders_suites_run_and_are_reported(core: Path, tm
     assert shown.returncode == 0, shown.stderr
     listed = proctor(core, folder, "--help")
     assert listed.returncode == 0, listed.stderr
-    for command in OPTIONAL.values():
+    for command in COMMANDS:
         assert command not in listed.stdout.split()
         assert proctor(core, folder, command, "last").returncode == 2
