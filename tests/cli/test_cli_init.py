@@ -14,6 +14,7 @@ import jsonschema_rs
 import pytest
 import yaml
 from repository import ROOT
+from tool_marks import needing
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.agents.resolve import resolve_agent
@@ -116,7 +117,7 @@ def test_the_template_of_claude_agent_sdk_names_an_agent(project: Path, proctor:
     assert type(resolve_agent("agent.py:agent", project / "made")).__name__ == "ClaudeAgent"
 
 
-@pytest.mark.parametrize("name", ["plain", "adk"])
+@pytest.mark.parametrize("name", ["plain", needing("adk", "adk")])
 def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command, project: Path, name: str) -> None:
     (project / ".git").mkdir()
     (project / "deep").mkdir()

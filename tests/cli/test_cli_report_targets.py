@@ -84,7 +84,7 @@ def test_a_suite_in_json_is_not_overwritten_either(proctor: Command, project: Pa
     assert (project / "faq.evalset.json").read_text() == text
 
 
-@pytest.mark.needs("mutation")
+@pytest.mark.needs("adk", "mutation")
 def test_rescoring_and_mutating_a_run_leave_its_suite(proctor: Command, project: Path) -> None:
     text = json.dumps(ADK)
     (project / "faq.evalset.json").write_text(text)
