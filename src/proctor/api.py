@@ -12,7 +12,7 @@ from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_beside_loop
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
-from proctor.gate.decision import GateSettings
+from proctor.gate.settings import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
 from proctor.results.comparison.comparing import compare_runs

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.base.positions import Position
 from proctor.cases.encoding import decode_case, encode_case
-from proctor.cases.files import CONTENTS, Contents, contents_of
+from proctor.cases.files.contents import CONTENTS, Contents, contents_of
 from proctor.cases.identity import case_key, content_key, question_key
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from proctor.gate.beliefs import BaselineRecord
-from proctor.gate.decision import Gate, GateSettings, TrialRequest
+from proctor.gate.decision import Gate, TrialRequest
+from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Outcome
 

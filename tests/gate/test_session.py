@@ -9,8 +9,8 @@ from proctor.cases.identity import CaseAddress
 from proctor.cases.suite import Case, Criteria, Turn
 from proctor.gate.baseline import CaseBaseline, CaseIdentity
 from proctor.gate.beliefs import BaselineRecord
-from proctor.gate.decision import GateSettings
 from proctor.gate.session import GateSession
+from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GateResult, GateVerdict
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.verdict import judge

@@ -105,7 +105,7 @@ class Masker:
     def _data_class(self, value: Any, name: str) -> Any:
         name_of_value = _name_of_value(value, name)
         changes: dict[str, Any] = {}
-        for field in _field_names(cast(Hashable, type(value))):
+        for field in _field_names(cast(Hashable, type(value))) or ():
             old = getattr(value, field)
             new = old if field in NOT_MASKED else self.data(old, name_of_value if field == "value" else "")
             if new is not old:
@@ -128,11 +128,13 @@ NOT_MASKED = frozenset({"tool_definitions"})
 
 
 @functools.cache
-def _field_names(kind: Hashable) -> tuple[str, ...]:
+def _field_names(kind: Hashable) -> tuple[str, ...] | None:
     """The fields of a data class but for `position`, which only says where something is written or comes.
 
-    Cached, because every value of every trial is looked at.
+    None for any other type. Cached, because every value of every trial is looked at.
     """
+    if not dataclasses.is_dataclass(kind):
+        return None
     return tuple(field.name for field in dataclasses.fields(cast(Any, kind)) if field.name != "position")
 
 
@@ -154,7 +156,7 @@ def values_under_names(value: Any, name: str = "") -> Iterator[str]:
             yield value
     elif dataclasses.is_dataclass(type(value)):
         name_of_value = _name_of_value(value, name)
-        for field in _field_names(cast(Hashable, type(value))):
+        for field in _field_names(cast(Hashable, type(value))) or ():
             yield from values_under_names(getattr(value, field), name_of_value if field == "value" else "")
 
 
@@ -172,10 +174,10 @@ def texts_in(value: object) -> list[str]:
             texts.append(item)  # type: ignore[arg-type]
         elif kind in _WITHOUT_TEXT:
             continue
-        elif isinstance(item, (list, tuple)):
-            waiting += item
-        elif dataclasses.is_dataclass(item) and not isinstance(item, type):
-            waiting += [getattr(item, field) for field in _field_names(cast(Hashable, kind))]
+        elif kind is tuple or isinstance(item, (list, tuple)):
+            waiting += item  # type: ignore[arg-type]
+        elif (names := _field_names(cast(Hashable, kind))) is not None:
+            waiting += [getattr(item, name) for name in names]
         elif isinstance(item, Mapping):
             waiting += map(str, item)
             waiting += item.values()

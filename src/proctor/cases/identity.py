@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.cases.encoding import CODEC, encode_case
-from proctor.cases.files import contents_of, kind_said
+from proctor.cases.files.contents import contents_of
+from proctor.cases.files.kinds import kind_said
 from proctor.cases.suite import Case, Turn
 
 CaseAddress: TypeAlias = tuple[str, str]

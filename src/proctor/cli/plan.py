@@ -19,8 +19,8 @@ from proctor.cli.options import Chance, json_option, store_option
 from proctor.cli.output import json_text, say, write_documents
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import read_configuration
-from proctor.gate.decision import GateSettings
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
+from proctor.gate.settings import GateSettings
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.store.store import FILE, Store
 from proctor.running.gate_trials import baselines_for

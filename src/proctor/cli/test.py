@@ -39,10 +39,9 @@ from proctor.cli.options import (
     verbosity_options,
 )
 from proctor.cli.output import reserve_stdout, run_and_report, say
-from proctor.cli.plan import PlanRequest, plan_gated_run
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import Configuration
-from proctor.gate.decision import GateSettings
+from proctor.gate.settings import GateSettings
 from proctor.plugins import shipped_plugins
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
@@ -393,6 +392,9 @@ def _plan(options: TestOptions, request: Request) -> int:
         raise UsageError(f"--plan goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
     if request.agents:
         raise UsageError("--plan estimates the run of one agent; give one --agent")
+    # The gate and its statistics, which take a tenth of the time of a short run to import, are needed for --plan only.
+    from proctor.cli.plan import PlanRequest, plan_gated_run
+
     wanted = PlanRequest(request, options.repeat or 1, SMALLEST_DROP if options.see is None else options.see)
     plan_gated_run(wanted, options.reports.get("json"))
     return 0

@@ -23,12 +23,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from proctor.cases.identity import CaseAddress
 from proctor.gate.beliefs import ANY_RATE, BaselineRecord, SuitePrior
 from proctor.gate.drift_test import CaseCounts, DriftTest, SuiteTest
+from proctor.gate.settings import DRIFT_SHARES, GateSettings
 from proctor.gate.suspect_test import (
     BaselineTest,
     CaseTest,
@@ -41,9 +41,6 @@ from proctor.results.gate_result import NEW_ARM, CaseStatus, DriftResult, GatedC
 from proctor.results.run import Outcome
 
 CASES_SHARE = 0.33
-DRIFT_SHARES = (0.07, 0.07, 0.07)
-"""How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
-suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
 
 DRIFT_DOUBT = 0.2
 """A further round of the whole suite is run while the suite-level p-value of the last one is at most this."""
@@ -56,25 +53,6 @@ IMPROVED_BELOW = 0.1
 
 FORECAST_TRIALS = 60
 """How many trials of an undecided case are considered when the gate says how many it would take."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateSettings:
-    """How a run is gated: how sure the gate has to be, and how much it may spend."""
-
-    alpha: float = 0.05
-    """The probability of a red build without a regression stays at or below this."""
-    max_trials: int = 10
-    """At most so many further trials of one case."""
-    baseline: str | None = None
-    """A file, or a run in the store; by default the files beside the suites."""
-    budget: int | None = None
-    """At most so many further trials altogether."""
-
-    @property
-    def most_trials_of_a_case(self) -> int:
-        """How many trials of one case the gate can ask for, the first included."""
-        return 1 + self.max_trials + len(DRIFT_SHARES)
 
 
 class TrialRequest(NamedTuple):

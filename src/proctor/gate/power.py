@@ -18,7 +18,8 @@ from statistics import NormalDist
 from proctor.cases.identity import CaseAddress
 from proctor.gate.baseline import CaseBaseline, SampleStats
 from proctor.gate.beliefs import BaselineRecord, SuitePrior
-from proctor.gate.decision import DRIFT_SHARES, Gate, GateSettings
+from proctor.gate.decision import Gate
+from proctor.gate.settings import DRIFT_SHARES, GateSettings
 from proctor.results.run import Outcome
 
 ASSUMED_RATE = 0.9

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from proctor.cases.identity import CaseAddress, question_key
 from proctor.gate.baseline import CaseBaseline, trial_score
-from proctor.gate.decision import Gate, GateSettings, TrialRequest
+from proctor.gate.decision import Gate, TrialRequest
+from proctor.gate.settings import GateSettings
 from proctor.gate.verdict import overall_verdict
-from proctor.results.comparison.alignment import Divergence, nearest_pair
+from proctor.results.comparison.alignment import nearest_pair
+from proctor.results.comparison.divergence import Divergence
 from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store.store import Store

@@ -20,7 +20,7 @@ from proctor.base.errors import StoreError
 from proctor.base.git import git_state
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
-from proctor.cases.files import Contents
+from proctor.cases.files.contents import Contents
 from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_trial

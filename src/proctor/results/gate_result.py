@@ -15,7 +15,7 @@ from proctor.base.dataclass_json import DataclassCodec
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, plain
 from proctor.cases.identity import CaseAddress
-from proctor.results.comparison.alignment import Divergence
+from proctor.results.comparison.divergence import Divergence
 from proctor.results.run import Outcome
 
 NEW_ARM = "new"

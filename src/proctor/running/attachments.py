@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.agents.reply import Reply
 from proctor.agents.user_code import call_user_function
 from proctor.base.json_data import canonical, plain, show
-from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile, title, with_files
-from proctor.cases.suite import Attachment, Suite, Turn
+from proctor.cases.files.file_text import FileText, UnreadableFile
+from proctor.cases.suite import Attachment, FileSettings, Suite, Turn
 from proctor.running.conversation import Answer, User
 from proctor.running.failures import ConversationSpoiled
 from proctor.running.plan import PlannedSuite, PlannedTrial
+
+if TYPE_CHECKING:
+    from proctor.cases.files.file_reader import FileReader
 
 DOWNLOADS = ".proctor/files"
 
@@ -48,6 +51,8 @@ class AttachedFiles:
         if self._read_file is not None:
             return await _read(self._read_file, attachment, file_settings_of(planned.suite))
         if planned not in self._readers:
+            from proctor.cases.files.file_reader import FileReader  # with email and HTML, and few turns have files
+
             suite = planned.suite
             self._readers[planned] = FileReader(suite.base or Path.cwd(), file_settings_of(suite))
         reader = self._readers[planned]
@@ -79,6 +84,8 @@ class TrialFiles:
             raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
         self._texts[index] = texts
         files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
+        from proctor.cases.files.file_reader import with_files
+
         return replace(turn, input=with_files(turn.input, files), attachments=())
 
     def noted(self, answer: Answer) -> Answer:
@@ -137,6 +144,8 @@ async def _read(read: Callable[[Attachment], Any], attachment: Attachment, setti
             text: FileText = await call_user_function(read, attachment)
             return text
     except TimeoutError:
+        from proctor.cases.files.file_reader import title
+
         raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None
 
 

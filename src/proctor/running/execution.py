@@ -21,21 +21,19 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
-from proctor.gate.session import GateSession
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
-from proctor.running.gate_trials import planned_trials
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import RateLimit
 from proctor.running.resume import OpenRun
@@ -46,6 +44,9 @@ from proctor.running.timeouts import Watchdog
 from proctor.running.trial import TrialRunner, internal_error
 from proctor.running.trial_writer import TrialWriter
 from proctor.tracing.instrumentation import instrumenting
+
+if TYPE_CHECKING:
+    from proctor.gate.session import GateSession
 
 
 class Dispatcher:
@@ -114,6 +115,8 @@ class Execution:
         self._options = options
         self._open_run = open_run
         self._listener = listener
+        # Python takes long to compare a class with a protocol, so it is done once.
+        self._trial_listener = listener if isinstance(listener, TrialListener) else None
         self._gate = gate
         self._writer = TrialWriter(
             open_run.store, open_run.run.no, listener, self._on_write_error, keep_secrets=options.keep_secrets
@@ -212,7 +215,11 @@ class Execution:
 
     async def _run_further_rounds(self) -> None:
         """Run what the gate asks for, round by round; a gate that is stopped concludes from what it has by then."""
-        while self._gate is not None and not self._note:
+        if self._gate is None:
+            return
+        from proctor.running.gate_trials import planned_trials  # with the gate's statistics; most runs are not gated
+
+        while not self._note:
             if self._costs is not None and self._costs.is_spent:
                 self._gate.stop("the budget is spent")
             self._writer.flush()
@@ -224,8 +231,8 @@ class Execution:
 
     async def _take_trials(self) -> None:
         while (planned := await self._dispatcher.next()) is not None:
-            if isinstance(self._listener, TrialListener):
-                self._listener.trial_started(planned.case, planned.number)
+            if self._trial_listener is not None:
+                self._trial_listener.trial_started(planned.case, planned.number)
             try:
                 trial = await self._trials.run(planned)
             except asyncio.CancelledError:

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.baseline import CaseBaseline, CaseIdentity, baselines_of_suites
-from proctor.gate.decision import GateSettings, TrialRequest
+from proctor.gate.decision import TrialRequest
 from proctor.gate.session import GateSession
+from proctor.gate.settings import GateSettings
 from proctor.results.masking import mask_case
 from proctor.results.store.store import Store
 from proctor.running.plan import Plan, PlannedTrial

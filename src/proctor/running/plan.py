@@ -25,7 +25,7 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
 from proctor.base.positions import Position, pointer_text
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
-from proctor.cases.files import Contents
+from proctor.cases.files.contents import Contents
 from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
 from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart

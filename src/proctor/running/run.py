@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from proctor.base.clock import CLOCK
@@ -24,14 +25,13 @@ from proctor.base.git import git_state
 from proctor.base.json_data import canonical, plain
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
-from proctor.gate.decision import GateSettings
+from proctor.gate.settings import GateSettings
 from proctor.judging.choosing import judge_record
 from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, RunStatus
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
-from proctor.running.gate_trials import baselines_for, gate_session, reserve_positions, with_every_follow_up
 from proctor.running.plan import Plan, Selection, make_plan
 from proctor.running.resume import (
     OpenRun,
@@ -104,7 +104,7 @@ def variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
 async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:
     plan, gate, options = _plan(request), request.gate, request.options
     store = None if request.store is None else Store(request.store)
-    baselines = None if gate is None else baselines_for(plan, gate.baseline, store, fast=options.fast)
+    baselines = None if gate is None else _gate_trials().baselines_for(plan, gate.baseline, store, fast=options.fast)
     async with AsyncExitStack() as stack:
         if options.cluster is not None:
             # The cluster is an extra, and its modules are needed only with it.
@@ -115,11 +115,20 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
             from proctor.running.isolation import isolated  # needed only with --isolate
 
             plan = stack.enter_context(isolated(plan))
-        session = None if gate is None or baselines is None else gate_session(plan, gate, baselines, store)
+        session = (
+            None if gate is None or baselines is None else _gate_trials().gate_session(plan, gate, baselines, store)
+        )
         open_run = _opened(plan, request, store)
         stack.enter_context(stored_run(open_run))
         earlier = _earlier_answers(request, store, open_run)
         return await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
+
+
+def _gate_trials() -> ModuleType:
+    """The trials that the gate asks for; its statistics take long to import, and most runs are not gated."""
+    from proctor.running import gate_trials
+
+    return gate_trials
 
 
 def _plan(request: Request) -> Plan:
@@ -134,7 +143,7 @@ def _plan(request: Request) -> Plan:
     if not plan.trials:
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     if request.gate is not None:
-        plan = reserve_positions(plan, request.gate)
+        plan = _gate_trials().reserve_positions(plan, request.gate)
     return with_reuse(plan) if request.reuse and request.store is not None else plan
 
 
@@ -142,7 +151,8 @@ def _opened(plan: Plan, request: Request, store: Store | None) -> OpenRun:
     """The run to continue, if that was requested and there is one, else a new one."""
     run, resumed = new_run(plan, request), None
     if store is not None and request.resume:
-        resumed = resume_run(run, plan if request.gate is None else with_every_follow_up(plan, request.gate), store)
+        possible = plan if request.gate is None else _gate_trials().with_every_follow_up(plan, request.gate)
+        resumed = resume_run(run, possible, store)
     return resumed or start_run(run, store)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.trial_context import DEFAULT_SETTINGS, MAX_REPLY_BYTES, AgentSettings
 from proctor.base.errors import UsageError
-from proctor.cases.files import FileText
+from proctor.cases.files.file_text import FileText
 from proctor.cases.suite import Attachment, Case, Settings, Suite
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict

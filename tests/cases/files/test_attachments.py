@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files import FileReader, FileSettings, Limits, UnreadableFile, with_files
+from proctor.cases.files.file_reader import FileReader, with_files
+from proctor.cases.files.file_text import Limits, UnreadableFile
 from proctor.cases.files.html_text import text_of_html
-from proctor.cases.suite import Attachment
+from proctor.cases.suite import Attachment, FileSettings
 
 
 def reading(folder: Path, name: str, content: bytes, **rest: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.cases.files import FileReader, FileText, UnreadableFile
+from proctor.cases.files.file_reader import FileReader
+from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment
 
 

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files import FileReader, FileSettings, UnreadableFile
 from proctor.cases.files.downloads import _seconds_fresh
-from proctor.cases.suite import Attachment
+from proctor.cases.files.file_reader import FileReader
+from proctor.cases.files.file_text import UnreadableFile
+from proctor.cases.suite import Attachment, FileSettings
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cases.files import FileReader, FileText
+from proctor.cases.files.file_reader import FileReader
+from proctor.cases.files.file_text import FileText
 from proctor.cases.suite import Attachment
 
 DOT = base64.b64decode(

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files import NOT_TEXT, FileReader, FileSettings, FileText, Limits, UnreadableFile, detected_kind
 from proctor.cases.files.documents import read_document
-from proctor.cases.suite import Attachment
+from proctor.cases.files.file_reader import FileReader
+from proctor.cases.files.file_text import FileText, Limits, UnreadableFile
+from proctor.cases.files.kinds import NOT_TEXT, detected_kind
+from proctor.cases.suite import Attachment, FileSettings
 
 pytest.importorskip("pypdf")
 pytest.importorskip("docx")

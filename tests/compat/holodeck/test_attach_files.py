@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.cases.files import FileText, UnreadableFile
+from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.run import Request, run_suites

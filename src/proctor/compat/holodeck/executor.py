@@ -19,8 +19,9 @@ from proctor.agents.user_code import call_user_function
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, UsageError, one_line
 from proctor.base.json_data import canonical
-from proctor.cases.files import FileSettings, FileText, UnreadableFile, title
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Suite
+from proctor.cases.files.file_reader import title
+from proctor.cases.files.file_text import FileText, UnreadableFile
+from proctor.cases.suite import Attachment, Case, EvaluatorSpec, FileSettings, Suite
 from proctor.compat.holodeck.backends import BackendAgent, close
 from proctor.compat.holodeck.config import ConfigLoader
 from proctor.compat.holodeck.evaluators import BaseEvaluator, evaluator_of, scoring_function

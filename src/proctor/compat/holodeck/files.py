@@ -9,8 +9,9 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import canonical, plain
-from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile, title
-from proctor.cases.suite import Attachment
+from proctor.cases.files.file_reader import FileReader, title
+from proctor.cases.files.file_text import FileText, UnreadableFile
+from proctor.cases.suite import Attachment, FileSettings
 from proctor.compat.holodeck.models import FileInput
 from proctor.compat.holodeck.test_results import ProcessedFileInput
 

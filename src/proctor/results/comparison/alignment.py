@@ -14,6 +14,7 @@ from proctor.cases.matchers import Equals, literal, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
 from proctor.evaluators.tools.pairing import best_pairs_in_order
+from proctor.results.comparison.divergence import Divergence, Kind
 from proctor.results.run import Outcome, TrialResult
 
 SAME_TOOL = 0.01
@@ -25,8 +26,6 @@ MOST_TRIALS = 12
 LONGEST_SENTENCE = 300
 
 _SENTENCES = re.compile(r"[^.!?\n]*[.!?\n]+\s*|[^.!?\n]+$")
-
-Kind = Literal["question", "call", "argument", "sentence", "result", "end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,6 @@ class AlignedStep:
     """What differs, in words; empty where nothing does."""
     kind: Kind | None = None
     """What kind of difference it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """The first step where two trials part."""
-
-    kind: Kind
-    turn: int
-    """Counted from 1."""
-    step: int
-    """Its index in the aligned steps."""
-    text: str
-    """What happened before and what after, in one line."""
-
-    def __str__(self) -> str:
-        return f"turn {self.turn}, {self.kind}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from proctor.base.git import GitState
 from proctor.base.json_data import Json, plain
-from proctor.results.comparison.alignment import Divergence
+from proctor.results.comparison.divergence import Divergence
 from proctor.results.comparison.significance import Effect, TestResult
 
 if TYPE_CHECKING:

@@ -101,6 +101,8 @@ class Columns:
 
 
 def _to_column(value: Any) -> Any:
+    if type(value) is str:  # first, because most values are texts: twenty for each trial
+        return encode_text(value)
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, str):

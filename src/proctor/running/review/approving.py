@@ -16,7 +16,7 @@ from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, plain
 from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.files import Contents
+from proctor.cases.files.contents import Contents
 from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
