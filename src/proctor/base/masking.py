@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import operator
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from proctor.base.json_data import Json, plain, show
@@ -138,6 +139,17 @@ def _field_names(kind: Hashable) -> tuple[str, ...] | None:
     return tuple(field.name for field in dataclasses.fields(cast(Any, kind)) if field.name != "position")
 
 
+@functools.cache
+def _field_values(kind: Hashable) -> Callable[[Any], tuple[Any, ...]] | None:
+    """Takes the values of these fields from an object of the class; None for a type that is no data class."""
+    names = _field_names(kind)
+    if names is None:
+        return None
+    if len(names) < 2:  # `attrgetter` returns a tuple only for several names
+        return lambda item: tuple(getattr(item, name) for name in names)
+    return operator.attrgetter(*names)
+
+
 def _name_of_value(value: Any, name: str) -> str:
     """The name under which the field `value` of a data class stands: that of a named output is beside it."""
     return (getattr(value, "name", "") or name) if hasattr(value, "value") else ""
@@ -176,8 +188,8 @@ def texts_in(value: object) -> list[str]:
             continue
         elif kind is tuple or isinstance(item, (list, tuple)):
             waiting += item  # type: ignore[arg-type]
-        elif (names := _field_names(cast(Hashable, kind))) is not None:
-            waiting += [getattr(item, name) for name in names]
+        elif (values_of := _field_values(cast(Hashable, kind))) is not None:
+            waiting += values_of(item)
         elif isinstance(item, Mapping):
             waiting += map(str, item)
             waiting += item.values()
@@ -190,9 +202,15 @@ def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
     return _without_overlaps([*_find_values(text, values), *find_secrets_in(text)])
 
 
+@functools.lru_cache(maxsize=8)
+def _secret_names(names: tuple[str, ...]) -> list[str]:
+    """The variables that are secrets by their name; the same for nearly all trials of a run."""
+    return [name for name in names if is_secret_name(name, wide=True)]
+
+
 def _known_values(known: Iterable[str]) -> list[tuple[str, str]]:
     """Names and values of secrets that are looked for as they are: of variables, of `.env` files, and `known` ones."""
-    variables = [(name, os.environ.get(name, "")) for name in os.environ if is_secret_name(name, wide=True)]
+    variables = [(name, os.environ.get(name, "")) for name in _secret_names(tuple(os.environ))]
     values = dict.fromkeys([*variables, *FILE_VALUES, *(("key", value) for value in known)])
     return [(name, value) for name, value in values if len(value) >= SHORTEST_VALUE and name not in ("PWD", "OLDPWD")]
 

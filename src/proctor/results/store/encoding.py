@@ -101,8 +101,11 @@ class Columns:
 
 
 def _to_column(value: Any) -> Any:
-    if type(value) is str:  # first, because most values are texts: twenty for each trial
+    kind = type(value)
+    if kind is str:
         return encode_text(value)
+    if value is None or kind in (int, float, bool):  # most values; asking what else they are takes longer
+        return value
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, str):

@@ -405,14 +405,14 @@ class Store:
         self._add_scores(no, trial.scores)
 
     def _add_scores(self, trial: int, scores: Sequence[Score]) -> None:
-        for place, score in enumerate(scores):
-            self._insert("scores", {"trial": trial, "place": place, **score_to_row(score)})
+        rows = [{"trial": trial, "place": place, **score_to_row(score)} for place, score in enumerate(scores)]
+        if rows:
+            statement = _insert_statement("scores", tuple(rows[0]))
+            self._database.execute_many(statement, [tuple(row.values()) for row in rows])
 
     def _insert(self, table: str, row: Mapping[str, Any]) -> int:
         """Write a row, by column; the number of the new row."""
-        marks = ", ".join("?" * len(row))
-        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"
-        return self._database.insert(statement, tuple(row.values()))
+        return self._database.insert(_insert_statement(table, tuple(row)), tuple(row.values()))
 
     def _case(self, case: Case) -> tuple[int, str]:
         """The number of a case in the store, which is written if it is new, and the key of what was planned."""
@@ -433,3 +433,8 @@ def _keep_out_of_git(folder: Path) -> None:
     ignore = folder / ".gitignore"
     if folder.name == FOLDER and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
+
+
+@functools.cache
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
