@@ -10,7 +10,7 @@ from money import amounts_in, dollars
 from tools import TOOLS, InvalidLoan
 
 from proctor import Evaluable, Evaluation
-from proctor.base.json_data import plain, show
+from proctor.base.json_data import to_json, to_text
 
 if TYPE_CHECKING:
     from proctor.compat.holodeck import GraderContext
@@ -31,7 +31,7 @@ def results_are_reproducible(evaluable: Evaluable) -> Evaluation | None:
     answered = [call for call in evaluable.tool_calls if call.result is not None]
     if not answered:
         return None
-    differing = [call.name for call in answered if plain(TOOLS[call.name](**call.arguments)) != call.result]
+    differing = [call.name for call in answered if to_json(TOOLS[call.name](**call.arguments)) != call.result]
     reasoning = f"another result now: {', '.join(differing)}" if differing else f"{len(answered)} results reproduced"
     return Evaluation(float(not differing), reasoning)
 
@@ -44,18 +44,20 @@ def one_call_that_holds(evaluable: Evaluable) -> Evaluation | None:
         return Evaluation(0.0, f"{len(evaluable.tool_calls)} calls where one is enough")
     (call,) = evaluable.tool_calls
     try:
-        again = plain(TOOLS[call.name](**call.arguments))
+        again = to_json(TOOLS[call.name](**call.arguments))
     except InvalidLoan:
         return Evaluation(float(call.error is not None), "the tool refuses these arguments")
     except TypeError as error:
         return Evaluation(0.0, f"{call.name} cannot be called like that: {error}")
     holds = call.error is None and again == call.result
-    return Evaluation(float(holds), "the tool still gives the same" if holds else f"the tool gives {show(again, 120)}")
+    return Evaluation(
+        float(holds), "the tool still gives the same" if holds else f"the tool gives {to_text(again, 120)}"
+    )
 
 
 def amounts_come_from_somewhere(context: GraderContext) -> float:
     """A grader: no sum of money in the answer is made up; the user, a tool or the reference mentions it."""
-    results = " ".join(show(invocation.result) for invocation in context.tool_invocations)
+    results = " ".join(to_text(invocation.result) for invocation in context.tool_invocations)
     told = amounts_in(f"{context.turn_input} {context.ground_truth} {results}") | _numbers_in(results)
     return float(amounts_in(context.agent_response) <= told)
 

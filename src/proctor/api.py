@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
-from proctor.base.event_loops import run_beside_loop
+from proctor.base.event_loops import run_blocking
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
 from proctor.gate.settings import GateSettings
@@ -101,7 +101,7 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     >>> [trial.replies[0].text for trial in run.trials]
     ['It is shipped.']
     """
-    found = run_beside_loop(run_async(suites, agent, **parameters))
+    found = run_blocking(run_async(suites, agent, **parameters))
     raise_if_stopped(found)
     return found
 
@@ -114,7 +114,7 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     'passed'
     """
     if unknown := next((name for name in parameters if name not in RunParameters.__annotations__), None):
-        raise TypeError(f"run has no parameter {unknown!r}{nearest(unknown, RunParameters.__annotations__)}")
+        raise TypeError(f"run has no parameter {unknown!r}{did_you_mean(unknown, RunParameters.__annotations__)}")
     listener = _listener(parameters.get("listener"), parameters.get("progress"))
     result, _ = await run_suites_async(_request(suites, agent, parameters), listener)
     return result

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.environment import environment_from
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Settings
@@ -99,7 +99,9 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
             origins[name] = variable
     path, table = _project_table(folder or Path.cwd())
     cluster = {} if path is None else _cluster(path, table.pop(CLUSTER, {}))
-    unknown = [f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}" for name in table if name not in KEYS]
+    unknown = [
+        f"{path}: {name!r} is not a known setting{did_you_mean(name, KEYS)}" for name in table if name not in KEYS
+    ]
     if unknown:
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
@@ -115,7 +117,7 @@ def _cluster(path: Path, table: Any) -> dict[str, Any]:
         raise UsageError(f"{path}: {CLUSTER} must be a table of settings")
     for name, value in table.items():
         if name not in CLUSTER_KEYS:
-            known = nearest(name, CLUSTER_KEYS)
+            known = did_you_mean(name, CLUSTER_KEYS)
             raise UsageError(f"{path}: {CLUSTER}.{name} is not a known setting{known}")
         if not isinstance(value, CLUSTER_KEYS[name]):
             noun = "true or false" if CLUSTER_KEYS[name] is bool else "the name of a file"

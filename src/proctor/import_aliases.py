@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.plugins import ImportName, load, plugins
 
@@ -63,7 +63,7 @@ def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
     for name in (written.removesuffix(FORCED) for written in names):
         if _find_import_name(name) is None:
             known = import_names()
-            raise UsageError(f"aliases: no alias {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+            raise UsageError(f"aliases: no alias {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
     return names
 
 
@@ -96,7 +96,7 @@ class _Finder(MetaPathFinder, Loader):
             return None
         if below and below not in self._known():
             told = f"Proctor's alias of {root} has no module {fullname!r}"
-            hint = nearest(fullname, [f"{root}.{known}" for known in self._known()])
+            hint = did_you_mean(fullname, [f"{root}.{known}" for known in self._known()])
             raise ModuleNotFoundError(f"{told}{hint} (see {self._package.page})", name=fullname)
         return ModuleSpec(fullname, self, origin=f"alias of {self._package.home}", is_package=True)
 
@@ -137,7 +137,7 @@ class Alias(ModuleType):
             for home in map(importlib.import_module, self._homes):
                 if name in home.__all__:
                     return getattr(home, name)
-        hint = "" if name.startswith("_") else nearest(name, importlib.import_module(self._homes[-1]).__all__)
+        hint = "" if name.startswith("_") else did_you_mean(name, importlib.import_module(self._homes[-1]).__all__)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{hint} (see {self._page})")
 
     def __setattr__(self, name: str, value: Any) -> None:

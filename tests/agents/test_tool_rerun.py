@@ -23,7 +23,7 @@ from proctor.agents.reply import ToolCall
 from proctor.agents.tool_rerun import Reexecution, passages_of, reexecute
 from proctor.agents.tools import MARK, UnfitArguments, fitted, registered, toolbox
 from proctor.base.errors import UsageError
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 
 
 class LoanRequest(BaseModel):
@@ -291,7 +291,7 @@ def test_whatever_arguments_a_model_makes_up_nothing_is_raised(arguments: dict[s
     def tool(request: LoanRequest, kind: Kind = Kind.FIXED) -> LoanRequest:
         return request
 
-    [found] = again(ToolCall("tool", plain(arguments)), tools=[tool])
+    [found] = again(ToolCall("tool", to_json(arguments)), tools=[tool])
     assert found.result is not None or found.error is not None
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.base.atomic_write import whole_file
+from proctor.base.atomic_write import atomic_write
 
 
 def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path: Path) -> None:
-    with whole_file(tmp_path / "new" / "a.txt") as draft:
+    with atomic_write(tmp_path / "new" / "a.txt") as draft:
         draft.write_text("all of it", encoding="utf-8")
 
     assert (tmp_path / "new" / "a.txt").read_text(encoding="utf-8") == "all of it"
@@ -23,7 +23,7 @@ def test_what_fails_half_way_leaves_the_old_file_and_no_draft(tmp_path: Path) ->
     target = tmp_path / "a.txt"
     target.write_text("old", encoding="utf-8")
 
-    with pytest.raises(KeyboardInterrupt), whole_file(target) as draft:
+    with pytest.raises(KeyboardInterrupt), atomic_write(target) as draft:
         draft.write_text("hal", encoding="utf-8")
         raise KeyboardInterrupt
 
@@ -38,7 +38,7 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_permissions(tmp_path: Path) ->
     target.chmod(0o640)
     link.symlink_to(target)
 
-    with whole_file(link) as draft:
+    with atomic_write(link) as draft:
         draft.write_text("new", encoding="utf-8")
 
     assert link.is_symlink()
@@ -48,5 +48,5 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_permissions(tmp_path: Path) ->
 
 @pytest.mark.skipif(os.name == "nt", reason="devices of POSIX")
 def test_a_device_is_written_directly() -> None:
-    with whole_file(Path(os.devnull)) as draft:
+    with atomic_write(Path(os.devnull)) as draft:
         assert draft == Path(os.devnull)

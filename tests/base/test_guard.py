@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from proctor.base.guard import allow_at_least, is_guarded, run_guarded, run_unguarded, tell_alive, tell_verdict
+from proctor.base.guard import extend_deadline, is_guarded, run_guarded, run_unguarded, send_heartbeat, report_exit_code
 """
 
 
@@ -51,11 +51,11 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize("code", [0, 1, 3])
 def test_the_exit_code_is_the_verdict_whatever_the_process_ends_with(tmp_path: Path, code: int) -> None:
-    assert end(start(f"tell_verdict({code})\nos._exit(7)", tmp_path)) == (code, "", "")
+    assert end(start(f"report_exit_code({code})\nos._exit(7)", tmp_path)) == (code, "", "")
 
 
 def test_a_process_that_ends_without_a_verdict_is_an_error_that_names_what_ran(tmp_path: Path) -> None:
-    code, _, err = end(start("tell_alive(60, 'desk/c3\\nverdict 0')\nos._exit(0)", tmp_path))
+    code, _, err = end(start("send_heartbeat(60, 'desk/c3\\nverdict 0')\nos._exit(0)", tmp_path))
     assert code == 4
     assert "exit code 0 during case desk/c3 verdict 0, before there was a result" in err
 
@@ -69,7 +69,7 @@ def test_without_a_second_process_exiting_with_0_is_no_success_either(tmp_path: 
 def test_a_process_that_was_left_behind_does_not_delay_the_end(tmp_path: Path) -> None:
     body = "if os.fork() == 0:\n    Path('orphan').write_text(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)"
     process = start(
-        f"{body}\nwhile not Path('orphan').exists(): time.sleep(0.01)\ntell_verdict(0)\nos._exit(0)", tmp_path
+        f"{body}\nwhile not Path('orphan').exists(): time.sleep(0.01)\nreport_exit_code(0)\nos._exit(0)", tmp_path
     )
     try:
         assert process.wait(60) == 0
@@ -79,7 +79,7 @@ def test_a_process_that_was_left_behind_does_not_delay_the_end(tmp_path: Path) -
 
 
 def test_killing_the_parent_ends_the_child_at_its_next_heartbeat(tmp_path: Path) -> None:
-    body = "Path('child').write_text(str(os.getpid()))\nwhile True:\n    tell_alive(60, 'c')\n    time.sleep(0.05)"
+    body = "Path('child').write_text(str(os.getpid()))\nwhile True:\n    send_heartbeat(60, 'c')\n    time.sleep(0.05)"
     process = start(body, tmp_path)
     child = int(wait_for(tmp_path / "child"))
     process.kill()
@@ -95,7 +95,7 @@ def test_a_descriptor_that_took_the_place_of_the_pipe_is_not_written_to(tmp_path
     """An agent that closes all descriptors makes room for files, such as reports, under their numbers."""
     body = (
         "os.closerange(3, 100)\nfiles = [open(f'file{n}', 'w') for n in range(20)]\n"
-        "tell_alive(60, 'c')\ntell_verdict(0)\nos._exit(0)"
+        "send_heartbeat(60, 'c')\nreport_exit_code(0)\nos._exit(0)"
     )
     code, _, err = end(start(body, tmp_path))
     assert (code, "before there was a result" in err) == (4, True)
@@ -110,7 +110,7 @@ Path('ready').write_text('yes')
 while not caught: time.sleep(0.01)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 time.sleep(1)
-tell_verdict(130)
+report_exit_code(130)
 print(len(caught), flush=True)
 os._exit(0)
 """
@@ -138,7 +138,7 @@ def test_the_second_signal_ends_a_child_that_does_not_stop(tmp_path: Path) -> No
 
 
 def test_a_child_that_stops_beating_is_ended_and_time_that_was_announced_is_allowed(tmp_path: Path) -> None:
-    body = "tell_alive(0.1, 'c1')\nallow_at_least(2)\ntime.sleep(6.5)\ntell_alive(0.1, 'c2')\ntime.sleep(600)"
+    body = "send_heartbeat(0.1, 'c1')\nextend_deadline(2)\ntime.sleep(6.5)\nsend_heartbeat(0.1, 'c2')\ntime.sleep(600)"
     code, _, err = end(start(body, tmp_path))
     assert code == 4
     assert "case c2 held the interpreter" in err

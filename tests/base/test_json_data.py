@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.base.json_data import canonical, fingerprint, plain, show
+from proctor.base.json_data import canonical, fingerprint, to_json, to_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -120,7 +120,7 @@ UUID = uuid.UUID(int=5)
     ],
 )
 def test_values_have_one_plain_form(value: object, expected: Any) -> None:
-    found = plain(value)
+    found = to_json(value)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     if expected is not None:
         assert found == expected
@@ -129,32 +129,32 @@ def test_values_have_one_plain_form(value: object, expected: Any) -> None:
 
 def test_keys_are_text_as_json_would_have_them() -> None:
     keys = {Word.YES: 1, Colour.RED: 2, Level.HIGH: 3, None: 4, True: 5, 1.5: 6, (1, "a"): 7, Shouting("q"): 8}
-    assert list(plain(keys)) == ["yes", "red", "3", "null", "true", "1.5", '[1, "a"]', "q"]
+    assert list(to_json(keys)) == ["yes", "red", "3", "null", "true", "1.5", '[1, "a"]', "q"]
 
 
 def test_arrays_become_lists_and_what_they_hold_is_plain_too() -> None:
-    assert plain(Array()) == [[1, 2.5], ["nan", "<Array that contains itself>"]]
+    assert to_json(Array()) == [[1, 2.5], ["nan", "<Array that contains itself>"]]
 
 
 def test_what_contains_itself_is_cut_where_it_begins_again() -> None:
     twins: list[Any] = []
     twins += [twins, twins, {"deep": twins}]
-    assert plain(twins) == ["<list that contains itself>"] * 2 + [{"deep": "<list that contains itself>"}]
+    assert to_json(twins) == ["<list that contains itself>"] * 2 + [{"deep": "<list that contains itself>"}]
     box = Box(None)
     box.content = {"box": box}
-    assert plain(box)["content"] == {"box": "<Box that contains itself>"}
+    assert to_json(box)["content"] == {"box": "<Box that contains itself>"}
 
 
 def test_the_same_thing_twice_is_not_a_circle() -> None:
     shared = [1]
-    assert plain([shared, shared]) == [[1], [1]]
+    assert to_json([shared, shared]) == [[1], [1]]
 
 
 def test_depth_has_an_end() -> None:
     deep: Any = "bottom"
     for _ in range(5000):
         deep = [deep]
-    assert "nested too deeply" in json.dumps(plain(deep))
+    assert "nested too deeply" in json.dumps(to_json(deep))
 
 
 class Hostile:
@@ -182,13 +182,13 @@ class Hollow:
 
 def test_nothing_makes_it_raise() -> None:
     values = [Hostile(), Unfinished(value=1), Hollow(), [Hostile()], {"a": Hostile()}, {Hostile(): 1}, {Hostile()}]
-    assert len(json.loads(json.dumps(plain(values)))) == len(values)
+    assert len(json.loads(json.dumps(to_json(values)))) == len(values)
 
 
 @settings(deadline=None)
 @given(JSON)
 def test_plain_data_stays_as_it_is(value: Any) -> None:
-    assert plain(value) == value
+    assert to_json(value) == value
 
 
 def _shuffled(value: Any) -> Any:
@@ -220,10 +220,10 @@ def test_a_fingerprint_is_the_same_in_every_process_and_version() -> None:
 
 
 def test_show_gives_people_text_as_it_is_and_everything_else_as_json() -> None:
-    assert show("a\nb") == "a\nb"
-    assert show({"ä": None}) == '{"ä": null}'
-    assert show("abcdef", 4) == "abc…"
-    assert len(show(list(range(1000)), 50)) == 50
+    assert to_text("a\nb") == "a\nb"
+    assert to_text({"ä": None}) == '{"ä": null}'
+    assert to_text("abcdef", 4) == "abc…"
+    assert len(to_text(list(range(1000)), 50)) == 50
 
 
 class Series:
@@ -237,4 +237,4 @@ class Series:
 
 
 def test_labels_are_kept_where_there_are_any() -> None:
-    assert plain(Series()) == {"a": 1, "b": 2}
+    assert to_json(Series()) == {"a": 1, "b": 2}

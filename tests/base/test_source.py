@@ -13,7 +13,7 @@ from mutated import VALUES
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
-from proctor.base.source import DEEPEST, lines_of, parse, pointer_text, read_text
+from proctor.base.source import MAX_DEPTH, lines_of, parse, pointer_text, read_text
 
 YAML, JSON = Path("x.yaml"), Path("x.json")
 
@@ -109,8 +109,8 @@ def test_yaml_nested_deeper_than_the_stack_is_refused_and_not_a_crash(text: str)
 
 def test_the_depth_that_both_take_is_the_same() -> None:
     for path in (YAML, JSON):
-        parse(path, "[" * DEEPEST + "]" * DEEPEST)
-        assert "nested too deeply" in refused(path, "[" * (DEEPEST + 5) + "]" * (DEEPEST + 5))
+        parse(path, "[" * MAX_DEPTH + "]" * MAX_DEPTH)
+        assert "nested too deeply" in refused(path, "[" * (MAX_DEPTH + 5) + "]" * (MAX_DEPTH + 5))
     assert "nested too deeply" in refused(JSON, "[" * 200_000)
 
 

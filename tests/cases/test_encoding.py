@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from native_documents import CASES, MATCHERS
 
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.base.positions import Position
 from proctor.cases.encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher
 from proctor.cases.identity import case_key_as_planned
@@ -168,7 +168,7 @@ def test_a_case_that_moved_in_its_file_is_the_same_case() -> None:
     moved = replace(FULL, position=here, turns=(replace(turn, evaluators=specs),))
     assert encode_case(moved) == encode_case(FULL)
     assert case_key_as_planned(moved) == case_key_as_planned(FULL)
-    assert "suite.yaml" not in json.dumps(plain([moved, specs]))
+    assert "suite.yaml" not in json.dumps(to_json([moved, specs]))
 
 
 def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:

@@ -22,7 +22,7 @@ from repository import ROOT
 from tool_marks import needing
 
 import proctor
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.base.references import load_file
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
@@ -161,7 +161,7 @@ def test_every_tool_is_recorded_with_its_result_as_plain_data(tools: ModuleType)
     assert calls["amortization_schedule"].result["rows"][-1]["balance"] == 0
     for call in calls.values():
         json.dumps(call.result, allow_nan=False)
-        assert plain(tools.TOOLS[call.name](**call.arguments)) == call.result
+        assert to_json(tools.TOOLS[call.name](**call.arguments)) == call.result
 
 
 def test_a_tool_that_refuses_is_recorded_with_its_reason() -> None:

@@ -23,7 +23,7 @@ from reporting_samples import (
 )
 
 from proctor.agents.reply import Reply, ToolCall, Usage
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Turn
 from proctor.reporting.analysis import Analysis, analyse, write_markdown
@@ -263,7 +263,7 @@ def test_without_prices_tokens_say_what_is_dear() -> None:
 
 def test_the_same_run_gives_the_same_analysis() -> None:
     assert markdown(small_run()) == markdown(small_run())
-    assert plain(analyse(small_run(), judge(small_run()))) == plain(analyse(small_run(), judge(small_run())))
+    assert to_json(analyse(small_run(), judge(small_run()))) == to_json(analyse(small_run(), judge(small_run())))
 
 
 def test_an_empty_run_can_be_analysed() -> None:

@@ -17,7 +17,7 @@ from agents_under_test import case, cases, echo, echo_async, suite
 
 import proctor
 from proctor.base.event_loops import run_sync
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import run_in_thread
 from proctor.results.store.store import Store
 
 
@@ -148,7 +148,7 @@ def test_event_loops_are_forgotten_when_they_end() -> None:
 
     async def main() -> None:
         loops.append(weakref.ref(asyncio.get_running_loop()))
-        await call_in_thread(lambda: None)
+        await run_in_thread(lambda: None)
 
     for _ in range(3):
         run_sync(main())
@@ -167,14 +167,14 @@ def test_threads_see_the_context_of_their_caller_and_do_not_change_it() -> None:
 
     async def main() -> tuple[str, str]:
         variable.set("the caller")
-        return await call_in_thread(function), variable.get()
+        return await run_in_thread(function), variable.get()
 
     assert run_sync(main()) == ("the caller", "the caller")
 
 
 def test_idle_threads_are_used_again() -> None:
     async def main() -> set[str]:
-        return {await call_in_thread(lambda: threading.current_thread().name) for _ in range(50)}
+        return {await run_in_thread(lambda: threading.current_thread().name) for _ in range(50)}
 
     before = threading.active_count()
     run_sync(main())
@@ -188,7 +188,7 @@ def test_whatever_a_thread_raises_arrives(error: BaseException) -> None:
         raise error
 
     async def main() -> None:
-        await call_in_thread(function)
+        await run_in_thread(function)
 
     with pytest.raises(Exception, match=r"x|SystemExit|KeyboardInterrupt"):
         run_sync(main())
@@ -208,7 +208,7 @@ def test_sync_code_may_ask_its_thread_for_an_event_loop_again_and_again() -> Non
 
     async def main() -> list[Any]:
         calls = [old_style, lambda: asyncio.run(answer()), old_style, closes, old_style]
-        return [await call_in_thread(call) for call in calls]
+        return [await run_in_thread(call) for call in calls]
 
     assert run_sync(main()) == ["from a loop", "from a loop", "from a loop", None, "from a loop"]
 
@@ -227,10 +227,10 @@ def test_exiting_in_a_thread_of_the_agents_own_code_does_not_stop_the_loop() -> 
 ABANDONS = """
 import asyncio, sys, time
 from proctor.base.event_loops import run_sync
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import run_in_thread
 
 async def main():
-    for call in (call_in_thread(time.sleep, 3600), asyncio.to_thread(time.sleep, 3600)):
+    for call in (run_in_thread(time.sleep, 3600), asyncio.to_thread(time.sleep, 3600)):
         try:
             await asyncio.wait_for(call, 0.1)
         except TimeoutError:
@@ -258,7 +258,7 @@ def test_an_exception_that_cannot_be_shown_arrives_too() -> None:
         raise Mute
 
     async def main() -> None:
-        await asyncio.wait_for(call_in_thread(function), 10)
+        await asyncio.wait_for(run_in_thread(function), 10)
 
     with pytest.raises(proctor.AgentFailed, match="Mute"):
         run_sync(main())
@@ -273,7 +273,7 @@ def test_an_answer_that_comes_after_the_loop_has_ended_harms_nobody() -> None:
         over.set()
 
     async def main() -> None:
-        task = asyncio.create_task(call_in_thread(function))
+        task = asyncio.create_task(run_in_thread(function))
         while not begun.is_set():
             await asyncio.sleep(0.01)
         task.cancel()

@@ -9,7 +9,7 @@ from virtual_time import run_virtually
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.running.rate_limit import RateLimit
 
 
@@ -18,7 +18,7 @@ def times_of(trials: list[tuple[BaseAgent, int]], rate: float, monkeypatch: pyte
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(CLOCK, "monotonic", loop.time)
+        monkeypatch.setattr(Clock, "monotonic", loop.time)
         limit, began, start = RateLimit(rate), [0.0] * len(trials), loop.time()
 
         async def make(number: int, agent: BaseAgent, turns: int) -> None:

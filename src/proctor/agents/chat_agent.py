@@ -28,7 +28,7 @@ from proctor.agents.user_code import call_user_function_as
 from proctor.base.environment import expand, variables_in
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.references import resolve
 from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
@@ -112,7 +112,7 @@ class Completion:
     def message(self) -> Json:
         """What is added to the conversation."""
         calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": show(call.arguments)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": to_text(call.arguments)}}
             for call in self.requests
         ]
         message: dict[str, Json] = {"role": "assistant", "content": self.text}
@@ -128,7 +128,7 @@ class ChatModel:
         self.name = service.name or model
         self.endpoint = service.host
         self._http = HttpAgent(service)
-        self.fingerprint = fingerprint(service.url, model, plain(settings))
+        self.fingerprint = fingerprint(service.url, model, to_json(settings))
 
     async def start(self) -> None:
         await self._http.start()
@@ -152,7 +152,7 @@ class ChatConnection(HttpSession):
         if tools:
             body["tools"] = [tool.to_openai() for tool in tools]
         try:
-            response = await self._exchange(plain(body))
+            response = await self._exchange(to_json(body))
             return read_completion(response.text)
         except UnreadableReply as error:
             raise UnreadableReply(self._mask_secrets(f"{self._agent.name}: {error}")) from None
@@ -163,11 +163,11 @@ def read_completion(text: str) -> Completion:
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
-        raise UnreadableReply(f"the answer is not JSON: {show(text.strip(), 200)}") from None
+        raise UnreadableReply(f"the answer is not JSON: {to_text(text.strip(), 200)}") from None
     choices = field(body, "choices") if isinstance(body, Mapping) else None
     message = field(choices[0], "message") if is_list(choices) and choices else None
     if not isinstance(message, Mapping):
-        raise UnreadableReply(f"the answer is not a chat completion: {show(plain(body), 200)}")
+        raise UnreadableReply(f"the answer is not a chat completion: {to_text(to_json(body), 200)}")
     return Completion(_text(message), _requests(message), _usage(body))
 
 
@@ -298,7 +298,7 @@ class ChatSession:
             return _tool_message(request, {"error": one_line(error)})
         try:
             call = functools.partial(self._call, request.name, arguments)
-            result = plain(await recorder.call_tool(request.name, arguments, call, id=request.id))
+            result = to_json(await recorder.call_tool(request.name, arguments, call, id=request.id))
         except Exception as error:
             result = {"error": one_line(error)}
         return _tool_message(request, result)
@@ -312,7 +312,7 @@ class ChatSession:
 
 
 def _tool_message(request: ToolRequest, result: Json) -> Json:
-    return {"role": "tool", "tool_call_id": request.id, "content": show(result)}
+    return {"role": "tool", "tool_call_id": request.id, "content": to_text(result)}
 
 
 def _object(arguments: Json) -> Mapping[str, Json]:

@@ -29,7 +29,7 @@ from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import current_turn, max_reply_bytes, trial_number
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.base.process_tree import MARK, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 
@@ -355,10 +355,10 @@ def _contents(argv: Sequence[str], cwd: Path | None) -> list[str]:
 
 def _message(conversation: Conversation, turn: Turn) -> bytes:
     message = {
-        "input": plain(turn.input),
+        "input": to_json(turn.input),
         "history": conversation.messages(),
         "case_id": conversation.case.id,
-        "state": plain(conversation.state),
+        "state": to_json(conversation.state),
         "session_id": conversation.id,
         "turn": len(conversation.history),
         "trial": trial_number(),
@@ -397,4 +397,4 @@ def _read(out: bytes) -> Reply:
         raise UnreadableReply("the answer is nested too deeply to be read") from None
     except ValueError:
         return Reply(text)
-    return to_reply(plain(data))
+    return to_reply(to_json(data))

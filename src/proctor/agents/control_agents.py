@@ -14,7 +14,7 @@ from proctor.agents.agent import BaseAgent, BaseSession
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.tool_mocks import ignore_mocks
 from proctor.base.errors import UnreadableReply
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import (
     Approx,
     BadForm,
@@ -114,8 +114,8 @@ class NopSession(BaseSession):
 
 def _answer(expected: Expected) -> tuple[str, Json]:
     """The reference answer, followed by the keywords that it does not contain."""
-    output = None if expected.output is UNSET else plain(expected.output)
-    text = "" if output is None else show(output)
+    output = None if expected.output is UNSET else to_json(expected.output)
+    text = "" if output is None else to_text(output)
     words = [text] if text else []
     if expected.keywords is not None:
         words += _missing(expected.keywords, text)
@@ -141,7 +141,7 @@ def _mentions(text: str, word: str) -> bool:
 
 def _calls(wanted: ExpectedCall) -> list[ToolCall]:
     arguments = examples_of(wanted.arguments or {})
-    result = None if wanted.result is UNSET else plain(wanted.result)
+    result = None if wanted.result is UNSET else to_json(wanted.result)
     with contextlib.suppress(BadForm):  # a key with a `$` of another format is only a key
         result = result if isinstance(result, str) else example_of(parse(result))
     return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
@@ -169,7 +169,7 @@ def example_of(matcher: Matcher) -> Json:
     except Exception:
         fits = False
     if not fits:
-        raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+        raise NoExample(f"a value for {to_text(matcher.to_json(), 120)}")
     return value
 
 
@@ -207,7 +207,7 @@ def _invent(matcher: Matcher) -> Json:
         case Each():
             return _list_of(matcher)
         case _:
-            raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+            raise NoExample(f"a value for {to_text(matcher.to_json(), 120)}")
 
 
 _OF_TYPES: Mapping[str, Json] = {
@@ -241,4 +241,4 @@ def _first_example(matcher: Matcher, alternatives: tuple[Matcher, ...]) -> Json:
             return example_of(alternative)
         except NoExample:
             continue
-    raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+    raise NoExample(f"a value for {to_text(matcher.to_json(), 120)}")

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from proctor.agents.reply import Reply
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import Case, Turn
 
 _PROCESS = os.urandom(6).hex()
@@ -37,5 +37,5 @@ class Conversation:
         """The conversation so far in the shape that chat interfaces take."""
         messages: list[Json] = []
         for question, answer in self.history:
-            messages += [{"role": "user", "content": plain(question)}, {"role": "assistant", "content": answer}]
+            messages += [{"role": "user", "content": to_json(question)}, {"role": "assistant", "content": answer}]
         return messages

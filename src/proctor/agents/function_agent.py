@@ -36,7 +36,7 @@ from proctor.agents.trial_context import trial_number
 from proctor.agents.user_code import call_user_function_as
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import captured_values, source_fingerprint
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
@@ -321,12 +321,12 @@ class CallableSession(BaseSession):
             return reply
         if reply.state is None and self._agent.binding.takes("state", "session"):
             conversation.history.append((turn.input, reply.text))
-            return dataclasses.replace(reply, state=plain(conversation.state))
+            return dataclasses.replace(reply, state=to_json(conversation.state))
         return conversation.record(turn, reply)
 
 
 def _short(turn: Turn) -> str:
-    return f"the input {show(plain(turn.input), 80)}"
+    return f"the input {to_text(to_json(turn.input), 80)}"
 
 
 def _unwrap(function: Any) -> Any:

@@ -17,9 +17,9 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_limits import ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import WORDS, read_envelope, read_words, to_reply
 from proctor.agents.trial_context import current_turn, trial_number
-from proctor.base.documents import kind
+from proctor.base.documents import json_type_name
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
-from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
+from proctor.base.json_data import UNSET, Json, Unset, fingerprint, to_json, to_text
 from proctor.base.masking import mask_values
 from proctor.base.selectors import Selector
 from proctor.base.transient import is_transient_status
@@ -29,7 +29,7 @@ from proctor.cases.suite import Case, Turn
 def read_body(body: str, options: HttpOptions) -> Reply:
     """The reply in `body`; raises `UnreadableReply` that says what was looked for and what is there."""
     try:
-        data = plain(json.loads(body))
+        data = to_json(json.loads(body))
     except RecursionError:
         raise UnreadableReply("the answer is nested too deeply to be read") from None
     except ValueError:
@@ -51,7 +51,7 @@ def _read_text(body: str, options: HttpOptions) -> Reply:
     """A body that is no JSON is the answer itself, unless the options say where in the JSON the answer is."""
     wanted = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
     if wanted:
-        raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {show(body.strip(), 300)}")
+        raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {to_text(body.strip(), 300)}")
     return Reply(body)
 
 
@@ -78,7 +78,7 @@ def _select(selector: Selector, data: Json, what: str) -> Json:
 def _shape(data: Json) -> str:
     if isinstance(data, Mapping):
         return f"only {', '.join(str(key) for key in list(data)[:20])}" if data else "an empty object"
-    return kind(data)
+    return json_type_name(data)
 
 
 def _tool_calls(data: Json, selector: Selector, fields: Mapping[str, Selector]) -> tuple[ToolCall, ...]:
@@ -86,7 +86,9 @@ def _tool_calls(data: Json, selector: Selector, fields: Mapping[str, Selector]) 
     if found is None:
         return ()
     if not is_list(found):
-        raise UnreadableReply(f"looked for a list of tool calls at {selector.text} but there is {kind(found)}")
+        raise UnreadableReply(
+            f"looked for a list of tool calls at {selector.text} but there is {json_type_name(found)}"
+        )
     calls = []
     for index, item in enumerate(found, 1):
         values = {name: inner.find(item) for name, inner in fields.items()}
@@ -111,7 +113,9 @@ def _state(data: Json, selector: Selector) -> Mapping[str, Json] | None:
     found = _select(selector, data, "the state")
     if found is None or isinstance(found, Mapping):
         return found
-    raise UnreadableReply(f"looked for the state at {selector.text} but there is {kind(found)} instead of an object")
+    raise UnreadableReply(
+        f"looked for the state at {selector.text} but there is {json_type_name(found)} instead of an object"
+    )
 
 
 _MAX_REDIRECTS = 5
@@ -203,7 +207,7 @@ class HttpSession(BaseSession):
         except NotInInput as error:
             raise AgentFailed(str(error)) from None
         try:
-            response = await self._exchange(plain(body))
+            response = await self._exchange(to_json(body))
             return read_body(response.text, self._options)
         except ReplyTooLarge as error:
             error.head = self._mask_secrets(error.head)
@@ -243,7 +247,7 @@ class HttpSession(BaseSession):
     def _request(self, body: Json) -> Any:
         client = self._own or self._agent.client
         if self._options.method == "GET":
-            query = {name: show(value) for name, value in body.items() if value is not None}
+            query = {name: to_text(value) for name, value in body.items() if value is not None}
             return client.build_request("GET", self._options.url, params=query)
         headers = {} if _has(self._options.headers, "content-type") else {"content-type": "application/json"}
         # Escaped to ASCII, because text may hold halves of surrogate pairs, which UTF-8 cannot carry.
@@ -274,7 +278,7 @@ class HttpSession(BaseSession):
 
     def _http_error(self, response: HttpResponse) -> AgentFailed:
         status = response.status_code
-        body = show(response.text.strip(), _BODY_SHOWN + 1)
+        body = to_text(response.text.strip(), _BODY_SHOWN + 1)
         return self._failed(
             f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
             transient=is_transient_status(status),
@@ -292,12 +296,12 @@ class HttpSession(BaseSession):
 def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
     """What the placeholders of a template stand for."""
     case, said = conversation.case, conversation.messages()
-    question = plain(turn.input)
+    question = to_json(turn.input)
     return {
         "input": question,
         "history": said,
         "messages": [*said, {"role": "user", "content": question}],
-        "state": plain(conversation.state),
+        "state": to_json(conversation.state),
         "session_id": conversation.id,
         "turn": len(conversation.history),
         "trial": trial_number(),
@@ -305,7 +309,7 @@ def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
             "id": case.id,
             "description": case.description,
             "tags": list(case.tags),
-            "metadata": plain(case.metadata),
+            "metadata": to_json(case.metadata),
         },
     }
 

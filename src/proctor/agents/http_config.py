@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from proctor.base.documents import kind, nearest
+from proctor.base.documents import did_you_mean, json_type_name
 from proctor.base.environment import expand, variables_in
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, show
+from proctor.base.json_data import UNSET, Json, to_text
 from proctor.base.masking import is_secret_name
 from proctor.base.selectors import Selector, parse_selector
 
@@ -52,7 +52,7 @@ def read_config(model: type[ConfigT], data: Json, where: str, example: str) -> C
     value counts as absent.
     """
     if not isinstance(data, Mapping):
-        raise UsageError(f"{where} must be an object, not {kind(data)}; write for example {example}")
+        raise UsageError(f"{where} must be an object, not {json_type_name(data)}; write for example {example}")
     try:
         return model.model_validate({str(key): value for key, value in data.items() if value is not None})
     except ValidationError as error:
@@ -65,7 +65,7 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
     match detail["type"]:
         case "extra_forbidden":
             key, known = str(detail["loc"][-1]), sorted(model.model_fields)
-            return f"{where} has no key {key!r}{nearest(key, known)}; its keys are {', '.join(known)}"
+            return f"{where} has no key {key!r}{did_you_mean(key, known)}; its keys are {', '.join(known)}"
         case "missing":
             return f"{where} needs {str(detail['loc'][-1])!r}"
         case "string_too_short" | "too_short":
@@ -75,7 +75,7 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
         case "finite_number":
             return f"{place} must be a finite number"
         case known if known in _NOUNS:
-            return f"{place} must be {_NOUNS[known]}, not {kind(detail['input'])}"
+            return f"{place} must be {_NOUNS[known]}, not {json_type_name(detail['input'])}"
         case _:
             return f"{place} {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
@@ -90,7 +90,7 @@ def one_of(noun: str, *types: type) -> AfterValidator:
 
     def check(value: Any) -> Any:
         if not isinstance(value, types):
-            raise wrong(f"must be {noun}, not {kind(value)}")
+            raise wrong(f"must be {noun}, not {json_type_name(value)}")
         return value
 
     return AfterValidator(check)
@@ -167,7 +167,7 @@ def _placeholder_selector(name: str) -> Selector:
     except UsageError:
         selector = None
     if selector is None or not selector.steps or selector.steps[0] not in NAMES:
-        hint = nearest(name, NAMES)
+        hint = did_you_mean(name, NAMES)
         raise UsageError(
             f"{{{{{name}}}}} is not a placeholder{hint}; use one of {', '.join(NAMES)}, or a path into one"
         )
@@ -175,7 +175,7 @@ def _placeholder_selector(name: str) -> Selector:
 
 
 def _written(value: Json) -> str:
-    return "" if value is None else show(value)
+    return "" if value is None else to_text(value)
 
 
 def _texts(data: Json) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall, Usage
 from proctor.base.errors import UnreadableReply
-from proctor.base.json_data import UNSET, Json, Unset, plain, show
+from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 
 _NAMES = ("name", "tool_name", "toolName", "tool")
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "toolInput", "tool_args")
@@ -89,9 +89,9 @@ def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Jso
     return _parse(
         name,
         arguments,
-        result=plain(found["result"] if "result" in found else field(value, *_RESULTS)),
-        error=None if error is None or error is False else show(plain(error)),
-        id=None if identity is None or isinstance(identity, Unset) else show(plain(identity)),
+        result=to_json(found["result"] if "result" in found else field(value, *_RESULTS)),
+        error=None if error is None or error is False else to_text(to_json(error)),
+        id=None if identity is None or isinstance(identity, Unset) else to_text(to_json(identity)),
         started_at=_number(field(value, "started_at")),
         duration_ms=_number(field(value, "duration_ms")),
     )
@@ -99,17 +99,17 @@ def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Jso
 
 def _parse(name: str, arguments: Any, **rest: Any) -> ToolCall:
     if not isinstance(arguments, (str, bytes, Mapping, type(None))):
-        data = plain(arguments)
+        data = to_json(arguments)
         arguments = data if isinstance(data, Mapping) else json.dumps(data)
     elif isinstance(arguments, Mapping):
-        arguments = plain(arguments)
+        arguments = to_json(arguments)
     try:
         call = ToolCall.parse(name, arguments, **rest)
     except RecursionError:
         return ToolCall(name, raw_arguments=arguments if isinstance(arguments, str) else repr(arguments), **rest)
     if isinstance(arguments, (str, bytes)) and call.arguments:
         # Python's JSON parser lets NaN through, which no later reader of the results would.
-        return ToolCall(name, plain(call.arguments), **rest)
+        return ToolCall(name, to_json(call.arguments), **rest)
     return call
 
 
@@ -167,7 +167,7 @@ class ToolResult:
 def _result_of_part(part: Any) -> Json:
     content = field(part, "content")
     text = text_of_parts(content)
-    return plain(content) if text is None else text
+    return to_json(content) if text is None else text
 
 
 def _says_error(value: Any) -> bool:
@@ -211,7 +211,7 @@ class Message:
     def results(self) -> list[ToolResult]:
         """The results of tool calls in this message, each with the id of its call."""
         if self.answers is not None:
-            return [ToolResult(self.answers, plain(self.content), self.failed)]
+            return [ToolResult(self.answers, to_json(self.content), self.failed)]
         if not _is_parts(self.content):
             return []
         parts = [part for part in self.content if field(part, "type") == "tool_result"]
@@ -290,7 +290,7 @@ def _answer(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult)
         return
     index = waiting[-1].pop(0)
     if result.failed and calls[index].error is None:
-        calls[index] = dataclasses.replace(calls[index], error=show(result.content))
+        calls[index] = dataclasses.replace(calls[index], error=to_text(result.content))
     else:
         calls[index] = dataclasses.replace(calls[index], result=result.content)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from proctor.agents.pricing import price
-from proctor.base.json_data import Json, parsed, plain
+from proctor.base.json_data import Json, parse_json_or_keep, to_json
 from proctor.cases.suite import NamedData
 
 NOT_BACK = "had not come back when the turn broke off"
@@ -42,7 +42,7 @@ class Usage:
 
     def known(self) -> dict[str, Json]:
         """The known parts as JSON: no `None`, and `estimated` only if it is true."""
-        return {name: value for name, value in plain(self).items() if value is not None and value is not False}
+        return {name: value for name, value in to_json(self).items() if value is not None and value is not False}
 
     def __add__(self, other: Usage) -> Usage:
         """The sum. What is unknown in one part is unknown in the sum, except that `Usage()` adds nothing.
@@ -116,7 +116,7 @@ class ToolCall:
             return cls(name, **rest)
         if isinstance(arguments, (str, bytes)):
             text = arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace")
-            data = parsed(text)
+            data = parse_json_or_keep(text)
             return cls(name, dict(data), **rest) if isinstance(data, Mapping) else cls(name, raw_arguments=text, **rest)
         return cls(name, raw_arguments=repr(arguments), **rest)
 

@@ -25,7 +25,7 @@ from proctor.agents.messages import (
 )
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import UnreadableReply
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import NamedData, Turn
 
 WORDS = ("text", "output", "response", "answer", "content", "message")
@@ -70,7 +70,7 @@ def read_envelope(value: Any, asked: Json = None) -> Reply | None:
         tool_calls=to_tool_calls(field(value, "tool_calls")) or _calls(words, messages),
         usage=to_usage(field(value, *_USAGE)),
         outputs=_outputs(field(value, "outputs")),
-        structured=plain(field(value, "structured")) if structured is None else structured,
+        structured=to_json(field(value, "structured")) if structured is None else structured,
         state=state_of(field(value, "state")),
         retrieval_context=_passages(field(value, "retrieval_context")),
         raw=value,
@@ -96,15 +96,15 @@ def read_words(value: Any) -> tuple[str, Json]:
     message = Message.of(value)
     if message is not None and message.is_answer:
         return read_words(message.content)
-    data = plain(value)
-    return show(data), data
+    data = to_json(value)
+    return to_text(data), data
 
 
 def _data(value: Any) -> Reply:
-    data = plain(value)
+    data = to_json(value)
     if isinstance(data, str) and data == repr(value) and not isinstance(value, _DATA):
         raise _unreadable(value)
-    return Reply(show(data), structured=data, raw=value)
+    return Reply(to_text(data), structured=data, raw=value)
 
 
 def _is_code(value: Any) -> bool:
@@ -172,29 +172,29 @@ def _outputs(value: Any) -> tuple[NamedData, ...]:
         kind = type(value).__name__
         raise UnreadableReply(f"outputs are a {kind}; give an object of values by name, or a list of name and value")
     if isinstance(value, Mapping):
-        return tuple(NamedData(str(name), plain(item)) for name, item in value.items())
-    return tuple(NamedData(field(item, "name"), plain(field(item, "value"))) for item in value)
+        return tuple(NamedData(str(name), to_json(item)) for name, item in value.items())
+    return tuple(NamedData(field(item, "name"), to_json(field(item, "value"))) for item in value)
 
 
 def _passages(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, str):
         return (value,)
-    return tuple(show(plain(item)) for item in value) if is_list(value) else None
+    return tuple(to_text(to_json(item)) for item in value) if is_list(value) else None
 
 
 def as_text(turn: Turn) -> str:
     """A turn's input as the text that a chat interface takes."""
-    return turn.input if isinstance(turn.input, str) else show(turn.input)
+    return turn.input if isinstance(turn.input, str) else to_text(turn.input)
 
 
 def read_data(text: str) -> Json:
     """An answer that should be JSON, as data; `None` if it is not."""
     try:
-        return plain(json.loads(text))
+        return to_json(json.loads(text))
     except (ValueError, RecursionError):
         return None
 
 
 def state_of(value: Any) -> Mapping[str, Json] | None:
     """A state as plain data; `None` for what is no mapping."""
-    return plain(value) if isinstance(value, Mapping) else None
+    return to_json(value) if isinstance(value, Mapping) else None

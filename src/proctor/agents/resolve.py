@@ -22,7 +22,7 @@ from proctor.agents.frameworks import advice, find_agent, installed_adapters
 from proctor.agents.function_agent import CallableAgent
 from proctor.agents.runnable_agent import RunnableAgent
 from proctor.agents.user_code import call_user_function
-from proctor.base.documents import kind, nearest
+from proctor.base.documents import did_you_mean, json_type_name
 from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, fingerprint
@@ -276,7 +276,7 @@ def _title(reference: Any) -> str:
     if isinstance(reference, Mapping):
         keys = ", ".join(str(key) for key in list(reference)[:12])
         return f"an object with the keys {keys}" if keys else "an empty object"
-    known = kind(reference)
+    known = json_type_name(reference)
     return known if " " in known else f"a value of type {known}"
 
 
@@ -284,6 +284,6 @@ def _hint(reference: Any) -> str:
     if isinstance(reference, str) and reference.endswith(".py"):
         return f": which name in it? {reference}:my_agent"
     if isinstance(reference, Mapping):
-        hints = [nearest(str(key), _KEYS) for key in reference]
+        hints = [did_you_mean(str(key), _KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")
     return advice(reference)

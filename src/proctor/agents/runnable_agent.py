@@ -13,7 +13,7 @@ from proctor.agents.reply_reader import to_reply
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import Case, Turn
 
 ArgsT = TypeVar("ArgsT", contravariant=True)
@@ -114,7 +114,7 @@ class RunnableAgent(BaseAgent):
             return []
         if self._validator is None:
             self._validator = _validator(self.kind, self._parameter)
-        return [self._validator(plain(value))]
+        return [self._validator(to_json(value))]
 
 
 class RunnableSession(BaseSession):

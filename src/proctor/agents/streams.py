@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 
 Step = Callable[[], AbstractContextManager[Any]]
 Finish = Callable[[list[Any], BaseException | None], None]
@@ -87,4 +87,4 @@ async def follow_async_stream(
 
 def join_stream(chunks: list[Any]) -> Json:
     """A finished stream as one value: chunks of text as one text, anything else as a list."""
-    return "".join(chunks) if chunks and all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
+    return "".join(chunks) if chunks and all(isinstance(chunk, str) for chunk in chunks) else to_json(chunks)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proctor.agents.trial_context import current_trial
-from proctor.base.documents import nearest
-from proctor.base.json_data import Json, plain, show
+from proctor.base.documents import did_you_mean
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.matchers import may_be_absent
 from proctor.cases.suite import Double
 
@@ -45,18 +45,18 @@ class ToolMocks:
                 if not is_used_up and _matches(mock, arguments):
                     self._uses[tool, index] += 1
                     return mock
-        raise NoMatchingMock(f"no double of {tool} answers the arguments {show(plain(arguments), 200)}")
+        raise NoMatchingMock(f"no double of {tool} answers the arguments {to_text(to_json(arguments), 200)}")
 
     def result(self, tool: str, arguments: Mapping[str, Any]) -> Json:
         """The result of the matching mock, after its delay; raises `ToolFailed` if the mock fails."""
-        mock = self.take(tool, plain(arguments))
+        mock = self.take(tool, to_json(arguments))
         if mock.delay:
             time.sleep(mock.delay)
         return _outcome(mock)
 
     async def result_async(self, tool: str, arguments: Mapping[str, Any]) -> Json:
         """Like `result`; the event loop goes on during the delay."""
-        mock = self.take(tool, plain(arguments))
+        mock = self.take(tool, to_json(arguments))
         if mock.delay:
             await asyncio.sleep(mock.delay)
         return _outcome(mock)
@@ -70,7 +70,7 @@ class ToolMocks:
         return [
             f"{tool!r} was called for real: this agent's tools cannot be answered for"
             if tool in names
-            else f"the double of {tool!r} was never asked{nearest(tool, names)}"
+            else f"the double of {tool!r} was never asked{did_you_mean(tool, names)}"
             for tool in self._mocks
             if tool not in self._called
         ]
@@ -79,7 +79,7 @@ class ToolMocks:
 def _outcome(mock: Double) -> Json:
     if mock.error is not None:
         raise ToolFailed(mock.error)
-    return plain(mock.result)  # a copy, since the agent may change it
+    return to_json(mock.result)  # a copy, since the agent may change it
 
 
 def _matches(mock: Double, arguments: Mapping[str, Json]) -> bool:

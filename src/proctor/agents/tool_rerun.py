@@ -13,7 +13,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.tools import Tool, UnfitArguments, fitted
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import one_line
-from proctor.base.json_data import Json, parsed, plain, show
+from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 from proctor.cases.matchers import same
 
 SECONDS = 30.0
@@ -44,8 +44,8 @@ class Reexecution:
     def passage(self) -> str | None:
         """The result as text; what the agent was given, where there is no other."""
         if self.skipped is None and self.error is None:
-            return show(self.result)
-        return None if self.seen is None else show(self.seen)
+            return to_text(self.result)
+        return None if self.seen is None else to_text(self.seen)
 
 
 async def reexecute(
@@ -69,7 +69,7 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, apart_from: 
         return Reexecution(**known, skipped=reason)
     assert tool is not None
     if call.raw_arguments is not None:
-        return Reexecution(**known, error=f"the arguments are not a JSON object: {show(call.raw_arguments, 200)}")
+        return Reexecution(**known, error=f"the arguments are not a JSON object: {to_text(call.raw_arguments, 200)}")
     try:
         positional, named = fitted(tool.function, call.arguments)
         async with asyncio.timeout(seconds) as limit:
@@ -85,7 +85,7 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, apart_from: 
         if task is not None and task.cancelling():
             raise
         return Reexecution(**known, error="it cancelled itself")
-    result = plain(raw)
+    result = to_json(raw)
     return Reexecution(**known, result=result, differs=_differs(call, result, raw))
 
 
@@ -133,9 +133,9 @@ def _is_what_was_seen(seen: Json, result: Json, raw: Any) -> bool:
         return True
     if not isinstance(seen, str) or isinstance(result, str):
         return False
-    if same(parsed(seen), result):
+    if same(parse_json_or_keep(seen), result):
         return True
     try:
-        return seen in (str(raw), repr(raw), show(result))
+        return seen in (str(raw), repr(raw), to_text(result))
     except Exception:
         return False

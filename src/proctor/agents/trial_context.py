@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import ProctorError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TrialContext:
     @property
     def waited_seconds(self) -> float:
         """All waiting that is not the agent's time, up to this moment."""
-        waiting = 0.0 if self.waiting_since is None else CLOCK.monotonic() - self.waiting_since
+        waiting = 0.0 if self.waiting_since is None else Clock.monotonic() - self.waiting_since
         return self.excluded_seconds + waiting
 
 

@@ -36,7 +36,7 @@ from proctor.agents.streams import follow_async_stream, follow_stream, join_stre
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import TrialContext, current_turn, running
 from proctor.base.errors import one_line
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
 
 _PARENT: ContextVar[tuple[TurnRecorder, str] | None] = ContextVar("proctor_parent_call", default=None)
@@ -241,7 +241,7 @@ class TurnRecorder:
     def _arguments(self, key: int, arguments: Any) -> Mapping[str, Json]:
         """The arguments by name, however the vendor writes them."""
         event = self._calls.get(key)
-        return ToolCall.parse("", plain(arguments)).arguments if event is None else event.call.arguments
+        return ToolCall.parse("", to_json(arguments)).arguments if event is None else event.call.arguments
 
     def begin_call(
         self,
@@ -261,11 +261,11 @@ class TurnRecorder:
         self._clocks[key] = time.perf_counter()
         with self._lock:
             if marked:
-                call = ToolCall.parse(name, plain(arguments), started_at=time.time())
+                call = ToolCall.parse(name, to_json(arguments), started_at=time.time())
             else:
                 own = self._unique_id(id or f"{name}-{len(self._calls) + 1}")
                 parent = self._parent_id()
-                call = ToolCall.parse(name, plain(arguments), id=own, started_at=time.time(), parent=parent)
+                call = ToolCall.parse(name, to_json(arguments), id=own, started_at=time.time(), parent=parent)
             event = CallEvent(key, call, ended=False, marked=marked)
             self._calls[key] = event
         self.enter_call(key)
@@ -287,7 +287,7 @@ class TurnRecorder:
             return
         reason = error if error is None or isinstance(error, str) else one_line(error)
         duration_ms = (time.perf_counter() - self._clocks[key]) * 1000
-        call = replace(event.call, result=plain(result), error=reason, duration_ms=duration_ms)
+        call = replace(event.call, result=to_json(result), error=reason, duration_ms=duration_ms)
         self._put(replace(event, call=call, ended=True))
 
     def not_called(self, name: str, arguments: Any, reason: str, *, id: str | None = None) -> None:  # noqa: A002

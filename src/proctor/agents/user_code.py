@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.reply_limits import StreamedText
-from proctor.base.threads import call_in_thread, is_async
+from proctor.base.threads import is_async, run_in_thread
 
 
 async def call_user_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -29,7 +29,7 @@ async def call_user_function_as(
     if asynchronous:
         result = function(*args, **kwargs)
     else:
-        result = await call_in_thread(_call_and_drain, function, *args, **kwargs)
+        result = await run_in_thread(_call_and_drain, function, *args, **kwargs)
     if inspect.isawaitable(result):
         result = await result
     if inspect.isasyncgen(result):
@@ -38,7 +38,7 @@ async def call_user_function_as(
             streamed.add(chunk)
         return streamed.text()
     if inspect.isgenerator(result):
-        return await call_in_thread(join_chunks, result)
+        return await run_in_thread(join_chunks, result)
     return result
 
 

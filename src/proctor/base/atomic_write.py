@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Gives the block the path of a draft, which takes the place of `path` once the block has ended well.
 
     Missing folders are made, a link stays a link and a file keeps its permissions. A device or a pipe has no place for

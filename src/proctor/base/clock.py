@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic, perf_counter, time
 
 
-class CLOCK:
+class Clock:
     """`time`, `monotonic` and `perf_counter` as they were when Proctor was loaded."""
 
     time = staticmethod(time)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.base.positions import Lines, Pointer, Position, pointer_text
 from proctor.base.source import lines_of, parse_with_lines
 
@@ -101,7 +101,7 @@ class Fields:
             self._data = dict(data)
         else:
             self._data = {}
-            document.problem(pointer, f"must be an object, not {kind(data)}")
+            document.problem(pointer, f"must be an object, not {json_type_name(data)}")
         self.valid = isinstance(data, Mapping)
 
     def problem(self, name: str, message: str) -> None:
@@ -150,7 +150,7 @@ class Fields:
         value = self._typed(name, (int, float), "a whole number", default, False)
         if isinstance(value, float):
             if not value.is_integer():
-                self.problem(name, f"must be a whole number, not {show(value, 40)}")
+                self.problem(name, f"must be a whole number, not {to_text(value, 40)}")
                 return default
             value = int(value)
         return self._at_least(name, value, least, default)
@@ -161,7 +161,7 @@ class Fields:
             self.problem(name, "must be a finite number")
             return default
         if most is not None and isinstance(value, (int, float)) and value > most:
-            self.problem(name, f"must be at most {most:g}, not {show(value, 40)}")
+            self.problem(name, f"must be at most {most:g}, not {to_text(value, 40)}")
             return default
         return self._at_least(name, value, least, default)
 
@@ -169,7 +169,7 @@ class Fields:
         value = self.text(name, default)
         allowed = list(options)
         if value is not default and value not in allowed:
-            self.problem(name, f"must be one of {', '.join(allowed)}, not {value!r}{nearest(str(value), allowed)}")
+            self.problem(name, f"must be one of {', '.join(allowed)}, not {value!r}{did_you_mean(str(value), allowed)}")
             return default
         return value
 
@@ -190,7 +190,7 @@ class Fields:
             return default
         for index, item in enumerate(value):
             if not isinstance(item, str):
-                self.document.problem((*self.at(name), index), f"must be text, not {kind(item)}")
+                self.document.problem((*self.at(name), index), f"must be text, not {json_type_name(item)}")
         return tuple(item for item in value if isinstance(item, str))
 
     def each(self, name: str, read: Callable[[Json, Pointer], T], *, required: bool = False, least: int = 0) -> list[T]:
@@ -228,12 +228,12 @@ class Fields:
             for key in self._data
             if key not in self._known and not ((nulls or ignored_by) and self._data[key] is None)
         ]
-        if len(unknown) > MOST_UNKNOWN:
+        if len(unknown) > MAX_UNKNOWN_KEYS:
             say = self.document.warn if ignored_by else self.document.problem
-            say(self.pointer, f"has {len(unknown) - MOST_UNKNOWN:,} more keys that are not known")
-        for key in unknown[:MOST_UNKNOWN]:
-            if not ignored_by or nearest(key, self._known, cutoff=MISSPELT):
-                self.document.unknown_key((*self.pointer, key), f"is not a known key{nearest(key, known)}")
+            say(self.pointer, f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more keys that are not known")
+        for key in unknown[:MAX_UNKNOWN_KEYS]:
+            if not ignored_by or did_you_mean(key, self._known, cutoff=MISSPELLING_SIMILARITY):
+                self.document.unknown_key((*self.pointer, key), f"is not a known key{did_you_mean(key, known)}")
                 wrong.append(key)
                 continue
             message = f"is not a known key and is ignored, as {ignored_by} does"
@@ -255,13 +255,13 @@ class Fields:
                 self.document.problem(self.pointer, f"needs {self._spellings(name)[0]!r} ({noun})")
             return default
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            self.problem(name, f"must be {noun}, not {kind(value)}")
+            self.problem(name, f"must be {noun}, not {json_type_name(value)}")
             return default
         return value
 
     def _at_least(self, name: str, value: Any, least: float | None, default: Any) -> Any:
         if least is not None and isinstance(value, (int, float)) and value < least:
-            self.problem(name, f"must be at least {least:g}, not {show(value, 40)}")
+            self.problem(name, f"must be at least {least:g}, not {to_text(value, 40)}")
             return default
         return value
 
@@ -281,20 +281,20 @@ def _both_spellings(name: str) -> tuple[str, ...]:
     return (name,) if camel == name else (camel, name)
 
 
-def kind(value: Json) -> str:
+def json_type_name(value: Json) -> str:
     """What a JSON value is, in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)
 
 
-MOST_UNKNOWN = 100
+MAX_UNKNOWN_KEYS = 100
 """How many unknown keys of one object are named: each is compared with those that are known."""
 
-MISSPELT = 0.8
+MISSPELLING_SIMILARITY = 0.8
 """How alike two keys are of which one is probably the other, misspelt."""
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """A hint at what was probably meant."""
     close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

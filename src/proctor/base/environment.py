@@ -13,10 +13,10 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from proctor.base.errors import UsageError
-from proctor.base.masking import add_file_value
+from proctor.base.masking import add_env_file_value
 
 NAME = ".env"
-LARGEST = 1_000_000
+MAX_ENV_FILE_BYTES = 1_000_000
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
@@ -57,7 +57,7 @@ def _set(variables: Mapping[str, str]) -> list[str]:
     names = []
     with _lock:
         for name, value in variables.items():
-            add_file_value(name, value)
+            add_env_file_value(name, value)
             if name not in os.environ:
                 os.environ[name] = value
                 _holders[name] = 0
@@ -79,7 +79,7 @@ def _unset(names: Iterable[str]) -> None:
 def read_env_file(path: Path) -> dict[str, str]:
     """The variables of a `.env` file, as `python-dotenv` reads it; lines that are not assignments are skipped."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_ENV_FILE_BYTES:
             raise UsageError(f"{path}: is larger than any file of variables")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

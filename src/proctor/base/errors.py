@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MESSAGE_SECONDS = 1.0
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-LONGEST_REASON = 100_000
+MAX_REASON_LENGTH = 100_000
 """Characters of an exception's message that are kept."""
 
 
@@ -139,9 +139,9 @@ def _message(error: BaseException) -> str:
 
 def truncate_middle(text: str) -> str:
     """The text, or the beginning and the end of one that is too long to be kept or shown."""
-    if len(text) <= LONGEST_REASON:
+    if len(text) <= MAX_REASON_LENGTH:
         return text
-    half = LONGEST_REASON // 2
+    half = MAX_REASON_LENGTH // 2
     return f"{text[:half]} … ({len(text) - 2 * half:,} characters left out) … {text[-half:]}"
 
 

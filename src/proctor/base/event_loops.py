@@ -4,9 +4,9 @@ Three things make `asyncio.run` the wrong tool.
 
 - It waits for every task that is left when the main one ends. A user's task that swallows `CancelledError` keeps it
   waiting forever. `run_sync` cancels what is left, waits a second and closes the loop.
-- It refuses to run inside a running loop, and a notebook always has one. `run_beside_loop` uses a thread there.
+- It refuses to run inside a running loop, and a notebook always has one. `run_blocking` uses a thread there.
 - It makes a new loop for each call, and the clients of an application belong to the loop in which they were made. A
-  test session calls us once per test, so `run_in_kept_loop` uses one loop per thread from its first call to the end of
+  test session calls us once per test, so `run_in_session_loop` uses one loop per thread from its first call to the end of
   the session. `asyncio.Runner` would do this, but its calls would all see the context variables of the first one, and
   its `close` waits like `asyncio.run`.
 """
@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.threads import POOL
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
         _end_loop(loop)
 
 
-def run_beside_loop(main: Coroutine[Any, Any, T]) -> T:
+def run_blocking(main: Coroutine[Any, Any, T]) -> T:
     """`run_sync` that also works inside a running event loop, where it uses a thread and the running loop waits.
 
     An interrupt cancels `main` and is raised again once `main` has cleaned up; a second interrupt does not wait.
@@ -87,7 +87,7 @@ _SESSION = threading.local()
 _SESSION_LOOPS: weakref.WeakSet[_SessionLoop] = weakref.WeakSet()
 
 
-def run_in_kept_loop(main: Coroutine[Any, Any, T]) -> T:
+def run_in_session_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` in the session's loop of this thread. Tasks that it leaves behind continue during the next call."""
     _refuse_inside_loop(main)
     session: _SessionLoop | None = getattr(_SESSION, "loop", None)
@@ -102,14 +102,14 @@ def run_in_kept_loop(main: Coroutine[Any, Any, T]) -> T:
             _cancel(session.loop, {task})
 
 
-def close_kept_loops() -> None:
+def close_session_loops() -> None:
     """Close the loops of all threads, at the end of a test session. A later call makes a new one."""
     for session in list(_SESSION_LOOPS):
         if not session.loop.is_running():
             session.close()
 
 
-def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
+def sync_version(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
     """The synchronous twin of `verb`, for callers without an event loop; `home` is the module that it is defined in.
 
     It is a second function because one that did both could not know whether `asyncio.run(verb(...))` follows: the
@@ -120,7 +120,7 @@ def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callab
     def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
         try:
-            return run_in_kept_loop(verb(*args, **kwargs))
+            return run_in_session_loop(verb(*args, **kwargs))
         except AssertionError as failed:
             raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
 
@@ -147,7 +147,7 @@ def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
 
 def _new_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    loop.time = CLOCK.monotonic  # type: ignore[method-assign]  # its timers must go on while a test freezes time
+    loop.time = Clock.monotonic  # type: ignore[method-assign]  # its timers must go on while a test freezes time
     loop.set_default_executor(POOL)
     return loop
 

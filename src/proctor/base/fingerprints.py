@@ -26,10 +26,10 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from proctor.base.errors import is_user_file
-from proctor.base.json_data import fingerprint, plain
+from proctor.base.json_data import fingerprint, to_json
 from proctor.base.python_source import parse_python
 
-DEEPEST = 8
+MAX_DEPTH = 8
 """How far captured values are followed."""
 
 
@@ -136,8 +136,8 @@ class _Capture:
 
     def of(self, target: Any, name: str = "it", depth: int = 0) -> Any:
         if target is None or isinstance(target, (str, int, float, bytes, enum.Enum, Path, datetime.date)):
-            return plain(target)
-        if depth > DEEPEST:
+            return to_json(target)
+        if depth > MAX_DEPTH:
             return self._give_up(target, name)
         if id(target) in self._visited:
             return "seen"

@@ -42,7 +42,7 @@ FORWARD_SECONDS = 0.2
 """How long the parent waits before it forwards a signal."""
 SECOND_SIGNAL_SECONDS = 0.3
 """Signals closer together than this count as one: a terminal or `timeout` sends one to the whole process group."""
-LONGEST_LABEL = 1000
+MAX_LABEL_LENGTH = 1000
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
@@ -85,7 +85,7 @@ def is_guarded() -> bool:
     return _CHILD.pid == os.getpid()
 
 
-def tell_verdict(code: int) -> None:
+def report_exit_code(code: int) -> None:
     """Report the exit code that the work has come to."""
     if is_guarded():
         with contextlib.suppress(ProcessLookupError):
@@ -94,14 +94,14 @@ def tell_verdict(code: int) -> None:
             select.select([], [], [], POLL_SECONDS / 10)
 
 
-def tell_alive(limit: float, label: str = "") -> None:
+def send_heartbeat(limit: float, label: str = "") -> None:
     """Send a heartbeat: the trials called `label` run, none for longer than `limit` seconds; 0 if none runs."""
     if is_guarded():
-        _CHILD.limit, _CHILD.label = limit, " ".join(label[:LONGEST_LABEL].split()) or _CHILD.label
+        _CHILD.limit, _CHILD.label = limit, " ".join(label[:MAX_LABEL_LENGTH].split()) or _CHILD.label
         _CHILD.write(f"alive {limit} {_CHILD.label}")
 
 
-def allow_at_least(seconds: float) -> None:
+def extend_deadline(seconds: float) -> None:
     """Announce work that may delay the next heartbeat by so many seconds, such as waiting for a locked store."""
     if is_guarded() and _CHILD.limit:
         _CHILD.write(f"alive {max(_CHILD.limit, seconds)} {_CHILD.label}")

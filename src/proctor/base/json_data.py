@@ -37,13 +37,13 @@ UNSET: Final = Unset.UNSET
 
 _SCALARS = (str, int, bool, type(None))
 
-DEEPEST = 200
+MAX_DEPTH = 200
 
-LONGEST_NUMBER = 14_000
+MAX_NUMBER_DIGITS = 14_000
 """Bits; Python refuses to write out whole numbers that are a little longer."""
 
 
-def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
+def to_json(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
 
     What has no natural form becomes its `repr`, so that a report can always show it. Non-finite numbers become strings,
@@ -51,24 +51,24 @@ def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     """
     kind = type(value)
     if kind is int:
-        return value if value.bit_length() <= LONGEST_NUMBER else _long_number(value)  # type: ignore[attr-defined, arg-type]
+        return value if value.bit_length() <= MAX_NUMBER_DIGITS else _long_number(value)  # type: ignore[attr-defined, arg-type]
     if kind in _SCALARS:
         return value
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
-    if len(_above) > DEEPEST:
+    if len(_above) > MAX_DEPTH:
         return f"<{kind.__name__} nested too deeply>"
     if id(value) in _above:
         return f"<{kind.__name__} that contains itself>"
     within = (*_above, id(value))
     try:
         if isinstance(value, Mapping):
-            return {_key(key): plain(item, _above=within) for key, item in value.items()}
+            return {_key(key): to_json(item, _above=within) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             fields = getattr(value, "_fields", None)
             if fields is not None:
-                return {name: plain(item, _above=within) for name, item in zip(fields, value, strict=True)}
-            return [plain(item, _above=within) for item in value]
+                return {name: to_json(item, _above=within) for name, item in zip(fields, value, strict=True)}
+            return [to_json(item, _above=within) for item in value]
         return _convert(value, within)
     except Exception:
         return _shown(value)
@@ -81,7 +81,7 @@ def _long_number(value: int) -> str:
 def _key(key: object) -> str:
     if type(key) is str:
         return key
-    simple = plain(key)
+    simple = to_json(key)
     return simple if isinstance(simple, str) else json.dumps(simple)
 
 
@@ -95,19 +95,19 @@ def _shown(value: object) -> str:
 def _convert(value: Any, above: tuple[int, ...]) -> Json:
     """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
     if isinstance(value, enum.Enum):
-        return plain(value.value, _above=above)
+        return to_json(value.value, _above=above)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, (bool, int)):
-        return plain(int(value), _above=above)
+        return to_json(int(value), _above=above)
     if isinstance(value, float):
-        return plain(float(value), _above=above)
+        return to_json(float(value), _above=above)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # A field that counts neither for equality nor for `repr` is not part of the value: where a case is written.
         parts = (f.name for f in dataclasses.fields(value) if f.compare or f.repr)
-        return {name: plain(getattr(value, name), _above=above) for name in parts}
+        return {name: to_json(getattr(value, name), _above=above) for name in parts}
     if hasattr(value, "model_dump") and not isinstance(value, type):
-        return plain(value.model_dump(), _above=above)
+        return to_json(value.model_dump(), _above=above)
     return _standard(value, above)
 
 
@@ -120,7 +120,7 @@ def _standard(value: Any, above: tuple[int, ...]) -> Json:
     if isinstance(value, decimal.Decimal):
         return _decimal(value)
     if isinstance(value, (set, frozenset)):
-        return sorted((plain(item, _above=above) for item in value), key=canonical)
+        return sorted((to_json(item, _above=above) for item in value), key=canonical)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(value)).decode("ascii")
     if isinstance(value, (uuid.UUID, pathlib.PurePath)):
@@ -146,13 +146,13 @@ def _foreign(value: Any, above: tuple[int, ...]) -> Json:
         convert = getattr(value, method, None)
         if callable(convert) and not isinstance(value, type):
             try:
-                return plain(convert(), _above=above)
+                return to_json(convert(), _above=above)
             except Exception:  # noqa: S112  a conversion that fails is simply not the way
                 continue
     return _shown(value)
 
 
-def parsed(value: Any) -> Json:
+def parse_json_or_keep(value: Any) -> Json:
     """The data that JSON text stands for; anything else, and text that is no JSON, as it is."""
     if not isinstance(value, str):
         return value
@@ -167,18 +167,18 @@ def canonical(value: Json) -> str:
     try:
         return _CANONICAL(value)
     except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
-        return _CANONICAL(plain(value))
+        return _CANONICAL(to_json(value))
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=plain).encode
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=to_json).encode
 
 
-def show(value: Json, limit: int | None = None) -> str:
+def to_text(value: Json, limit: int | None = None) -> str:
     """The text a person reads for a value: strings as they are, everything else as JSON."""
     try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=to_json)
     except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
-        text = json.dumps(plain(value), ensure_ascii=False)
+        text = json.dumps(to_json(value), ensure_ascii=False)
     if limit is not None and len(text) > limit:
         return f"{text[: limit - 1]}…"
     return text
@@ -191,19 +191,19 @@ def fingerprint(*parts: Json) -> str:
 
 def json_text(data: Json) -> str:
     """Indented JSON, readable where UTF-8 can hold it and escaped where it cannot."""
-    text = json.dumps(plain(data), indent=2, ensure_ascii=False)
+    text = json.dumps(to_json(data), indent=2, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = json.dumps(plain(data), indent=2)
+        text = json.dumps(to_json(data), indent=2)
     return f"{text}\n"
 
 
-def object_or_text(given: Any, what: str) -> Any:
+def parse_inline_json(given: Any, what: str) -> Any:
     """What is written where only text can be: text, or an object in JSON; raises `UsageError` if it is not valid."""
     if not isinstance(given, str) or not given.lstrip().startswith("{"):
         return given
     try:
         return json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{what} is not valid JSON: {show(str(error), 200)}") from None
+        raise UsageError(f"{what} is not valid JSON: {to_text(str(error), 200)}") from None

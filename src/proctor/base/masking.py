@@ -15,10 +15,10 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.base.secret_patterns import (
     MASKED,
-    SHORTEST_VALUE,
+    MIN_VALUE_LENGTH,
     Secret,
     find_secrets_in,
     is_secret_value,
@@ -28,14 +28,14 @@ from proctor.base.secret_patterns import (
 )
 from proctor.base.secret_patterns import is_secret_name as is_secret_name
 
-FILE_VALUES: dict[tuple[str, str], None] = {}
+ENV_FILE_VALUES: dict[tuple[str, str], None] = {}
 """Name and value of the secrets in `.env` files, for as long as the process runs: reports are written after a run."""
 
 
-def add_file_value(name: str, value: str) -> None:
+def add_env_file_value(name: str, value: str) -> None:
     """Remember a variable of a `.env` file if it is a secret. `REGION=frankfurt` is not: it is in ordinary answers."""
     if is_secret_variable(name, value):
-        FILE_VALUES[name, value] = None
+        ENV_FILE_VALUES[name, value] = None
 
 
 def mask(text: str, known: Iterable[str] = ()) -> str:
@@ -43,7 +43,7 @@ def mask(text: str, known: Iterable[str] = ()) -> str:
     return _replace_secrets(text, find_secrets(text, known))
 
 
-def mask_values(text: str, known: Iterable[str], shortest: int = SHORTEST_VALUE) -> str:
+def mask_values(text: str, known: Iterable[str], shortest: int = MIN_VALUE_LENGTH) -> str:
     """`text` without the `known` secrets, and otherwise as it is."""
     values = [("key", value) for value in known if len(value) >= shortest]
     return _replace_secrets(text, _without_overlaps(_find_values(text, values)))
@@ -99,7 +99,7 @@ class Masker:
         if isinstance(value, int):
             is_secret = abs(value) >= 1000 and name and is_secret_name(name)
             return _mask_of(kind_of(name), len(str(value))) if is_secret else value
-        simple = plain(value)
+        simple = to_json(value)
         changed = self.data(simple, name) if isinstance(simple, (str, dict, list)) else simple
         return value if changed is simple else changed
 
@@ -116,12 +116,12 @@ class Masker:
         try:
             return dataclasses.replace(value, **changes)
         except (TypeError, ValueError):  # a field that `__post_init__` derives, or a text that it refuses
-            return self.data(plain(value), name)
+            return self.data(to_json(value), name)
 
     def _text_under(self, name: str, text: str) -> str:
         if is_secret_value(name, text, wide=self._wide):
             return _mask_of(kind_of(name), len(text))
-        return self.text(text) if len(text) >= SHORTEST_VALUE else text
+        return self.text(text) if len(text) >= MIN_VALUE_LENGTH else text
 
 
 NOT_MASKED = frozenset({"tool_definitions"})
@@ -164,7 +164,7 @@ def values_under_names(value: Any, name: str = "") -> Iterator[str]:
         for item in value:
             yield from values_under_names(item, name)
     elif type(value) is str:
-        if len(value) >= SHORTEST_VALUE and is_secret_name(name) and is_secret_value(name, value):
+        if len(value) >= MIN_VALUE_LENGTH and is_secret_name(name) and is_secret_value(name, value):
             yield value
     elif dataclasses.is_dataclass(type(value)):
         name_of_value = _name_of_value(value, name)
@@ -194,7 +194,7 @@ def texts_in(value: object) -> list[str]:
             waiting += map(str, item)
             waiting += item.values()
         elif not isinstance(item, enum.Enum):
-            texts.append(show(plain(item)))
+            texts.append(to_text(to_json(item)))
     return texts
 
 
@@ -211,8 +211,8 @@ def _secret_names(names: tuple[str, ...]) -> list[str]:
 def _known_values(known: Iterable[str]) -> list[tuple[str, str]]:
     """Names and values of secrets that are looked for as they are: of variables, of `.env` files, and `known` ones."""
     variables = [(name, os.environ.get(name, "")) for name in _secret_names(tuple(os.environ))]
-    values = dict.fromkeys([*variables, *FILE_VALUES, *(("key", value) for value in known)])
-    return [(name, value) for name, value in values if len(value) >= SHORTEST_VALUE and name not in ("PWD", "OLDPWD")]
+    values = dict.fromkeys([*variables, *ENV_FILE_VALUES, *(("key", value) for value in known)])
+    return [(name, value) for name, value in values if len(value) >= MIN_VALUE_LENGTH and name not in ("PWD", "OLDPWD")]
 
 
 def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:

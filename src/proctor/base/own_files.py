@@ -29,7 +29,7 @@ SCORE_COLUMNS = (
 
 _DOCUMENT = re.compile(rf'\s*\[?\s*\{{\s*"(?:schema"\s*:\s*"proctor\.|{EXPORTED_RUN}"\s*:)')
 """A document, or a list of rows, that names its schema; or the first line of an exported run."""
-LOOKED_AT = 500
+SNIFF_CHARS = 500
 """Bytes at the beginning of a file; the marks stand before anything that an agent said."""
 
 
@@ -39,7 +39,7 @@ def is_own_output(path: Path) -> bool:
         if not path.is_file():  # a pipe would be waited for
             return False
         with path.open("rb") as file:
-            text = file.read(LOOKED_AT).decode("utf-8-sig", "replace")
+            text = file.read(SNIFF_CHARS).decode("utf-8-sig", "replace")
     except (OSError, ValueError):  # ValueError: a name that is not a path
         return False
     if path.suffix == ".csv":

@@ -26,7 +26,7 @@ class Position:
     """Counted from 1; `None` if only the file is known."""
 
 
-DEEPEST = 200
+MAX_DEPTH = 200
 """Levels of nesting a document may have: more is no real data, and could exhaust the stack of code that walks it."""
 
 

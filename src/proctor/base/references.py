@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError, one_line
 from proctor.base.python_source import parse_python
 
@@ -56,7 +56,7 @@ def locate(reference: str, base: Path | None = None) -> Path | None:
     names = None if path is None else names_defined_in(path)
     first = name.partition(".")[0]
     if names is not None and first not in names:
-        raise UsageError(f"{reference!r}: {where} has no {first!r}{nearest(first, sorted(names))}")
+        raise UsageError(f"{reference!r}: {where} has no {first!r}{did_you_mean(first, sorted(names))}")
     return path
 
 
@@ -71,7 +71,7 @@ def resolve(reference: str, base: Path | None = None) -> Any:
         except AttributeError:
             names = sorted(n for n in dir(target) if not n.startswith("_"))
             owner = where if target is module else repr(name.rpartition(f".{part}")[0])
-            raise UsageError(f"{reference!r}: {owner} has no {part!r}{nearest(part, names)}") from None
+            raise UsageError(f"{reference!r}: {owner} has no {part!r}{did_you_mean(part, names)}") from None
         except Exception as error:
             raise UsageError(f"{reference!r} could not be found: {one_line(error)}") from error
     return target

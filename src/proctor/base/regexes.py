@@ -18,8 +18,8 @@ import regex
 from proctor.base.errors import ProctorError
 
 LIMIT_SECONDS = 1.0
-LONGEST_PATTERN = 10_000
-LARGEST_REPEAT = 100_000
+MAX_PATTERN_LENGTH = 10_000
+MAX_REPEAT = 100_000
 """How often a part may be asked for, nested repeats multiplied: `((a{1000}){1000}){1000}` would fill the memory."""
 
 _BRACE = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\{)(?!\d*,?\d*\})"
@@ -29,7 +29,7 @@ class PatternTooSlow(ProctorError):
     """A pattern took too long on a text: nothing is known about whether it matches."""
 
 
-class Found(Protocol):
+class Match(Protocol):
     """What a match tells."""
 
     def group(self) -> str: ...
@@ -39,8 +39,8 @@ class Found(Protocol):
 
 def check_pattern(text: str, *, ignore_case: bool = False) -> None:
     """Raises `ValueError`, with the reason, where `text` is not a regular expression that may be run."""
-    if len(text) > LONGEST_PATTERN:
-        raise ValueError(f"a pattern of {len(text):,} characters is too long; {LONGEST_PATTERN:,} are allowed")
+    if len(text) > MAX_PATTERN_LENGTH:
+        raise ValueError(f"a pattern of {len(text):,} characters is too long; {MAX_PATTERN_LENGTH:,} are allowed")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -48,23 +48,23 @@ def check_pattern(text: str, *, ignore_case: bool = False) -> None:
             largest = _largest_repeat(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error) or type(error).__name__) from None
-    if largest > LARGEST_REPEAT:
-        raise ValueError(f"its repeats come to {largest:,} times; {LARGEST_REPEAT:,} are allowed")
+    if largest > MAX_REPEAT:
+        raise ValueError(f"its repeats come to {largest:,} times; {MAX_REPEAT:,} are allowed")
 
 
-def search(pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+def search(pattern: str, text: str, *, ignore_case: bool = False) -> Match | None:
     """The first place in `text` that the pattern matches."""
     return _run("search", pattern, text, ignore_case)
 
 
-def fullmatch(pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+def fullmatch(pattern: str, text: str, *, ignore_case: bool = False) -> Match | None:
     """Whether the pattern matches `text` from end to end."""
     return _run("fullmatch", pattern, text, ignore_case)
 
 
-def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Found | None:
+def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Match | None:
     try:
-        found: Found | None = getattr(_compiled(pattern, ignore_case), method)(
+        found: Match | None = getattr(_compiled(pattern, ignore_case), method)(
             text, timeout=LIMIT_SECONDS, concurrent=True
         )
     except TimeoutError:

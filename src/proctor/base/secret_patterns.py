@@ -19,13 +19,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SHORTEST_VALUE = 8
+MIN_VALUE_LENGTH = 8
 """Values of environment variables that are shorter are found in ordinary words."""
-LONGEST_VALUE = 4096
-LONGEST_NAME = 80
-LONGEST_PEM = 20_000
+MAX_VALUE_LENGTH = 4096
+MAX_NAME_LENGTH = 80
+MAX_PEM_LENGTH = 20_000
 RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
-LONGEST_WORD = 20
+MAX_WORD_LENGTH = 20
 """Letters alone that are this long may be a token; shorter ones are words, such as the name of an evaluator."""
 
 SECRET_NAMES = tuple(
@@ -78,7 +78,7 @@ def may_contain_secrets(text: str) -> bool:
     else that is found stands beside a name.
     """
     for word in text.split():
-        if len(word) >= RANDOM_LENGTH and (len(word) >= LONGEST_WORD or not word.isalpha()):
+        if len(word) >= RANDOM_LENGTH and (len(word) >= MAX_WORD_LENGTH or not word.isalpha()):
             return True
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS)
@@ -113,9 +113,9 @@ def is_secret_value(name: str, text: str, *, wide: bool = False) -> bool:
 
 def looks_random(value: str) -> bool:
     """Long, of mixed characters, with more information per character than words have, and not a UUID."""
-    if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:LONGEST_VALUE]):
+    if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:MAX_VALUE_LENGTH]):
         return False
-    sample = value[:LONGEST_VALUE]
+    sample = value[:MAX_VALUE_LENGTH]
     counts = Counter(sample)
     entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
     return entropy >= RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
@@ -127,13 +127,13 @@ def is_value(text: str, name: str) -> bool:
         return False
     if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or MASKED.fullmatch(text)):
         return False
-    return any(character.isalnum() for character in text[:LONGEST_VALUE])
+    return any(character.isalnum() for character in text[:MAX_VALUE_LENGTH])
 
 
 @functools.lru_cache(maxsize=4096)
 def last_part(name: str) -> str:
     """The last part of a dotted name, in lower case and with underscores."""
-    return _CAMEL.sub("_", name[-LONGEST_NAME:].rpartition(".")[2]).lower().replace("-", "_")
+    return _CAMEL.sub("_", name[-MAX_NAME_LENGTH:].rpartition(".")[2]).lower().replace("-", "_")
 
 
 def is_uncertain(name: str) -> bool:
@@ -244,9 +244,9 @@ _PEM_LINES = re.compile(r"(?:(?:\\[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
 
 def _pem_end(text: str, start: int) -> int:
     """Where a private key ends whose first line ends at `start`; one that is cut off ends with its last whole line."""
-    dashes = text.find("-----", start, start + LONGEST_PEM)
+    dashes = text.find("-----", start, start + MAX_PEM_LENGTH)
     if dashes < 0 or not text.startswith("-----END", dashes):
-        rest = _PEM_LINES.match(text, start, start + LONGEST_PEM)
+        rest = _PEM_LINES.match(text, start, start + MAX_PEM_LENGTH)
         return start if rest is None else rest.end()
     close = text.find("-----", dashes + 8, dashes + 80)
     return dashes + 8 if close < 0 else close + 5
@@ -274,7 +274,7 @@ def find_by_name(text: str, lowered: str) -> Iterator[Secret]:
 
 def _whole_name(text: str, start: int, end: int) -> str:
     first = start
-    while first > 0 and end - first < LONGEST_NAME and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
+    while first > 0 and end - first < MAX_NAME_LENGTH and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
         first -= 1
     return "" if text[first - 1 : first] == "[" and text[first:end] == "secret" else text[first:end]
 
@@ -307,7 +307,7 @@ def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
     if not certain:
         return value.span() if looks_random(value[0]) else None
     tight = equals and last.endswith(_PASSWORDS) and text[value.end() : value.end() + 1] != "("
-    plain_word = tight and len(value[0]) >= SHORTEST_VALUE and value[0].isalpha() and "pass" not in value[0].lower()
+    plain_word = tight and len(value[0]) >= MIN_VALUE_LENGTH and value[0].isalpha() and "pass" not in value[0].lower()
     return value.span() if plain_word or _is_unusual(value[0]) else None
 
 
@@ -326,17 +326,17 @@ def _is_credential(scheme: str, value: str) -> bool:
         return False
 
 
-_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}")
+_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{MAX_VALUE_LENGTH}}}={{0,2}}")
 _QUOTED = {
-    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}'),
-    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}"),
-    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}'),
-    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}"),
+    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{MAX_VALUE_LENGTH}}}'),
+    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{MAX_VALUE_LENGTH}}}"),
+    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{MAX_VALUE_LENGTH}}}'),
+    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{MAX_VALUE_LENGTH}}}"),
 }
 """By quote, and whether it stands escaped in a text that is itself quoted."""
-_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}")
+_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{MAX_VALUE_LENGTH}}}")
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
-_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
+_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{MAX_VALUE_LENGTH}}}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
 
 

@@ -18,15 +18,15 @@ from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-from proctor.base.positions import DEEPEST as DEEPEST
+from proctor.base.positions import MAX_DEPTH as MAX_DEPTH
 from proctor.base.positions import Lines as Lines
 from proctor.base.positions import Place, line_at
 from proctor.base.positions import Pointer as Pointer
 from proctor.base.positions import pointer_text as pointer_text
 
-YAML_ENDINGS = (".yaml", ".yml")
+YAML_SUFFIXES = (".yaml", ".yml")
 
-LARGEST_FILE = 1_000_000_000
+MAX_FILE_BYTES = 1_000_000_000
 """Bytes of a file that is read whole; a hundred thousand cases are a tenth of this."""
 
 
@@ -49,8 +49,8 @@ def refuse_endless(path: Path) -> None:
     about = path.stat()
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
         raise ValueError("it is not a file, but a pipe or a device")
-    if about.st_size > LARGEST_FILE:
-        raise ValueError(f"it has {about.st_size / 1e6:,.0f} MB; {LARGEST_FILE / 1e6:,.0f} MB are the most")
+    if about.st_size > MAX_FILE_BYTES:
+        raise ValueError(f"it has {about.st_size / 1e6:,.0f} MB; {MAX_FILE_BYTES / 1e6:,.0f} MB are the most")
 
 
 def parse(path: Path, text: str) -> Json:
@@ -60,7 +60,7 @@ def parse(path: Path, text: str) -> Json:
 
 def parse_with_lines(path: Path, text: str) -> tuple[Json, Lines]:
     """The data in a JSON or YAML document, and a function that returns the line of each value in it."""
-    if path.suffix in YAML_ENDINGS:
+    if path.suffix in YAML_SUFFIXES:
         from proctor.base.yaml_source import parse_yaml  # PyYAML is heavy, and many suites are JSON
 
         data, lines = parse_yaml(path, text)
@@ -81,7 +81,7 @@ def lines_of(path: Path, text: str) -> Lines:
 
 def _is_too_deep(data: Json) -> bool:
     level = [data]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [
             item
             for container in level

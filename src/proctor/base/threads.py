@@ -70,7 +70,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
                 result, error = None, _deliverable(raised)
             finally:
                 self._busy.pop(threading.get_ident(), None)
-            end_fork_of(pid)
+            exit_if_forked(pid)
             if error is None:
                 future.set_result(result)
             else:
@@ -145,7 +145,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.forget_threads)
 
 
-async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+async def run_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call `function` in a thread with this task's context; if the task is cancelled, the thread is abandoned."""
     call = functools.partial(function, *args, **kwargs)
     result, error = await asyncio.get_running_loop().run_in_executor(POOL, _result_or_error, call)
@@ -174,7 +174,7 @@ def is_async(function: Callable[..., Any]) -> bool:
     return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, method))
 
 
-def end_fork_of(pid: int) -> None:
+def exit_if_forked(pid: int) -> None:
     """End this process if an agent forked it from process `pid` and its code returned to us instead of ending."""
     if os.getpid() != pid:
         os._exit(0)

@@ -13,7 +13,7 @@ _EXCEPTION_NAMES = frozenset(
     RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
 )
 
-LONGEST_PAUSE_SECONDS = 120.0
+MAX_PAUSE_SECONDS = 120.0
 """A service may ask to be left alone for this long; a run does not wait for longer."""
 
 
@@ -41,4 +41,4 @@ def is_transient(error: BaseException) -> bool:
 def retry_after(error: BaseException) -> float:
     """For how many seconds the service asked to be left alone, as far as a run waits; 0 if it did not ask."""
     seconds = getattr(error, "retry_after", None)
-    return min(float(seconds), LONGEST_PAUSE_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
+    return min(float(seconds), MAX_PAUSE_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0

@@ -16,15 +16,15 @@ import yaml
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-from proctor.base.positions import DEEPEST, Lines, Place, Pointer, line_at
+from proctor.base.positions import MAX_DEPTH, Lines, Place, Pointer, line_at
 
-LARGEST_EXPANSION = 1_000_000
+MAX_EXPANSION = 1_000_000
 """How many values a document may come to when each alias counts as what it stands for."""
 
-MOST_MERGED = 200_000
+MAX_MERGED_KEYS = 200_000
 """How many keys a document may take over by merging (`<<`); a merge of merges doubles with every level."""
 
-LONGEST_NUMBER = 4300
+MAX_NUMBER_DIGITS = 4300
 """Digits; Python itself reads no longer ones."""
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -41,7 +41,7 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
     try:
         _refuse_depth(text)
         node, data, aliases = _compose_and_construct(text)
-        if "&" in text and "*" in text and _size(data, {}, set()) > LARGEST_EXPANSION:
+        if "&" in text and "*" in text and _size(data, {}, set()) > MAX_EXPANSION:
             raise ValueError("its aliases (*) stand for too much")
         return data, _YamlLines(node, aliases)
     except yaml.MarkedYAMLError as error:
@@ -152,7 +152,7 @@ def _refuse_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise RecursionError
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -191,8 +191,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         own = len(node.value)
         super().flatten_mapping(node)
         self._merged += max(0, len(node.value) - own)
-        if self._merged > MOST_MERGED:
-            _refuse(node, f"its merges (<<) come to more than {MOST_MERGED:,} keys")
+        if self._merged > MAX_MERGED_KEYS:
+            _refuse(node, f"its merges (<<) come to more than {MAX_MERGED_KEYS:,} keys")
 
 
 def _add_core_schema(loader: Any) -> None:
@@ -233,7 +233,7 @@ def _make_keys_text(node: Any) -> None:
 
 def _whole_number(loader: Any, node: Any) -> int:
     text = loader.construct_scalar(node)
-    if len(text) > LONGEST_NUMBER:
+    if len(text) > MAX_NUMBER_DIGITS:
         _refuse(node, f"a number of {len(text)} digits is too long to be read")
     try:
         return int(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.json_data import UNSET, Json, fingerprint, plain, show
+from proctor.base.json_data import UNSET, Json, fingerprint, to_json, to_text
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable
 
@@ -50,7 +50,7 @@ class LabelledRows:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(*(plain(row) for row in self.rows))
+        return fingerprint(*(to_json(row) for row in self.rows))
 
 
 def read_rows(path: Path, positive: str | None = None, limit: int | None = None) -> LabelledRows:
@@ -94,7 +94,7 @@ class _Reading:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
-            self._problem(number, f"is not JSON: {show(str(error), 200)}")
+            self._problem(number, f"is not JSON: {to_text(str(error), 200)}")
             return
         if not isinstance(data, dict):
             self._problem(number, "must be a JSON object with answer and label")
@@ -111,10 +111,10 @@ class _Reading:
 
     def _name(self, number: int, data: Mapping[str, Any]) -> str:
         given = data.get("id")
-        name = f"line {number}" if given is None else show(given)
+        name = f"line {number}" if given is None else to_text(given)
         first = self._lines.setdefault(name, number)
         if first != number:
-            self._problem(number, f"has the id {show(name, 80)!r}, which line {first} has as well")
+            self._problem(number, f"has the id {to_text(name, 80)!r}, which line {first} has as well")
         return name
 
     def _context(self, number: int, given: Json) -> tuple[str, ...] | None:
@@ -134,7 +134,7 @@ class _Reading:
         if self._positive is not None:
             return word == self._positive
         if word not in GOOD | BAD:
-            said = show(data["label"], 80)
+            said = to_text(data["label"], 80)
             self._problem(number, f"has the label {said!r}; say with --positive which label means a good answer")
             return None
         return word in GOOD
@@ -150,7 +150,7 @@ def _plain(label: Json) -> str:
         return str(label).lower()
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    return show(label).strip().casefold()
+    return to_text(label).strip().casefold()
 
 
 def implied_evaluator(rows: Sequence[LabelledRow]) -> EvaluatorSpec:
@@ -165,10 +165,10 @@ def implied_evaluator(rows: Sequence[LabelledRow]) -> EvaluatorSpec:
 def word_overlap(rows: Sequence[LabelledRow]) -> tuple[str, list[float]] | None:
     """What is measured and each row's share; `None` where rows have nothing to compare with."""
     if all(row.context for row in rows):
-        shares = [_share(show(row.answer), "\n".join(row.context or ())) for row in rows]
+        shares = [_share(to_text(row.answer), "\n".join(row.context or ())) for row in rows]
         return "share of the answer's words that the context has", shares
     if all(row.reference is not None for row in rows):
-        shares = [_best_share(show(row.reference), show(row.answer)) for row in rows]
+        shares = [_best_share(to_text(row.reference), to_text(row.answer)) for row in rows]
         return "share of the reference's words that the answer has", shares
     return None
 

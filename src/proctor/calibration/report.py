@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.calibration.labelled_rows import word_overlap
 from proctor.calibration.measurement import Measurement, Unjudged
 from proctor.calibration.statistics import Retest, auc, retest
@@ -114,9 +114,9 @@ def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
         "threshold": found.threshold,
         "prompt_versions": dict(found.versions),
         "data": {"source": found.source, "fingerprint": found.data, "rows": len(found.rows), "unlabelled": unlabelled},
-        "unjudged": [plain(row) for row in measured.unjudged],
+        "unjudged": [to_json(row) for row in measured.unjudged],
     }
-    return data | (plain(report_on(measured)) if found.rows else {})
+    return data | (to_json(report_on(measured)) if found.rows else {})
 
 
 def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
@@ -195,7 +195,7 @@ def _left_out(unjudged: tuple[Unjudged, ...], unlabelled: int) -> list[str]:
         ("error", "not judged because of an error"),
         ("skipped", "with nothing to judge"),
     ):
-        reasons = Counter(show(row.reason, 200) for row in unjudged if row.outcome == outcome)
+        reasons = Counter(to_text(row.reason, 200) for row in unjudged if row.outcome == outcome)
         if reasons:
             lines.append(f"{counted(reasons.total(), 'row')} {noun}, and counted neither as right nor as wrong:")
             lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(REASONS)]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from proctor.base.dataclass_json import DataclassCodec, Hook
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData
@@ -18,7 +18,7 @@ from proctor.cases.suite import Case, EvaluatorSpec, NamedData
 VERSION = 1
 """Of this encoding. A change that this reader would misread needs a new number and a migration of the store."""
 
-dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
+dumps = json.JSONEncoder(separators=(",", ":"), default=to_json).encode
 """Compact JSON in ASCII: every text survives it, lone surrogates included."""
 
 
@@ -41,7 +41,7 @@ def encode_matcher(matcher: Matcher) -> list[Json]:
             return ["ignore"]
         case Predicate():
             return ["predicate", matcher.reference]
-    return ["form", plain(matcher.to_json())]
+    return ["form", to_json(matcher.to_json())]
 
 
 _MATCHERS: Mapping[str, Callable[..., Matcher]] = {

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.base.documents import Document, Fields, kind
+from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, canonical, json_text, plain, show
+from proctor.base.json_data import UNSET, Json, canonical, json_text, to_json, to_text
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 
@@ -29,7 +29,7 @@ def read_specs(
 ) -> tuple[EvaluatorSpec, ...]:
     """The evaluators a list names, each once; `defaults` is what `"..."` means, `None` that it means nothing here."""
     if not isinstance(value, list):
-        document.problem(pointer, f"must be a list of evaluators, not {kind(value)}")
+        document.problem(pointer, f"must be a list of evaluators, not {json_type_name(value)}")
         return ()
     specs: list[EvaluatorSpec] = []
     for index, entry in enumerate(value):
@@ -70,7 +70,7 @@ def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSp
         document.problem(pointer, "must not be blank; name an evaluator")
         return None
     if not isinstance(entry, dict):
-        document.problem(pointer, f"must be an evaluator's name or an object, not {kind(entry)}")
+        document.problem(pointer, f"must be an evaluator's name or an object, not {json_type_name(entry)}")
         return None
     if len(entry) != 1:
         document.problem(pointer, 'must have exactly one key, the evaluator: {"Faithfulness": {"threshold": 0.8}}')
@@ -107,7 +107,7 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
 
 
 def _write_spec(spec: EvaluatorSpec) -> Json:
-    options: dict[str, Json] = {key: plain(value) for key, value in spec.arguments.items() if key not in SETTINGS}
+    options: dict[str, Json] = {key: to_json(value) for key, value in spec.arguments.items() if key not in SETTINGS}
     given = {
         "threshold": spec.threshold,
         "name": spec.label,
@@ -158,7 +158,7 @@ def spec_key(spec: EvaluatorSpec) -> str:
     return canonical(
         [
             spec.name,
-            plain(spec.arguments),
+            to_json(spec.arguments),
             spec.threshold,
             spec.label,
             spec.gates,
@@ -195,9 +195,9 @@ def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -
         if isinstance(item, EvaluatorSpec):
             specs.append(item)
             continue
-        entry = plain(item)
+        entry = to_json(item)
         document = Document(Path("evaluators"), json_text([entry]), [entry])
         specs.extend(read_specs(document, [entry], (), defaults=None))
         if document.problems:
-            raise UsageError(f"evaluator {show(entry, 80)}: {document.problems[0].message}")
+            raise UsageError(f"evaluator {to_text(entry, 80)}: {document.problems[0].message}")
     return tuple(specs)

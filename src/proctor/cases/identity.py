@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from typing import TypeAlias
 
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.cases.encoding import CODEC, encode_case
 from proctor.cases.files.contents import contents_of
 from proctor.cases.files.kinds import kind_said
@@ -44,8 +44,8 @@ def content_key(case: Case) -> str:
     """The key of what is asked and expected."""
     data = CODEC.encode(case.as_planned)
     turns = [{name: value for name, value in turn.items() if name not in _NOT_CONTENT} for turn in data["turns"]]
-    rest = {name: plain(data[name]) for name in IDENTITY_FIELDS if name in data}
-    return fingerprint(question_key(case), plain(turns), rest)
+    rest = {name: to_json(data[name]) for name in IDENTITY_FIELDS if name in data}
+    return fingerprint(question_key(case), to_json(turns), rest)
 
 
 def question_key(case: Case) -> str:
@@ -67,7 +67,7 @@ def _files(turn: Turn) -> list[Json]:
             item.url,
             kind_said(item),
             item.description,
-            plain(item.options),
+            to_json(item.options),
         ]
         for item, content in zip(turn.attachments, contents_of(turn), strict=True)
     ]

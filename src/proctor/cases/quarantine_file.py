@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from proctor.base.atomic_write import whole_file
-from proctor.base.documents import nearest
+from proctor.base.atomic_write import atomic_write
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
 from proctor.base.source import parse_json, read_text
@@ -50,7 +50,7 @@ def with_quarantines(suite: Suite) -> Suite:
     found = {case: entry for (name, case), entry in _read_entries(path).items() if name in named}
     known = {case.id for case in suite.cases}
     problems = [
-        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{nearest(case, known)}", path, line)
+        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{did_you_mean(case, known)}", path, line)
         for case, (line, _) in found.items()
         if case not in known
     ]
@@ -96,7 +96,7 @@ def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quaranti
     if not quarantines:
         path.unlink(missing_ok=True)
         return
-    with whole_file(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text("".join(_lines(sorted(quarantines.items()))), encoding="utf-8", newline="\n")
 
 
@@ -111,7 +111,7 @@ def _wrong(row: Json) -> str:
     if not isinstance(row, dict):
         return "must be an object with suite, case, reason and until"
     if unknown := [key for key in row if key not in KEYS]:
-        return f"{unknown[0]!r} is not a known key{nearest(unknown[0], KEYS)}"
+        return f"{unknown[0]!r} is not a known key{did_you_mean(unknown[0], KEYS)}"
     for key in ("suite", "case", "reason"):
         if not isinstance(row.get(key), str) or not row[key].strip():
             return f"{key} must be text, and not blank"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 
 STOP = "</finished>"
 """What the user says when there is nothing more to say, unless the scenario sets another mark."""
@@ -65,17 +65,17 @@ def persona_text(persona: Json) -> str:
     if isinstance(persona, str):
         return PERSONAS.get(persona.upper(), persona)
     if not isinstance(persona, Mapping):
-        return show(persona)
+        return to_text(persona)
     lines = [str(persona.get("description") or persona.get("id") or "")]
     for behavior in persona.get("behaviors") or ():
-        lines += _behavior(behavior) if isinstance(behavior, Mapping) else [f"- {show(behavior)}"]
+        lines += _behavior(behavior) if isinstance(behavior, Mapping) else [f"- {to_text(behavior)}"]
     return "\n".join(line for line in lines if line)
 
 
 def _behavior(behavior: Mapping[str, Any]) -> list[str]:
     told = behavior.get("behavior_instructions", behavior.get("behaviorInstructions")) or ()
     head = ": ".join(str(behavior[name]) for name in ("name", "description") if behavior.get(name))
-    return [f"- {head}", *(f"  - {show(line)}" for line in told)]
+    return [f"- {head}", *(f"  - {to_text(line)}" for line in told)]
 
 
 def as_metadata(scenario: Scenario) -> dict[str, Json]:

@@ -30,8 +30,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from proctor.base.documents import Document, kind, nearest
-from proctor.base.json_data import Json, show
+from proctor.base.documents import Document, did_you_mean, json_type_name
+from proctor.base.json_data import Json, to_text
 from proctor.base.positions import Pointer
 
 M = TypeVar("M", bound=BaseModel)
@@ -79,7 +79,7 @@ def _report(document: Document, pointer: Pointer, data: Json, error: Any, model:
     if kind_of_error == "extra_forbidden":
         name = str(error["loc"][-1])
         known = [name for found in models for name in found.model_fields]
-        document.unknown_key((*where, name), f"is not a known key{nearest(name, known)}")
+        document.unknown_key((*where, name), f"is not a known key{did_you_mean(name, known)}")
     elif kind_of_error == "missing":
         document.problem(where, f"needs {error['loc'][-1]!r}{_noun(models, str(error['loc'][-1]))}")
     elif kind_of_error == PROBLEM:
@@ -92,12 +92,16 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
     value = error["input"]
     if kind_of_error in NOUNS:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        shown = show(value, 40) if is_number and kind_of_error in ("int_type", "int_from_float") else kind(value)
+        shown = (
+            to_text(value, 40)
+            if is_number and kind_of_error in ("int_type", "int_from_float")
+            else json_type_name(value)
+        )
         return f"must be {NOUNS[kind_of_error]}, not {shown}"
     if kind_of_error == "greater_than_equal":
-        return f"must be at least {context['ge']:g}, not {show(value, 40)}"
+        return f"must be at least {context['ge']:g}, not {to_text(value, 40)}"
     if kind_of_error == "less_than_equal":
-        return f"must be at most {context['le']:g}, not {show(value, 40)}"
+        return f"must be at most {context['le']:g}, not {to_text(value, 40)}"
     if kind_of_error == "greater_than":
         return f"must be more than {context['gt']:g}"
     if kind_of_error == "finite_number":
@@ -110,9 +114,9 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
         return f"has {context['actual_length']} items; {context['max_length']} are the most"
     if kind_of_error in ("literal_error", "enum"):
         if not isinstance(value, str):
-            return f"must be text, not {kind(value)}"
+            return f"must be text, not {json_type_name(value)}"
         options = [part.strip("'") for part in context["expected"].replace(" or ", ", ").split(", ")]
-        return f"must be one of {', '.join(options)}, not {value!r}{nearest(value, options)}"
+        return f"must be one of {', '.join(options)}, not {value!r}{did_you_mean(value, options)}"
     text = str(context["error"]) if kind_of_error in ("value_error", "assertion_error") else error["msg"]
     return text[:1].lower() + text[1:]
 

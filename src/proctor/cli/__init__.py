@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import click
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError
-from proctor.base.guard import is_guarded, tell_verdict
+from proctor.base.guard import is_guarded, report_exit_code
 from proctor.base.masking import mask
 from proctor.cli.commands import (
     FIRST,
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             if args[0] not in shipped_commands():
                 args = [*new.split(), *args[1:]]
         if args and not args[0].startswith("-") and _find(args[0]) is None:
-            ctx.fail(f"no command {args[0]!r}{nearest(args[0], (*self.list_commands(ctx), *RENAMED))}")
+            ctx.fail(f"no command {args[0]!r}{did_you_mean(args[0], (*self.list_commands(ctx), *RENAMED))}")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -156,7 +156,7 @@ def main() -> NoReturn:
         )
         code = 4
     code = _flushed(code if isinstance(code, int) else 0)
-    tell_verdict(code)
+    report_exit_code(code)
     raise SystemExit(code)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.base.json_data import show
-from proctor.base.source import YAML_ENDINGS
+from proctor.base.json_data import to_text
+from proctor.base.source import YAML_SUFFIXES
 from proctor.cases.formats import LINES, format_named
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.editing import CannotEdit
@@ -263,7 +263,7 @@ def _is_editable(suite: Suite, target: Path) -> bool:
     path = suite.path
     if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
         return False
-    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_ENDINGS, LINES, (".json",)))
+    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_SUFFIXES, LINES, (".json",)))
     return alike and path.resolve().parent == target.resolve().parent
 
 
@@ -311,7 +311,7 @@ def _described(proposal: Proposal) -> str:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
         if reply is None or reply.error is not None:
             break
-        facts.append(Fact("  answer", show(reply.answer) or "(an empty answer)"))
+        facts.append(Fact("  answer", to_text(reply.answer) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
         facts.append(Fact("  calls", calls or "none"))
     if proposal.refusal:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cli import suggestions
 from proctor.cli.help_pages import AGENT_AND_JUDGE, OUTPUT, REGRESSION_GATE, SELECT_CASES, DocumentedCommand, option
@@ -198,7 +198,7 @@ def _print_case(first: Named, second: Named, case_id: str, choose: Choose | None
     wanted = _address(second.run, case_id)
     pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, choose=choose)
     if isinstance(pair, list):
-        raise UsageError(f"no case {case_id!r} is in both runs{nearest(case_id, pair)}")
+        raise UsageError(f"no case {case_id!r} is in both runs{did_you_mean(case_id, pair)}")
     if targets:
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))

@@ -15,9 +15,9 @@ import click
 import yaml
 
 from proctor.agents.frameworks import shipped_adapters
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.formats import formats as all_formats
 from proctor.cli import suggestions
 from proctor.cli.help_pages import DocumentedGroup
@@ -95,7 +95,7 @@ def _as_data(item: Declaration) -> dict[str, Json]:
         "needs": list(_needs(item)),
         "threshold": item.threshold,
         "scope": item.scope,
-        "parameters": [plain(parameter) for parameter in item.parameters],
+        "parameters": [to_json(parameter) for parameter in item.parameters],
         "example": item.entry,
     }
 
@@ -189,7 +189,7 @@ def _named(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict
         return rows
     names = [row["name"] for row in rows]
     if name not in names:
-        raise UsageError(f"no {noun} is called {name!r}{nearest(name, names)}; there are {', '.join(names)}")
+        raise UsageError(f"no {noun} is called {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return [row for row in rows if row["name"] == name]
 
 

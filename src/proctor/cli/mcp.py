@@ -19,9 +19,9 @@ from typing import Any
 
 import click
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, ProctorError, UsageError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.masking import mask
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite
@@ -135,7 +135,7 @@ class Project:
             "name": suite.name,
             "file": None if suite.path is None else os.path.relpath(suite.path, self.folder),
             "format": suite.format,
-            "agent": plain(suite.agent) if isinstance(suite.agent, (str, dict)) else None,
+            "agent": to_json(suite.agent) if isinstance(suite.agent, (str, dict)) else None,
             "cases": [self._case(case) for case in suite.cases],
         }
 
@@ -156,7 +156,7 @@ class Project:
         found = self._run(run)
         ids = {item.case_id for item in found.summaries} | {f"{i.suite}/{i.case_id}" for i in found.summaries}
         if case not in ids:
-            raise UsageError(f"run {found.id} has no case {case!r}{nearest(case, ids)}")
+            raise UsageError(f"run {found.id} has no case {case!r}{did_you_mean(case, ids)}")
         trials = [t for t in found.trials if case in (t.case.id, f"{t.suite}/{t.case.id}")]
         return bounded({"run": found.id, "trials": [trial_data(trial) for trial in trials]})
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.options import Chance, json_option, store_option
@@ -56,7 +56,7 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
     found = estimate_power(baselines, gate, request.repeat, request.smallest_drop)
     parallel = max(item.limits.parallel for item in plan.suites)
     if json_to is not None:
-        text = json_text("plan", {"baseline": source, "parallel": parallel, **plain(found)})
+        text = json_text("plan", {"baseline": source, "parallel": parallel, **to_json(found)})
         write_documents({"json": json_to}, {"json": lambda out: out.write(f"{text}\n")}, "the plan", "plan")
         return
     for line in _lines(found, plan, source, parallel):

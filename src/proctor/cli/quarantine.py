@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, read_quarantines, write_quarantines
@@ -81,7 +81,7 @@ def _find(suites: list[Suite], wanted: str) -> tuple[Suite, Case]:
         names = ", ".join(f"{suite.name}/{case.id}" for suite, case in found)
         raise UsageError(f"{wanted!r} could be any of {names}")
     known = [case.id for suite in suites for case in suite.cases]
-    raise UsageError(f"there is no case {wanted!r}{nearest(wanted, known)}")
+    raise UsageError(f"there is no case {wanted!r}{did_you_mean(wanted, known)}")
 
 
 def _list(suites: list[Suite], as_json: bool) -> int:

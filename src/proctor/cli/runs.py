@@ -8,9 +8,9 @@ from itertools import islice
 
 import click
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.cli import suggestions
 from proctor.cli.grade import can_ask
 from proctor.cli.help_pages import DocumentedGroup
@@ -96,7 +96,7 @@ def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     found = list(islice(runs_of(kept, suite), limit))
     if not found:
         known = suites_in(kept)
-        raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
+        raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{did_you_mean(suite, known)}")
     states = [_state(run.row) for run in found]
     if as_json:
         say_json("suite-run-row", [_suite_as_json(run) for run in found])
@@ -178,8 +178,8 @@ def as_json_row(row: Run) -> dict[str, object]:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "status": row.status,
-        "verdict": plain(row.stored_verdict),
-        **{name: plain(getattr(row, name)) for name in told},
+        "verdict": to_json(row.stored_verdict),
+        **{name: to_json(getattr(row, name)) for name in told},
     }
 
 

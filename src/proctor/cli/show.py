@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import click
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import plain
+from proctor.base.json_data import to_json
 from proctor.cli.help_pages import OUTPUT, SELECT_CASES, DocumentedCommand, option
 from proctor.cli.options import json_option, report_options, store_option, verbosity_options
 from proctor.cli.output import say, write_documents
@@ -219,7 +219,7 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 def _as_text(run: Run, as_json: bool) -> str:
     analysis = analyse(run, verdict(run))
     if as_json:
-        return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)
+        return json.dumps({"schema": SCHEMA, **to_json(analysis)}, indent=2)
     out = io.StringIO()
     write_markdown(analysis, out)
     return out.getvalue().rstrip("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.base.atomic_write import whole_file
+from proctor.base.atomic_write import atomic_write
 from proctor.base.errors import StoreError, UsageError
 from proctor.cases.formats import CSV, NATIVE, formats, has_name_of, table
 from proctor.cases.formats.native.writer import Written, write_text
@@ -45,7 +45,7 @@ def written_as(suites: list[Suite], form: str, target: Path) -> Written:
 def write_file(target: Path, content: str | bytes) -> None:
     """Put a whole file in place of the old one, folders included, or leave the old one; raises `StoreError`."""
     try:
-        with whole_file(target) as draft:
+        with atomic_write(target) as draft:
             draft.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None

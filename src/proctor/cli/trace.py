@@ -12,10 +12,10 @@ from typing import Any, TextIO
 import click
 
 from proctor.agents.resolve import resolve_agent
-from proctor.base.atomic_write import whole_file
+from proctor.base.atomic_write import atomic_write
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.event_loops import run_sync
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.masking import mask
 from proctor.cli.help_pages import DocumentedGroup
 from proctor.cli.options import json_option, store_option
@@ -145,7 +145,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
     row = kept.traces.find(trace_id)
     spans = kept.traces.spans(row.no)
     if as_json:
-        document = {**_as_json(row), "spans": [plain(span_to_json(span)) for span in spans]}
+        document = {**_as_json(row), "spans": [to_json(span_to_json(span)) for span in spans]}
         say_json("trace", document)
         return 0
     say(f"trace {row.id}  {row.title}" + (f"  (run {row.run})" if row.run else ""))
@@ -266,7 +266,7 @@ def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, i
         return run.id, _write_trace_files(entries, sys.stdout)
     path = Path(str(output))
     try:
-        with whole_file(path) as draft, draft.open("w", encoding="ascii", newline="\n") as file:
+        with atomic_write(path) as draft, draft.open("w", encoding="ascii", newline="\n") as file:
             return run.id, _write_trace_files(entries, file)
     except OSError as error:
         raise StoreError(f"the traces could not be written to {path}: {error.strerror or error}") from None

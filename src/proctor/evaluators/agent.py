@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import NeedsModel
-from proctor.base.json_data import canonical, plain, show
+from proctor.base.json_data import canonical, to_json, to_text
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
@@ -123,7 +123,7 @@ class ToolSelection(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         known = [_tool_name(tool) for tool in self.available_tools]
-        shown = [show(plain(tool)) for tool in self.available_tools] or tools_offered(evaluable)
+        shown = [to_text(to_json(tool)) for tool in self.available_tools] or tools_offered(evaluable)
         calls = evaluable.tool_calls
         if not calls and not shown:
             raise NothingToCompare("no tools were used, and it is not known which were available (`available_tools`)")
@@ -191,7 +191,7 @@ def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
         seen: dict[str, int] = {}
         for call in calls:
             number += 1
-            key = canonical(plain([call.name, call.arguments, call.raw_arguments, call.result]))
+            key = canonical(to_json([call.name, call.arguments, call.raw_arguments, call.result]))
             if call.error is None and key in seen:
                 found[number] = f"it repeats step {seen[key]}, with the same result"
             elif call.error is None:

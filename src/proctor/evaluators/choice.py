@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import fingerprint, plain
+from proctor.base.json_data import fingerprint, to_json
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
@@ -106,7 +106,7 @@ class LLMClassifier(Judged):
     @property
     def version(self) -> str:
         """Changes with what is asked and what the choices are worth."""
-        return fingerprint(self.name, self.prompt_template, plain(self.choice_scores))
+        return fingerprint(self.name, self.prompt_template, to_json(self.choice_scores))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         options = {name: Option(float(score)) for name, score in self.choice_scores.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.cases.suite import NamedData
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
@@ -181,7 +181,7 @@ class ValidJSON:
             return Evaluation(1.0, "the output fulfils the schema")
         first = "; ".join(f"{e['place'] or 'the document'}: {e['message']}" for e in errors[:3])
         return Evaluation(
-            0.0, f"the output does not fulfil the schema: {' '.join(show(first, 300).split())}", {"errors": errors}
+            0.0, f"the output does not fulfil the schema: {' '.join(to_text(first, 300).split())}", {"errors": errors}
         )
 
 

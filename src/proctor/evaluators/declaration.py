@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, overload
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.threads import is_async
 from proctor.cases.threshold import DEFAULT_THRESHOLD
 
@@ -127,7 +127,7 @@ class Declaration:
         made = {item.name: item.default_factory() for item in given if item.default_factory is not MISSING}
         return tuple(
             Parameter(
-                p.name, p.default is p.empty, plain(made.get(p.name, None if p.default is p.empty else p.default))
+                p.name, p.default is p.empty, to_json(made.get(p.name, None if p.default is p.empty else p.default))
             )
             for p in found
             if p.name not in FILLED_IN and p not in taken

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.agents.reply import Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json, Unset, show
+from proctor.base.json_data import UNSET, Json, Unset, to_text
 from proctor.cases.suite import ExpectedCall, Keywords, NamedData, Turn
 
 
@@ -81,7 +81,7 @@ def _named_value(item: Any, place: str) -> NamedData:
         return NamedData(item["name"], item["value"])
     if hasattr(item, "name") and hasattr(item, "value"):
         return NamedData(str(item.name), item.value)
-    raise ValueError(f'{place} must be NamedData or {{"name": ..., "value": ...}}, not {show(item, 80)}')
+    raise ValueError(f'{place} must be NamedData or {{"name": ..., "value": ...}}, not {to_text(item, 80)}')
 
 
 def _taking_expected_output(make: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from proctor.base.threads import call_in_thread, is_async
+from proctor.base.threads import is_async, run_in_thread
 from proctor.evaluators.evaluable import Evaluable as Evaluable
 from proctor.evaluators.evaluable import Exchange as Exchange
 from proctor.evaluators.evaluable import collapse as collapse
@@ -76,7 +76,7 @@ async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace
     if is_async(evaluator):
         verdict = await evaluator(evaluable, **extra)
     else:
-        verdict = await call_in_thread(evaluator, evaluable, **extra)
+        verdict = await run_in_thread(evaluator, evaluable, **extra)
         if inspect.isawaitable(verdict):
             verdict = await verdict
     evaluation = read_verdict(verdict)

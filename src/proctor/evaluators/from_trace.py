@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluable import Evaluable
 from proctor.tracing.instrumentation import missing_instrumentation
@@ -34,7 +34,7 @@ def as_evaluable(span: Span) -> Evaluable:
     """What went into a span and what came out of it, in plain data; what was expected, no span knows."""
     if isinstance(span, ObserveSpan):
         return _seen(span, span.input, span.output, {**span.metadata, **_error(span)})
-    told: dict[str, Json] = {name: plain(getattr(span, name)) for name in _TOLD}
+    told: dict[str, Json] = {name: to_json(getattr(span, name)) for name in _TOLD}
     return _seen(span, [_message(message) for message in span.input_messages], _answer(span), told)
 
 
@@ -69,9 +69,9 @@ def _spans(trace: Sequence[ObservationNode]) -> Iterator[Span]:
 
 def _seen(span: Span, given: Json, answer: Json, told: dict[str, Json]) -> Evaluable:
     return Evaluable(
-        eval_input=(NamedData(INPUT, plain(given)),),
-        eval_output=(NamedData(OUTPUT, plain(answer)),),
-        eval_metadata={**plain(told), "trace_id": span.trace_id, "span_id": span.span_id},
+        eval_input=(NamedData(INPUT, to_json(given)),),
+        eval_output=(NamedData(OUTPUT, to_json(answer)),),
+        eval_metadata={**to_json(told), "trace_id": span.trace_id, "span_id": span.span_id},
         tool_calls=_calls(span),
         usage=usage_of([span]),
         duration_ms=span.duration_ms,
@@ -101,12 +101,12 @@ def _calls(span: Span) -> tuple[ToolCall, ...]:
 
 def _message(message: Message) -> dict[str, Json]:
     """A message as the model's own interface writes it; what was not said is left out."""
-    said: dict[str, Json] = {"role": message.role, **plain(message)}
+    said: dict[str, Json] = {"role": message.role, **to_json(message)}
     if isinstance(message, (AssistantMessage, UserMessage)):
         only_text = all(isinstance(part, TextContent) for part in message.content)
-        parts = [{"type": part.type, **plain(part)} for part in message.content]
+        parts = [{"type": part.type, **to_json(part)} for part in message.content]
         said["content"] = message.text if only_text else parts
     if isinstance(message, AssistantMessage):
-        calls = [{"name": c.name, "arguments": plain(c.arguments), "id": c.id} for c in message.tool_calls]
+        calls = [{"name": c.name, "arguments": to_json(c.arguments), "id": c.id} for c in message.tool_calls]
         said["tool_calls"] = calls or None
     return {key: value for key, value in said.items() if value is not None}

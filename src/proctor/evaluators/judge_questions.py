@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.judging.judge import Question, Texts
 from proctor.judging.prompts import RULES
 from proctor.judging.questions import EachOnce, Graded, YesNo
@@ -99,7 +99,7 @@ class StepsFit:
         if len(steps) > MOST_STEPS:
             return f"steps must have 1 to {MOST_STEPS} steps, and it has {len(steps)}"
         for step in steps:
-            shown = show(step.strip(), 120)
+            shown = to_text(step.strip(), 120)
             if is_placeholder(step) or echoes(step, f"{RULES} {self.instructions}", self.criteria):
                 return f"steps has “{shown}”, which repeats this prompt; write what to look for by the criteria"
             if self._is_english and not shares_word(step, f"{self.criteria} {self.parts} answer response"):

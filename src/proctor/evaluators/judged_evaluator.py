@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.base.masking import mask
 from proctor.cases.threshold import passes, threshold_in_force
 from proctor.evaluators.evaluable import Evaluable
@@ -153,7 +153,7 @@ def _about(error: JudgeFailed) -> dict[str, Json]:
     """What an account says about the failure besides its message."""
     if isinstance(error, BudgetSpent):
         return {BUDGET_SPENT: True}
-    return {"unfit_reply": mask(show(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
+    return {"unfit_reply": mask(to_text(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
 
 
 def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
@@ -245,5 +245,5 @@ def items_as_details(items: Iterable[JudgedItem]) -> list[dict[str, Any]]:
 
 
 def _named(item: JudgedItem) -> str:
-    text = f"{item.verdict}: “{show(item.text.strip(), LONGEST_ITEM)}”"
-    return f"{text} ({show(item.reason.strip(), LONGEST_ITEM)})" if item.reason.strip() else text
+    text = f"{item.verdict}: “{to_text(item.text.strip(), LONGEST_ITEM)}”"
+    return f"{text} ({to_text(item.reason.strip(), LONGEST_ITEM)})" if item.reason.strip() else text

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.values import as_text, call_text
@@ -45,7 +45,7 @@ def instructions_of(evaluable: Evaluable) -> str:
 def tools_offered(evaluable: Evaluable) -> list[str]:
     """The tools the agent's model could choose from, where the trace shows them."""
     call = _model_call(evaluable)
-    return [] if call is None else [show(_without_nulls(plain(tool))) for tool in call.tool_definitions]
+    return [] if call is None else [to_text(_without_nulls(to_json(tool))) for tool in call.tool_definitions]
 
 
 def intermediate_texts(evaluable: Evaluable) -> list[str]:
@@ -84,7 +84,7 @@ def _spans(trace: Any) -> Iterator[Any]:
 
 
 def _result(call: ToolCall) -> str:
-    return f"failed: {call.error}" if call.error else f"returned: {show(plain(call.result))}"
+    return f"failed: {call.error}" if call.error else f"returned: {to_text(to_json(call.result))}"
 
 
 def _calls_made(exchange: Exchange) -> list[str]:
@@ -120,7 +120,7 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
 def known_facts(evaluable: Evaluable) -> list[str]:
     """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
     said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
-    asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
+    asked = [to_text(to_json(call.arguments)) for call in evaluable.tool_calls if call.arguments]
     return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
 
 
@@ -151,12 +151,12 @@ def nonblank_passages(evaluable: Evaluable, *, prefer_context: bool = False) -> 
 def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
     """Results of the agent's tools, for cases that give no other passages."""
     told = [
-        {"tool": call.name, "arguments": plain(call.arguments), **_outcome(call)}
+        {"tool": call.name, "arguments": to_json(call.arguments), **_outcome(call)}
         for call in evaluable.tool_calls
         if call.result is not None or call.error is not None
     ]
-    return tuple(show(item) for item in told)
+    return tuple(to_text(item) for item in told)
 
 
 def _outcome(call: ToolCall) -> dict[str, Json]:
-    return {"error": call.error} if call.result is None else {"result": plain(call.result)}
+    return {"error": call.error} if call.result is None else {"result": to_json(call.result)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.evaluators.choice import ChoiceEvaluator, Option
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
@@ -127,9 +127,9 @@ def _reason(reply: Comparison) -> str:
     parts = [f"{len(reply.shared)} statements shared, {len(reply.only_answer)} only in the answer"]
     parts[0] += f", {len(reply.only_reference)} only in the expected answer"
     if reply.contradictions:
-        parts.append("contradicted: " + "; ".join(show(text, 200) for text in reply.contradictions[:5]))
+        parts.append("contradicted: " + "; ".join(to_text(text, 200) for text in reply.contradictions[:5]))
     if reply.only_reference:
-        parts.append("missing: " + "; ".join(show(text, 200) for text in reply.only_reference[:5]))
+        parts.append("missing: " + "; ".join(to_text(text, 200) for text in reply.only_reference[:5]))
     return ". ".join(parts)
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor import plugins
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import UNSET, fingerprint, plain
+from proctor.base.json_data import UNSET, fingerprint, to_json
 from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
@@ -155,7 +155,7 @@ def bind(
         title=spec.title,
         threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call, declaration),
-        fingerprint=fingerprint(spec.name, version, plain(spec.arguments), *_selection(spec), *asked),
+        fingerprint=fingerprint(spec.name, version, to_json(spec.arguments), *_selection(spec), *asked),
         asynchronous=is_async(call),
         traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         inline=is_shipped and not is_async(call) and not spec.retries,
@@ -277,7 +277,7 @@ def _by_alias(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
     own = _alias(name)
     if own is None:
-        likely = nearest(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
+        likely = did_you_mean(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")
     return own
 
@@ -351,7 +351,7 @@ def _configuration(call: Any) -> dict[str, Any]:
     """The fields of an instance that a user's file made; objects that are no plain data count by their type."""
     values = {field.name: getattr(call, field.name) for field in fields(call)}
     simple = (str, int, float, bool, type(None), list, tuple, dict)
-    return {name: plain(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
+    return {name: to_json(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
 
 
 def told_apart(bound: Bound, taken: set[str]) -> Bound:

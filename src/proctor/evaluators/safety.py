@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
-from proctor.base.json_data import plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import to_json
+from proctor.base.threads import run_in_thread
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
@@ -202,7 +202,7 @@ class PIILeakage(Judged):
 
 
 async def _searched(text: str) -> list[Place]:
-    return leaks(text) if len(text) < APART_FROM else await call_in_thread(leaks, text)
+    return leaks(text) if len(text) < APART_FROM else await run_in_thread(leaks, text)
 
 
 def leaks(text: str) -> list[Place]:
@@ -355,7 +355,7 @@ def suspicious(sources: Sequence[Source]) -> list[str]:
 
 
 def _brought(call: ToolCall) -> str:
-    return "\n".join(text for text in (as_text(plain(call.result)), call.error or "") if text)
+    return "\n".join(text for text in (as_text(to_json(call.result)), call.error or "") if text)
 
 
 def _came_up(words: Sequence[str], texts: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 
@@ -38,12 +38,12 @@ def as_text(value: Any) -> str:
     """A value as text: text as it is, nothing as the empty text, data as its JSON."""
     if type(value) is str:
         return value
-    return "" if value is None or value is UNSET else show(plain_of(value))
+    return "" if value is None or value is UNSET else to_text(plain_of(value))
 
 
 def call_text(call: ToolCall) -> str:
     """A tool call with all of its arguments, whatever they are: for judges and searches; people read `actual_text`."""
-    arguments = call.raw_arguments if call.raw_arguments is not None else show(plain(call.arguments))
+    arguments = call.raw_arguments if call.raw_arguments is not None else to_text(to_json(call.arguments))
     return f"{call.name}({arguments})"
 
 
@@ -55,7 +55,7 @@ def data_of(value: Any) -> Json:
 def plain_of(value: Any) -> Json:
     """A value as plain data; what nests beyond all use cannot be expected_but_got, which is no verdict on the agent."""
     try:
-        return plain(value)
+        return to_json(value)
     except RecursionError:
         raise ValueError("a value is nested too deeply to be compared") from None
 
@@ -73,7 +73,7 @@ def parse_if_json(value: Json) -> Json:
 def parse_json(text: str) -> Json:
     """Strict JSON: `NaN` and nesting beyond any use are refused with `ValueError` like every other mistake."""
     try:
-        return plain(json.loads(text, parse_constant=_refuse))
+        return to_json(json.loads(text, parse_constant=_refuse))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -83,7 +83,7 @@ def quote(value: Any, limit: int = MAX_QUOTE) -> str:
     if value is None:
         return "nothing"
     if not isinstance(value, str):
-        return show(plain(value), limit)
+        return to_text(to_json(value), limit)
     cut = value if len(value) <= limit else f"{value[: limit - 1]}…"
     return json.dumps(cut, ensure_ascii=False)
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.base.atomic_write import whole_file
-from proctor.base.documents import nearest
+from proctor.base.atomic_write import atomic_write
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.cases.formats.loading import BASELINES
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
@@ -293,7 +293,7 @@ def _checked(data: dict[str, Json]) -> BaselineLine:
         raise ValueError(f'has no version: each line begins with {{"v": {VERSION}, ...')
     for name in data:
         if name not in NAMES:
-            raise ValueError(f"{name!r} is not a known key{nearest(name, NAMES)}")
+            raise ValueError(f"{name!r} is not a known key{did_you_mean(name, NAMES)}")
     made = {name: _typed(name, data[name]) for name in NAMES if name in data}
     missing = [field.name for field in fields(BaselineLine) if field.name not in made and _is_required(field)]
     if missing:
@@ -310,15 +310,15 @@ def _is_required(field: Any) -> bool:
 def _typed(name: str, value: Json) -> Any:
     if name in ("trials", "passes"):
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{name} must be a whole number, not {show(value, 60)}")
+            raise ValueError(f"{name} must be a whole number, not {to_text(value, 60)}")
         return value
     if name in STATISTICS:
         numbers = isinstance(value, list) and all(isinstance(n, int | float) and math.isfinite(n) for n in value)
         if not numbers or len(value) != 3 or not isinstance(value[0], int) or value[0] < 1 or value[2] < 0:
-            raise ValueError(f"{name} must be [how many, mean, standard deviation], not {show(value, 60)}")
+            raise ValueError(f"{name} must be [how many, mean, standard deviation], not {to_text(value, 60)}")
         return SampleStats(value[0], float(value[1]), float(value[2]))
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, not {show(value, 60)}")
+        raise ValueError(f"{name} must be text, not {to_text(value, 60)}")
     return value
 
 
@@ -344,7 +344,7 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
     text = baseline.text()
     if path.is_file() and path.read_bytes() == text.encode():
         return False
-    with whole_file(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
     return True
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, object_or_text, plain
+from proctor.base.json_data import Json, parse_inline_json, to_json
 from proctor.base.positions import Position
 from proctor.judging.client import model_of_client
 from proctor.judging.judge import RULES
@@ -139,7 +139,7 @@ def _read(written: WrittenJudge) -> PanelSpec:
     try:
         if written.client is not None:
             return PanelSpec((JudgeSpec(model_of_client(written.client, written.judge)),))
-        judge = object_or_text(written.judge, f"{written.origin}: the judge")
+        judge = parse_inline_json(written.judge, f"{written.origin}: the judge")
         if not names_judge(judge):
             raise UsageError("has options and names nobody; name a judge with the key model")
         return read_panel(judge)
@@ -190,7 +190,7 @@ def judge_record(written: Any) -> Json:
     if written is None:
         return None
     if isinstance(written, Mapping):
-        return {name: plain(value) for name, value in written.items() if name not in NOT_IDENTIFYING}
+        return {name: to_json(value) for name, value in written.items() if name not in NOT_IDENTIFYING}
     if isinstance(written, (str, list, tuple)):
-        return plain(written)
+        return to_json(written)
     return str(getattr(written, "name", None) or type(written).__qualname__)

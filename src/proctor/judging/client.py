@@ -16,7 +16,7 @@ from typing import Any
 from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
-from proctor.base.threads import call_in_thread, is_async
+from proctor.base.threads import is_async, run_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.providers import ModelSpec
 
@@ -97,7 +97,7 @@ class ClientEmbeddings:
 
 
 async def _called(function: Any, **named: Any) -> Any:
-    response = function(**named) if is_async(function) else await call_in_thread(function, **named)
+    response = function(**named) if is_async(function) else await run_in_thread(function, **named)
     return await response if inspect.isawaitable(response) else response
 
 

@@ -27,9 +27,9 @@ from typing import Any, Protocol
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
-from proctor.base.json_data import Json, fingerprint, show
+from proctor.base.json_data import Json, fingerprint, to_text
 from proctor.base.masking import mask
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import run_in_thread
 from proctor.base.transient import is_transient_status
 from proctor.judging.budget import Budget
 from proctor.judging.cache import Entry, JudgeCache
@@ -254,7 +254,7 @@ class InstalledEncoder:
         self._lock = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]:
-        return await call_in_thread(self._encode, list(texts)), Usage()
+        return await run_in_thread(self._encode, list(texts)), Usage()
 
     def _encode(self, texts: list[str]) -> Sequence[Vector]:
         with self._lock:
@@ -315,7 +315,7 @@ class ProviderEmbeddings:
         if status < 300:
             return self._read(response)
         raise self._failed(
-            f"answered {status}: {show(response.text, 300)}",
+            f"answered {status}: {to_text(response.text, 300)}",
             transient=status == 409 or is_transient_status(status),
             limited=status == 429,
             retry_after=_asked_to_wait(response.headers.get("retry-after")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.errors import NeedsModel as NeedsModel
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -146,7 +146,7 @@ class CannotTell(JudgeFailed):
 
 def abstention(judge: str, what: Sequence[str]) -> str:
     """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
-    placed = "; ".join(f"“{show(text.strip(), 300)}”" for text in what[:5] if text.strip())
+    placed = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in what[:5] if text.strip())
     more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
     who = "rule-based" if is_rule_based(judge) else judge
     said = f"the {who} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"

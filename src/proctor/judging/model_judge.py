@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.judging.budget import Budget
 from proctor.judging.cache import Entry, JudgeCache
 from proctor.judging.call_log import log_call
@@ -136,7 +136,7 @@ class ModelJudge:
         try:
             read_reply(completion.text, question)
         except InvalidReply as failure:
-            said = f"; it wrote {show(failure.reply, 300)!r}" if failure.reply else ""
+            said = f"; it wrote {to_text(failure.reply, 300)!r}" if failure.reply else ""
             message = f"{self.name} gave no usable reply, asked twice: {failure}{said}"
             raise InvalidReply(message, failure.reply) from None
 
@@ -188,10 +188,10 @@ def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Ma
     return fingerprint(
         "judge",
         endpoint.name,
-        plain(endpoint.parameters),
+        to_json(endpoint.parameters),
         prompt.system,
         prompt.user,
-        plain(schema),
+        to_json(schema),
         question.kind,
         question.version,
         sample,
@@ -212,7 +212,7 @@ def _entry_of(
         "usage": cost.usage.known(),
         "duration_ms": round(cost.duration_ms, 3),
     }
-    return entry | ({"unfit": plain(unusable)} if unusable else {})
+    return entry | ({"unfit": to_json(unusable)} if unusable else {})
 
 
 def _reply_in(entry: Entry, question: Question[ReplyT]) -> ReplyT | None:
@@ -225,7 +225,7 @@ def _reply_in(entry: Entry, question: Question[ReplyT]) -> ReplyT | None:
 
 
 def _quoted(text: str) -> str:
-    return show(sendable(text), SHOWN) if text.strip() else "(nothing)"
+    return to_text(sendable(text), SHOWN) if text.strip() else "(nothing)"
 
 
 def _complaint(complaint: InvalidReply, completion: Completion) -> str:
@@ -237,7 +237,7 @@ def _complaint(complaint: InvalidReply, completion: Completion) -> str:
 
 
 def _withheld(name: str, said: str) -> str:
-    words = f": {show(said, 300)}" if said.strip() else ""
+    words = f": {to_text(said, 300)}" if said.strip() else ""
     return f"{name} refused to judge this, or its provider's filter withheld the reply{words}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.base.transient import is_transient_status
 from proctor.judging.judge import EndpointFailed
 
@@ -96,7 +96,7 @@ def _words(error: Exception) -> str:
     body = getattr(error, "body", None)
     status = getattr(error, "status_code", None)
     said = _message(body) or str(error)
-    return show(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), LONGEST)
+    return to_text(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), LONGEST)
 
 
 def _message(body: Any) -> str:
@@ -117,4 +117,4 @@ def _root(error: BaseException) -> str:
     seen = error
     while seen.__cause__ is not None:
         seen = seen.__cause__
-    return show(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, LONGEST)
+    return to_text(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, LONGEST)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 
 LIBRARY = "pydantic_ai"
@@ -123,7 +123,7 @@ def parse_model_name(named: str) -> tuple[str, str]:
             "anthropic:claude-sonnet-5, ollama:qwen3, or rules"
         )
     if provider not in PROVIDERS:
-        hint = nearest(provider, [*PROVIDERS, *ALIASES])
+        hint = did_you_mean(provider, [*PROVIDERS, *ALIASES])
         raise UsageError(f"no provider is called {provider!r}{hint}; known are {', '.join(PROVIDERS)}")
     return provider, model.strip()
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proctor.base.json_data import Json, canonical, show
+from proctor.base.json_data import Json, canonical, to_text
 from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts, as_list
 
 LONGEST = 1_000_000
@@ -48,14 +48,14 @@ REASONS = ("reason", "reasoning")
 def _refuse_placeholders(data: Json, name: str = "it") -> None:
     """Refuse a text of dots, copied from the shape of the reply; as a reason it is no more than no reason."""
     if isinstance(data, str) and data.strip() and not data.strip(".\u2026 \t\n"):
-        raise _Unusable(f"{name} is “{show(data.strip(), 20)}”; write the text that belongs there")
+        raise _Unusable(f"{name} is “{to_text(data.strip(), 20)}”; write the text that belongs there")
     if isinstance(data, list):
         for item in data:
             _refuse_placeholders(item, name)
     elif isinstance(data, dict):
         for field, value in data.items():
             if not field.endswith(REASONS):
-                _refuse_placeholders(value, show(field, 50))
+                _refuse_placeholders(value, to_text(field, 50))
 
 
 def sendable(text: str) -> str:
@@ -147,7 +147,7 @@ def _parsed(text: str) -> dict[str, Json]:
             text, object_pairs_hook=_without_repetition, parse_constant=_no_number, parse_float=_finite
         )
     except (ValueError, RecursionError) as error:
-        raise _Unusable(f"it is not valid JSON: {show(str(error), 200)}") from None
+        raise _Unusable(f"it is not valid JSON: {to_text(str(error), 200)}") from None
     return data
 
 
@@ -219,4 +219,4 @@ def _wrong(error: Any) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     said = [f"{'.'.join(str(part) for part in each['loc']) or 'the object'}: {each['msg']}" for each in found[:5]]
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-    return show("; ".join(said), 1000) + more
+    return to_text("; ".join(said), 1000) + more

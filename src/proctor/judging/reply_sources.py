@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.judging.rule_judge.words import fold, key, weight
 
 SHARE = 0.5
@@ -47,7 +47,7 @@ class Listed:
     def _foreign(self, texts: Iterable[str]) -> str | None:
         for text in texts:
             if not said_in(text, self.source, self.beside):
-                shown = show(" ".join(text.split()), SHOWN)
+                shown = to_text(" ".join(text.split()), SHOWN)
                 return f"{self.field} has “{shown}”, which {self.name} does not say; keep to the words of {self.name}"
         return None
 
@@ -63,7 +63,7 @@ def repeated(field: str, texts: Sequence[str]) -> str | None:
     for text in texts:
         plain = " ".join(text.casefold().split())
         if plain in seen:
-            return f"{field} has “{show(text.strip(), SHOWN)}” more than once; name each once"
+            return f"{field} has “{to_text(text.strip(), SHOWN)}” more than once; name each once"
         seen.add(plain)
     return None
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from proctor.base.documents import Document, Fields, kind
+from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.environment import expand
 from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import Json
@@ -99,7 +99,7 @@ def read_panel(written: Any) -> PanelSpec:
     if not isinstance(written, Mapping):
         raise UsageError(
             "a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; "
-            f"not {kind(written)}"
+            f"not {json_type_name(written)}"
         )
     document = Document(Path("judge"), "", written, lambda pointer: None)
     found = _panel(document, written, ("judge",))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.agents.reply import Reply, ToolCall
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers import Matcher, may_be_absent
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
 from proctor.mutation import text_changes
@@ -141,13 +141,13 @@ def _without_argument(
     at, name = rng.choice(needed)
     call = calls[at]
     rest = {key: value for key, value in call.arguments.items() if key != name}
-    before = f"{call.name}({name}={show(call.arguments[name], 60)})"
+    before = f"{call.name}({name}={to_text(call.arguments[name], 60)})"
     changed = _put(calls, at, replace(call, arguments=rest))
     yield ChangedCalls("argument-missing", before, f"{call.name}(), {name} is missing", changed)
 
 
 def _argument(kind: str, calls: Calls, at: int, name: str, old: Json, new: Json, call: ToolCall) -> ChangedCalls:
-    before, after = (f"{call.name}({name}={show(value, 120)})" for value in (old, new))
+    before, after = (f"{call.name}({name}={to_text(value, 120)})" for value in (old, new))
     return ChangedCalls(kind, before, after, _put(calls, at, call))
 
 
@@ -199,7 +199,7 @@ def _changed_within(value: Json, change: Callable[[Json], Json], rng: random.Ran
 def _other_number(value: Json, rng: random.Random) -> Json:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    text = show(value)
+    text = to_text(value)
     edit = text_changes.number_changed(text, rng)
     new = None if edit is None else number_in(edit.applied(text), value)
     return None if new == value else new
@@ -235,7 +235,7 @@ def _put(calls: Calls, at: int, call: ToolCall) -> Calls:
 
 
 def call_text(call: ToolCall) -> str:
-    return f"{call.name}({', '.join(f'{name}={show(value, 60)}' for name, value in call.arguments.items())})"
+    return f"{call.name}({', '.join(f'{name}={to_text(value, 60)}' for name, value in call.arguments.items())})"
 
 
 def _listed(calls: Sequence[ToolCall]) -> str:

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from proctor.agents.reply import Reply, Usage
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Turn
 from proctor.mutation import call_mutants, text_changes
 from proctor.mutation.text_changes import Change, Choices
@@ -152,12 +152,12 @@ def _of_answer(
 ) -> Iterator[Changed]:
     slot = choices.of("output").randrange(len(reply.outputs)) if reply.outputs else 0
     answer = answer_in(reply, slot)
-    text = show(answer)
+    text = to_text(answer)
     replaced: list[tuple[str, Json]] = [
         ("answer-emptied", "" if isinstance(answer, str) or answer is None else type(answer)()),
         ("answer-refused", REFUSAL),
         ("told-to-pass", f"{REFUSAL} {INJECTED}"),
-        ("question-repeated", show(turn.input)),
+        ("question-repeated", to_text(turn.input)),
     ]
     if other is not None:
         replaced.append(("other-answer", other))
@@ -165,7 +165,7 @@ def _of_answer(
         replaced.append(("keyword-denied", f"I cannot say anything about {', '.join(words)}."))
     for kind, new in replaced:
         if new != answer:
-            yield Changed(kind, "answer", _cut(text), _cut(show(new)), _with(reply, slot, new))
+            yield Changed(kind, "answer", _cut(text), _cut(to_text(new)), _with(reply, slot, new))
     if answer not in ("", None):
         asked_back = replace(_with(reply, slot, ASKED_BACK), tool_calls=())
         parts = "answer calls" if reply.tool_calls else "answer"
@@ -175,7 +175,7 @@ def _of_answer(
         name = choices.of("field-missing").choice(sorted(map(str, answer)))
         rest = {key: value for key, value in answer.items() if str(key) != name}
         yield Changed(
-            "field-missing", "answer", f"{name}: {_cut(show(answer.get(name)))}", "", _with(reply, slot, rest)
+            "field-missing", "answer", f"{name}: {_cut(to_text(answer.get(name)))}", "", _with(reply, slot, rest)
         )
 
 
@@ -198,7 +198,7 @@ def _small_changes(reply: Reply, slot: int, answer: Json, choices: Choices) -> I
     for kind, change in changes.items():
         rng = choices.of(kind)
         for path, leaf in _shuffled(places, rng):
-            text = leaf if isinstance(leaf, str) else show(leaf)
+            text = leaf if isinstance(leaf, str) else to_text(leaf)
             edit = change(text[:LOOKED_AT], rng) if isinstance(leaf, str) or kind == "number-changed" else None
             if edit is not None and kind == "answer-truncated":
                 edit = replace(edit, end=len(text))
@@ -245,7 +245,7 @@ def keywords_of(turn: Turn, specs: Iterable[EvaluatorSpec]) -> list[str]:
         if spec.name == "Contains":
             for name in ("all_of", "any_of"):
                 given = spec.arguments.get(name, ())
-                words += [show(word) for word in (given if isinstance(given, (list, tuple)) else [given])]
+                words += [to_text(word) for word in (given if isinstance(given, (list, tuple)) else [given])]
     return list(dict.fromkeys(word for word in words if word.strip()))
 
 
@@ -262,7 +262,7 @@ def _values(data: Json) -> Iterator[str]:
         if isinstance(leaf, str):
             yield leaf
         elif not isinstance(leaf, bool) and leaf is not None:
-            yield text_changes.number_value(show(leaf))
+            yield text_changes.number_value(to_text(leaf))
 
 
 def answer_in(reply: Reply, slot: int = 0) -> Json:
@@ -278,7 +278,7 @@ def _with(reply: Reply, slot: int, answer: Json) -> Reply:
         return replace(reply, outputs=outputs, text=answer if shown else reply.text)
     if isinstance(answer, str):
         return replace(reply, text=answer, structured=None)
-    return replace(reply, structured=answer, text=show(answer) if reply.text else reply.text)
+    return replace(reply, structured=answer, text=to_text(answer) if reply.text else reply.text)
 
 
 def _leaves(data: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Json]]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.base.json_data import UNSET, Json, show
+from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.evaluator_specs import with_implied, write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn
@@ -146,7 +146,7 @@ def _held_to_answer(
         expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
     if manner == "facts":
         return expected, []
-    if any(reply.answer != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+    if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > LONGEST_ANSWER:
         return None
     expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
     return expected, [_like_reference(reference, ALIKE[manner])]
@@ -205,15 +205,15 @@ def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
 
 def _facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
     """What the mutants lack and every good answer says."""
-    texts = [show(reply.answer) for reply in replies]
+    texts = [to_text(reply.answer) for reply in replies]
     if max(map(len, texts)) > LONGEST_ANSWER:
         return []
     wanted: list[str] = []
     for mutant in survivors:
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
-        wrong = show(mutant.replies[mutant.turn].answer)
-        candidates = list(islice(_candidates(texts[0], show(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
+        wrong = to_text(mutant.replies[mutant.turn].answer)
+        candidates = list(islice(_candidates(texts[0], to_text(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
         lacking = (fact for fact in candidates if fact not in wanted and _is_lacking(fact, wrong, texts))
         if any(_is_lacking(fact, wrong, texts) for fact in wanted):
             continue

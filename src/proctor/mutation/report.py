@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
@@ -26,7 +26,7 @@ MOST_LISTED = 100
 """Survivors of one suite in a document that people read."""
 
 
-def to_json(report: MutationReport) -> dict[str, Json]:
+def mutation_json(report: MutationReport) -> dict[str, Json]:
     masker = Masker()
     return {
         "schema": SCHEMA,
@@ -63,11 +63,11 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
         "unfailable_cases": list(suite.unfailable),
         "redundant": [{"evaluators": [first, second], "mutants": count} for first, second, count in suite.redundant],
         "waived": len(suite.of_fate(Fate.WAIVED)),
-        "unused_waivers": [plain(waiver) for waiver in suite.unused_waivers],
+        "unused_waivers": [to_json(waiver) for waiver in suite.unused_waivers],
         "allowed": dict(suite.allowed),
         "left_out": dict(suite.left_out),
         "notes": list(suite.notes),
-        "proposals": [masker.data(plain(proposal)) for proposal in suite.proposals],
+        "proposals": [masker.data(to_json(proposal)) for proposal in suite.proposals],
         "mutants": [_mutant(item, masker) for item in suite.tried],
     }
 
@@ -97,7 +97,7 @@ def _rate(rate: Rate) -> dict[str, Json]:
 
 
 def write_json(report: MutationReport, out: TextIO) -> None:
-    out.write(json.dumps(to_json(report), indent=2) + "\n")
+    out.write(json.dumps(mutation_json(report), indent=2) + "\n")
 
 
 def write_mutants(report: MutationReport, out: TextIO) -> None:

@@ -22,8 +22,8 @@ import pytest
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import StoreError
-from proctor.base.event_loops import close_kept_loops
-from proctor.base.json_data import canonical, plain
+from proctor.base.event_loops import close_session_loops
+from proctor.base.json_data import canonical, to_json
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Suite
 from proctor.plugin.items import TrialItem
@@ -145,7 +145,7 @@ class ProctorSession:
         summary = self.runs.summary()
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
-            output["proctor"] = json.dumps(plain(summary))  # as ASCII, which every connection can carry
+            output["proctor"] = json.dumps(to_json(summary))  # as ASCII, which every connection can carry
             return
         self._summaries.append(summary)
         interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
@@ -159,7 +159,7 @@ class ProctorSession:
 
     def pytest_unconfigure(self) -> None:
         self.runs.close(last=not self.settings.session.has_other_processes)
-        close_kept_loops()
+        close_session_loops()
 
     def _note(self, session: pytest.Session) -> str:
         """Why not every trial ran, if that is known."""
@@ -191,4 +191,4 @@ class ProctorSession:
 
 
 def _agent_key(suite: Suite) -> str:
-    return canonical([plain(suite.agent), str(suite.base)])
+    return canonical([to_json(suite.agent), str(suite.base)])

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import StoreError
-from proctor.base.event_loops import run_in_kept_loop
-from proctor.base.json_data import Json, plain
+from proctor.base.event_loops import run_in_session_loop
+from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
@@ -107,7 +107,7 @@ class SessionRun:
         self.answers.not_before = time.time() if again else 0.0
 
     def summary(self) -> ProcessSummary:
-        suites = tuple(plain(item.info) for item in self._suites.values())
+        suites = tuple(to_json(item.info) for item in self._suites.values())
         return ProcessSummary(suites, sorted(self.answers.reused), tuple(self._notes), self._begun, self._asked_again)
 
     def finish(
@@ -172,7 +172,7 @@ class SessionRun:
         plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
         open_run = OpenRun(Run(self.session.run_id, self.session.started_at, no=no), store)
         work = execute(plan, self._options(), open_run, listener=collector, earlier=self._recall)
-        run, _ = run_in_kept_loop(work)
+        run, _ = run_in_session_loop(work)
         for trial in (trial.unmasked or trial for trial in collector.trials.values()):
             self.answers.remember(question_key(trial.case), trial)
         self._done |= collector.trials.keys()

@@ -9,7 +9,7 @@ from pathlib import Path
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
 from proctor.agents.reply import NOT_BACK, ToolCall
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, shorten
 from proctor.reporting.terminal.screen import encodable, one_line, visible
 from proctor.reporting.wording import trial_name
@@ -119,10 +119,10 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
         yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, LONGEST)}"
     elif call.arguments:
         yield "   Arguments:"
-        yield from (f"     - {name}: {shorten(show(value), LONGEST)}" for name, value in call.arguments.items())
+        yield from (f"     - {name}: {shorten(to_text(value), LONGEST)}" for name, value in call.arguments.items())
     else:
         yield "   Arguments: none"
     if call.error is not None:
         yield f"   {'Result' if call.error == NOT_BACK else 'Raised'}: {shorten(call.error, LONGEST)}"
     elif call.result is not None:
-        yield f"   Result: {shorten(show(call.result), LONGEST)}"
+        yield f"   Result: {shorten(to_text(call.result), LONGEST)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
@@ -52,7 +52,7 @@ def case_to_json(pair: AlignedTrials, before: str, after: str) -> dict[str, Json
         "case": pair.after.case.id,
         "before": {"run": before, "suite": pair.before.suite, **_trial(pair.before)},
         "after": {"run": after, "suite": pair.after.suite, **_trial(pair.after)},
-        "divergence": plain(pair.divergence),
+        "divergence": to_json(pair.divergence),
         "steps": [
             {
                 "before": _step(step.before),
@@ -66,11 +66,13 @@ def case_to_json(pair: AlignedTrials, before: str, after: str) -> dict[str, Json
 
 
 def _trial(trial: object) -> dict[str, Json]:
-    return {name: plain(getattr(trial, name)) for name in ("number", "outcome", "reason")}
+    return {name: to_json(getattr(trial, name)) for name in ("number", "outcome", "reason")}
 
 
 def _step(step: Step | None) -> Json:
-    return None if step is None else {"kind": step.kind, "turn": step.turn, "text": step.text, "call": plain(step.call)}
+    return (
+        None if step is None else {"kind": step.kind, "turn": step.turn, "text": step.text, "call": to_json(step.call)}
+    )
 
 
 def write_markdown(comparison: Comparison, out: TextIO) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.agents.reply import NOT_BACK, Reply, ToolCall
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
@@ -112,7 +112,7 @@ def broke_at(reply: Reply) -> list[str]:
 
 
 def shown(value: Json) -> str:
-    return value if isinstance(value, str) else show(plain(value))
+    return value if isinstance(value, str) else to_text(to_json(value))
 
 
 def call_text(call: ToolCall, limit: int) -> str:
@@ -258,7 +258,7 @@ def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
 
 def _literal(value: Json) -> str:
     """JSON, so that text and numbers can be told apart."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    return json.dumps(to_json(value), ensure_ascii=False)
 
 
 def _matcher_text(matcher: Matcher) -> str:

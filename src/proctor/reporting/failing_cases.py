@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.positions import Position
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.identity import CaseAddress
@@ -178,7 +178,7 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
             "quarantined": case.quarantined,
             "counts": {outcome.value: count for outcome, count in case.counts.items()},
             **_written_at(positions[case.suite].get(case.case_id), suites[case.suite]),
-            "reasons": [plain(reason) for reason in case.reasons],
+            "reasons": [to_json(reason) for reason in case.reasons],
             "divergence": _divergence(examples.get((case.suite, case.case_id))),
             "reproduce": reproduce(run, suites[case.suite], case),
         }

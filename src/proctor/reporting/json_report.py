@@ -7,7 +7,7 @@ import math
 from typing import TextIO
 
 from proctor.agents.reply import Reply, ToolCall, Usage
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.comparison_report import agents_data
 from proctor.reporting.failing_cases import failures
@@ -49,13 +49,13 @@ def run_data(run: Run) -> dict[str, Json]:
         "finished_at": _finite(run.finished_at),
         "interrupted": run.interrupted,
         "note": run.ended_because,
-        "environment": plain(run.environment),
-        "options": plain(run.options),
+        "environment": to_json(run.environment),
+        "options": to_json(run.options),
         "store": run.store,
-        "git": plain(run.git),
-        "judges": [plain(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
+        "git": to_json(run.git),
+        "judges": [to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.uncounted,
-        "corrections": [plain(item) for item in corrected],
+        "corrections": [to_json(item) for item in corrected],
         "uncalibrated": uncalibrated(run, corrected),
     }
 
@@ -80,10 +80,10 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "agent": info.agent,
         "source": info.source,
         "agent_fingerprint": info.agent_fingerprint,
-        "criteria": plain(info.criteria),
+        "criteria": to_json(info.criteria),
         "cases": info.cases,
         "planned": info.planned,
-        "quarantined": [plain(item) for item in info.quarantined],
+        "quarantined": [to_json(item) for item in info.quarantined],
         "verdict": {
             "outcome": verdict.outcome.value,
             "reason": verdict.reason,
@@ -92,7 +92,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
             "repeats": verdict.repeats,
             "pass_hat_k": verdict.pass_hat_k,
             "pass_at_k": verdict.pass_at_k,
-            "reliability": [plain(item) for item in verdict.reliability],
+            "reliability": [to_json(item) for item in verdict.reliability],
             "evaluators": [_evaluator(item) for item in verdict.evaluators],
             "cases": [
                 {
@@ -114,7 +114,7 @@ def trial_data(trial: TrialResult) -> dict[str, Json]:
     """Everything that is kept of a trial."""
     return {
         "suite": trial.suite,
-        "case": plain(write_case(trial.case)),
+        "case": to_json(write_case(trial.case)),
         "number": trial.number,
         "position": trial.position,
         "outcome": trial.outcome.value,
@@ -137,9 +137,9 @@ def reply_data(reply: Reply) -> dict[str, Json]:
         "text": reply.text,
         "tool_calls": [_call(call) for call in reply.tool_calls],
         "usage": _usage(reply.usage),
-        "outputs": [{"name": item.name, "value": plain(item.value)} for item in reply.outputs],
-        "structured": plain(reply.structured),
-        "state": plain(reply.state),
+        "outputs": [{"name": item.name, "value": to_json(item.value)} for item in reply.outputs],
+        "structured": to_json(reply.structured),
+        "state": to_json(reply.state),
         "retrieval_context": None if context is None else list(context),
         "duration_ms": _finite(reply.duration_ms),
         "error": reply.error,
@@ -155,7 +155,7 @@ def score_data(score: Score) -> dict[str, Json]:
         "reasoning": score.reasoning,
         "turn": score.turn,
         "gates": score.gates,
-        "details": plain(score.details),
+        "details": to_json(score.details),
         "fingerprint": score.fingerprint,
         "duration_ms": _finite(score.duration_ms),
     }
@@ -164,8 +164,8 @@ def score_data(score: Score) -> dict[str, Json]:
 def _call(call: ToolCall) -> dict[str, Json]:
     return {
         "name": call.name,
-        "arguments": plain(call.arguments),
-        "result": plain(call.result),
+        "arguments": to_json(call.arguments),
+        "result": to_json(call.result),
         "error": call.error,
         "id": call.id,
         "started_at": _finite(call.started_at),

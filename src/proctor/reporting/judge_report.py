@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.base.masking import mask, mask_data
 from proctor.judging.judge import is_rule_based
 from proctor.reporting.explain import FULL, Fact
@@ -75,7 +75,7 @@ def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
         "number": trial.number,
         "model": account["model"],
         "ended": mask(str(account.get("ended") or trial.reason)),
-        "usage": plain(account.get("usage") or {}),
+        "usage": to_json(account.get("usage") or {}),
         "calls": [_call(call, find) for call in calls_of(account)],
     }
 
@@ -101,7 +101,7 @@ def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
         "threshold": score.threshold,
         "reasoning": mask(score.reasoning),
         "model": account["model"],
-        "usage": plain(account.get("usage") or {}),
+        "usage": to_json(account.get("usage") or {}),
         "votes": mask_data(account.get("votes") or []),
         "calls": [_call(call, find) for call in calls_of(account)],
         **({"unfit_reply": mask_data(account["unfit_reply"])} if "unfit_reply" in account else {}),
@@ -112,8 +112,8 @@ def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
     key = call.get("key")
     kept = find(key) if isinstance(key, str) else None
     words = {name: mask_data(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
-    usage = {"usage": plain(kept["usage"])} if kept is not None and "usage" in kept else {}
-    return {**plain(call), **usage, **words}
+    usage = {"usage": to_json(kept["usage"])} if kept is not None and "usage" in kept else {}
+    return {**to_json(call), **usage, **words}
 
 
 def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
@@ -137,12 +137,12 @@ def _calls(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]
 
 def _vote(vote: Json) -> str:
     if not isinstance(vote, Mapping):
-        return show(vote)
+        return to_text(vote)
     who = f"{vote.get('judge', '')} (sample {_number(vote)})"
     if vote.get("abstained"):
         return f"{who} abstained: {vote['abstained']}"
     reason = f": {vote['reasoning']}" if vote.get("reasoning") else ""
-    return f"{who} {show(vote.get('score'))}{reason}"
+    return f"{who} {to_text(vote.get('score'))}{reason}"
 
 
 def _title(call: Mapping[str, Json]) -> str:
@@ -169,7 +169,7 @@ def _words(call: Mapping[str, Json]) -> Iterator[Fact]:
         return
     for name in WORDS:
         if name in call:
-            yield Fact(f"  {name}", show(call[name]))
+            yield Fact(f"  {name}", to_text(call[name]))
 
 
 def _cost(usage: Mapping[str, Json]) -> str:
@@ -227,7 +227,7 @@ def _steps_texts(run: Run) -> list[str]:
         for score in trial.scores:
             steps = score.details.get("steps") if score.evaluator not in told else None
             if isinstance(steps, list) and any(call.get("kind") == STEPS for call in calls_of(account_of(score) or {})):
-                numbered = " ".join(f"{number}. {show(step, 200)}" for number, step in enumerate(steps, 1))
+                numbered = " ".join(f"{number}. {to_text(step, 200)}" for number, step in enumerate(steps, 1))
                 told[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
     return list(told.values())
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO, cast
 
-from proctor.base.atomic_write import whole_file
+from proctor.base.atomic_write import atomic_write
 from proctor.reporting.terminal.screen import Outlet, without_commands
 
 STANDARD_OUTPUT = "-"
@@ -20,7 +20,7 @@ def write_document(path: str, write: Callable[[TextIO], object]) -> None:
     if path == STANDARD_OUTPUT:
         _write_to_standard_output(write)
         return
-    with whole_file(Path(path)) as draft, open_text(draft, "w") as out:
+    with atomic_write(Path(path)) as draft, open_text(draft, "w") as out:
         write(out)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.plugins import Reporter, load, plugins
 from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
@@ -63,7 +63,7 @@ def find_reporter(name: str) -> Reporter:
         if reporter.name == name:
             return reporter
         known.append(reporter.name)
-    raise UsageError(f"no report is called {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+    raise UsageError(f"no report is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
 
 
 def parse_target(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor.base.dataclass_json import DataclassCodec
 from proctor.base.errors import StoreError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.run import Outcome
@@ -161,7 +161,7 @@ STORED_NAMES = {"status": "standing", "no_baseline_because": "no_past", "trials_
 
 def gate_to_json(gate: GateResult) -> dict[str, Json]:
     """The form in which stores, exported runs and the JSON report have it."""
-    data: dict[str, Json] = plain(gate)
+    data: dict[str, Json] = to_json(gate)
     data["cases"] = [{STORED_NAMES.get(name, name): value for name, value in case.items()} for case in data["cases"]]
     return data
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, parsed, plain
+from proctor.base.json_data import UNSET, Json, parse_json_or_keep, to_json
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.ids import UniqueIds
 from proctor.cases.matchers import Equals
@@ -86,15 +86,15 @@ def asked_text(value: Json) -> Json:
     found = said_text(value, "user")
     if isinstance(found, Mapping) and len(found) == 1:
         [only] = found.values()
-        return said_text(only, "user") if isinstance(only, (str, list, Mapping)) else plain(found)
-    return plain(found)
+        return said_text(only, "user") if isinstance(only, (str, list, Mapping)) else to_json(found)
+    return to_json(found)
 
 
 def said_text(value: Json, role: str) -> Json:
     """The last text of a role in messages, a request or a reply as model clients write them; else the value itself."""
-    data = parsed(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
+    data = parse_json_or_keep(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
     found = _text_in(data, role)
-    return plain(value) if found is None else found
+    return to_json(value) if found is None else found
 
 
 def _text_in(data: Any, role: str) -> str | None:
@@ -153,7 +153,7 @@ def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...]
             notes.append(f"the call of {call.name} ended in an error and is not expected")
             continue
         known = call.raw_arguments is None
-        arguments = {name: Equals(plain(value)) for name, value in call.arguments.items()} if known else None
+        arguments = {name: Equals(to_json(value)) for name, value in call.arguments.items()} if known else None
         expected.append(ExpectedCall(call.name, arguments))
     return (tuple(expected) or None), notes
 

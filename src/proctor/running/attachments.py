@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.reply import Reply
 from proctor.agents.user_code import call_user_function
-from proctor.base.json_data import canonical, plain, show
+from proctor.base.json_data import canonical, to_json, to_text
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment, FileSettings, Suite, Turn
 from proctor.running.conversation import Answer, User
@@ -56,7 +56,7 @@ class AttachedFiles:
             suite = planned.suite
             self._readers[planned] = FileReader(suite.base or Path.cwd(), file_settings_of(suite))
         reader = self._readers[planned]
-        key = planned, canonical(plain(attachment))
+        key = planned, canonical(to_json(attachment))
         if key not in self._texts or self._texts[key].cancelled():
             self._texts[key] = task = asyncio.create_task(_read(reader.read, attachment, reader.settings))
             task.add_done_callback(_consume_exception)
@@ -103,7 +103,7 @@ class TrialFiles:
         if not texts or reply.retrieval_context is not None:
             return reply
         told = (
-            show({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
+            to_text({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
         )
         return replace(reply, retrieval_context=(*texts, *told))
 

@@ -36,10 +36,10 @@ from proctor.agents.trial_context import (
     trial_number,
 )
 from proctor.agents.turn_recorder import TurnEvent, TurnRecorder
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.json_data import Json
-from proctor.base.threads import end_fork_of
+from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
 from proctor.running.failures import (
@@ -134,13 +134,13 @@ async def converse(
     retries = _Retries(limits.retries, backoff)
     number = trial_number()
     while True:
-        started_at, clock = CLOCK.time(), CLOCK.perf_counter()
+        started_at, clock = Clock.time(), Clock.perf_counter()
         user = new_user()
         trial = TrialContext(number, limits.agent, ToolMocks(case.doubles) if case.doubles else None)
         with collect_spans() as trace:
             talk = _Conversation(agent, case, user, trial, trace.spans, retries)
             failure = await _attempt(talk, limits.timeout, watchdog)
-        duration_ms = (CLOCK.perf_counter() - clock - talk.excluded_seconds) * 1000
+        duration_ms = (Clock.perf_counter() - clock - talk.excluded_seconds) * 1000
         if failure is None or not failure.is_transient or talk.replies or not retries.left:
             return _answer(talk, failure, retries, user, (started_at, duration_ms), tuple(trace.spans))
         await retries.pause(failure)
@@ -241,7 +241,7 @@ class _Conversation:
     @property
     def excluded_seconds(self) -> float:
         """Seconds that are not the agent's: the user's, pauses before a turn was sent again, waiting for a worker."""
-        pausing = 0.0 if self._pause_began is None else CLOCK.perf_counter() - self._pause_began
+        pausing = 0.0 if self._pause_began is None else Clock.perf_counter() - self._pause_began
         return self._user.seconds + self._paused + pausing + self.trial.waited_seconds
 
     async def hold(self) -> None:
@@ -296,9 +296,9 @@ class _Conversation:
         return reply
 
     async def _pause(self, failure: Failure) -> None:
-        self._pause_began = began = CLOCK.perf_counter()
+        self._pause_began = began = Clock.perf_counter()
         await self._retries.pause(failure, len(self.replies))
-        self._paused, self._pause_began = self._paused + CLOCK.perf_counter() - began, None
+        self._paused, self._pause_began = self._paused + Clock.perf_counter() - began, None
 
     def _failed_turn(self, failure: Failure) -> Reply:
         """The reply to a turn that failed, after which the conversation goes on."""
@@ -345,11 +345,11 @@ class OpenTurn:
         self._agent = agent
         self._all_spans = spans
         self._spans_before = len(spans)
-        self._clock = CLOCK.perf_counter()
+        self._clock = Clock.perf_counter()
 
     @property
     def duration_ms(self) -> float:
-        return (CLOCK.perf_counter() - self._clock) * 1000
+        return (Clock.perf_counter() - self._clock) * 1000
 
     @property
     def spans(self) -> list[Span]:
@@ -417,7 +417,7 @@ async def send_turn(open_turn: OpenTurn, turn: Turn) -> Reply:
         open_turn.error = error
         raise
     finally:
-        end_fork_of(pid)
+        exit_if_forked(pid)
     reply = open_turn.complete(answer)
     check_size(reply)
     return reply

@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
@@ -184,7 +184,7 @@ class Execution:
     def _conclude(self, run: Run) -> RunVerdict:
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
-        run.finished_at, run.interrupted = CLOCK.time(), self._is_interrupted
+        run.finished_at, run.interrupted = Clock.time(), self._is_interrupted
         run.stopped_by = "" if self._signal is None else self._signal.name
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 
 
 class RateLimit:
@@ -20,7 +20,7 @@ class RateLimit:
 
     async def wait(self, agent: BaseAgent, turns: int) -> None:
         """Return when a trial with so many turns may begin; trials that wait begin in the order in which they came."""
-        endpoint, now = agent.endpoint or agent.identity, CLOCK.monotonic()
+        endpoint, now = agent.endpoint or agent.identity, Clock.monotonic()
         begins = max(now, self._free_at.get(endpoint, now))
         self._free_at[endpoint] = begins + turns * self._seconds
         if begins > now:

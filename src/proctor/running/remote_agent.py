@@ -36,7 +36,7 @@ from proctor.agents.trial_context import (
     trial_number,
 )
 from proctor.agents.turn_recorder import TurnEvent
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
@@ -150,7 +150,7 @@ def excluded_time() -> Iterator[None]:
     if trial is None or trial.waiting_since is not None:
         yield
         return
-    trial.waiting_since = CLOCK.monotonic()
+    trial.waiting_since = Clock.monotonic()
     try:
         yield
     finally:

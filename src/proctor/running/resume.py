@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proctor.base.errors import StoreError
-from proctor.base.json_data import fingerprint, plain
+from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_as_planned
 from proctor.results.masking import mask_case
@@ -163,7 +163,7 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
         [
             [
                 item.suite.name,
-                plain(item.suite.criteria),
+                to_json(item.suite.criteria),
                 sorted({(bound.fingerprint, bound.threshold) for bound in item.evaluators}),
             ]
             for item in suites

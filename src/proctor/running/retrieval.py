@@ -11,7 +11,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from proctor.agents.reply import Reply, ToolCall
-from proctor.base.json_data import Json, parsed, show
+from proctor.base.json_data import Json, parse_json_or_keep, to_text
 
 
 def with_passages(replies: Sequence[Reply], retrieval_tools: Sequence[str]) -> tuple[Reply, ...]:
@@ -42,10 +42,10 @@ def passages_in(calls: Iterable[ToolCall], retrieval_tools: Sequence[str]) -> li
 
 def _as_data(result: Json) -> Json:
     """Some SDKs pass on nothing but text, in which a list of passages is JSON."""
-    return parsed(result) if isinstance(result, str) and result.startswith("[") else result
+    return parse_json_or_keep(result) if isinstance(result, str) and result.startswith("[") else result
 
 
 def _as_passage(item: Json) -> str:
     if isinstance(item, dict) and isinstance(item.get("text"), str):
         return str(item["text"])
-    return "" if item is None else item if isinstance(item, str) else show(item)
+    return "" if item is None else item if isinstance(item, str) else to_text(item)

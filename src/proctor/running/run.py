@@ -17,12 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.environment import environment_from
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.git import git_state
-from proctor.base.json_data import canonical, plain
+from proctor.base.json_data import canonical, to_json
 from proctor.base.masking import mask
 from proctor.cases.suite import Suite
 from proctor.gate.settings import GateSettings
@@ -182,7 +182,7 @@ def new_run(plan: Plan, request: Request) -> Run:
     """The run that a plan becomes, before its first trial."""
     return Run(
         id=new_run_id(),
-        started_at=CLOCK.time(),
+        started_at=Clock.time(),
         name=request.name,
         plan=plan.key,
         environment=environment(),
@@ -193,7 +193,7 @@ def new_run(plan: Plan, request: Request) -> Run:
             "judge": None if request.options.judge is None else judge_record(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **_given_agents(request),
-            **plain(request.options.given),
+            **to_json(request.options.given),
         },
         planned=len(plan.trials),
         scoring=scoring_key(plan.suites),

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_middle, user_location
-from proctor.base.json_data import Json, plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import Json, to_json
+from proctor.base.threads import run_in_thread
 from proctor.cases.evaluator_specs import TOOL_EVALUATORS
 from proctor.cases.suite import Case, Suite
 from proctor.cases.threshold import passes
@@ -183,7 +183,7 @@ def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> li
 def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
     timeout = job.bound.spec.timeout or job.limits.evaluator_timeout
     task = asyncio.current_task()
-    clock = CLOCK.perf_counter()
+    clock = Clock.perf_counter()
     try:
         try:
             watchdog.watch(task, timeout)
@@ -203,7 +203,7 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
 async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: list[str]) -> Score | None:
     """The score of an evaluator that may block or hang, or `None` if it turned out to need a model under `--fast`."""
     async with contextlib.nullcontext() if job.bound.judged else scoring.evaluator_slots:
-        clock = CLOCK.perf_counter()
+        clock = Clock.perf_counter()
         try:
             return _scored(job, await _call_in_time(job, scoring), clock, warnings)
         except TimedOut:
@@ -261,7 +261,7 @@ async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
     extra = {"trace": seen.trace} if bound.traced else {}
     try:
         with untraced():
-            verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
+            verdict = call(seen, **extra) if bound.asynchronous else await run_in_thread(call, seen, **extra)
             return _as_plain_data(read_verdict(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:
         raise BadVerdict(f"raised {one_line(error)}{user_location(error)}") from error
@@ -271,13 +271,13 @@ def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:
     """The evaluation as text and data, made while the evaluator's time still runs: a `__str__` may take long."""
     if verdict is None or (type(verdict.reasoning) is str and not verdict.details):
         return verdict
-    return replace(verdict, reasoning=str(verdict.reasoning or ""), details=plain(verdict.details))
+    return replace(verdict, reasoning=str(verdict.reasoning or ""), details=to_json(verdict.details))
 
 
 def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[str]) -> Score:
     if verdict is None:
         return _unscored(job, NothingToCompare("it had nothing to compare"), clock)
-    details = plain(verdict.details) if verdict.details else {}
+    details = to_json(verdict.details) if verdict.details else {}
     if UNCLAMPED in details:
         warnings.append(f"{job.bound.title}: {clamp_notice(verdict)}")
     return Score(
@@ -290,7 +290,7 @@ def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[
         gates=job.bound.spec.gates,
         details=details,
         fingerprint=job.bound.fingerprint,
-        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
+        duration_ms=(Clock.perf_counter() - clock) * 1000,
     )
 
 
@@ -308,5 +308,5 @@ def _unscored(job: _Job, error: BaseException, clock: float) -> Score:
         gates=job.bound.spec.gates,
         details=found.details,
         fingerprint=job.bound.fingerprint,
-        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
+        duration_ms=(Clock.perf_counter() - clock) * 1000,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome
@@ -77,7 +77,9 @@ def check_names(wanted: Sequence[str], cases: Iterable[tuple[str, Path | str | N
     for name in wanted:
         if not any(names_case(name, *case) for case in known):
             case_id = name.partition("::")[2] or name
-            near = nearest(case_id, [case[2] for case in known]) or nearest(name, [f"{c[0]}/{c[2]}" for c in known])
+            near = did_you_mean(case_id, [case[2] for case in known]) or did_you_mean(
+                name, [f"{c[0]}/{c[2]}" for c in known]
+            )
             raise UsageError(f"no case {name!r}{near}")
 
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
-from proctor.base.clock import CLOCK
-from proctor.base.guard import tell_alive
+from proctor.base.clock import Clock
+from proctor.base.guard import send_heartbeat
 
 T = TypeVar("T")
 
@@ -75,13 +75,13 @@ class Watchdog:
     ) -> None:
         """From now on, `task` may run for `timeout` seconds, not counting the excluded ones."""
         if task is not None:
-            end = CLOCK.monotonic() + timeout
+            end = Clock.monotonic() + timeout
             self._budgets[task] = _TimeBudget(
                 end, timeout, self._blocked, excluded_seconds=excluded_seconds, label=label
             )
             if label:
                 self._longest = max(self._longest, timeout)
-                tell_alive(self._longest, label)
+                send_heartbeat(self._longest, label)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
@@ -103,7 +103,7 @@ class Watchdog:
         lost = max(0.0, self._blocked - own.blocked_before - own.own_blocking)
         given_back = lost if self._signals else min(lost, own.timeout)
         excluded = 0.0 if own.excluded_seconds is None else own.excluded_seconds()
-        return own.end + given_back + excluded - CLOCK.monotonic()
+        return own.end + given_back + excluded - Clock.monotonic()
 
     def __enter__(self) -> Watchdog:
         self._loop = asyncio.get_running_loop()
@@ -122,14 +122,14 @@ class Watchdog:
         if self._beat is not None:
             self._beat.cancel()
         self._loop, self._signals = None, False
-        tell_alive(0.0)
+        send_heartbeat(0.0)
 
     def _report_alive(self) -> None:
         """Report to the guard what runs: it ends the process if the loop is silent for longer than that may take."""
         running = self._budgets.values()
         self._longest = max((item.timeout for item in running), default=0.0)
         labels = [item.label for item in running if item.label]
-        tell_alive(self._longest, ", ".join(labels[-LABELS_REPORTED:]))
+        send_heartbeat(self._longest, ", ".join(labels[-LABELS_REPORTED:]))
 
     def _on_beat(self) -> None:
         if self._loop is None or self._beat is None:

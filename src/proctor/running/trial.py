@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.running.attachments import AttachedFiles
@@ -144,7 +144,7 @@ def result_of(
 
 def unanswered(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
     """The result of a trial in which the agent was not asked."""
-    answer = Answer((), outcome, reason, attempts=0, started_at=CLOCK.time(), duration_ms=0.0)
+    answer = Answer((), outcome, reason, attempts=0, started_at=Clock.time(), duration_ms=0.0)
     return result_of(planned, answer, ended_early=True)
 
 

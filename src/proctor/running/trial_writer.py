@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 from proctor.base.errors import StoreError
-from proctor.base.guard import allow_at_least
-from proctor.base.threads import end_fork_of
+from proctor.base.guard import extend_deadline
+from proctor.base.threads import exit_if_forked
 from proctor.results.masking import TrialMasker
 from proctor.results.run import TrialResult, TrialSummary
 from proctor.results.store.database import BUSY_SECONDS
@@ -68,8 +68,8 @@ class TrialWriter:
             self._unsaved.extend(batch)
         else:
             try:
-                end_fork_of(self._pid)  # a fork that an agent made has no business with the database
-                allow_at_least(BUSY_SECONDS)
+                exit_if_forked(self._pid)  # a fork that an agent made has no business with the database
+                extend_deadline(BUSY_SECONDS)
                 self._store.add_trials(self._run, batch, masked=self._masker is not None)
             except StoreError as error:
                 self._unsaved.extend(batch)

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from proctor.agents.reply import Reply
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.cases.scenario import Scenario, persona_text
 from proctor.judging.judge import Question, Texts
 
@@ -76,9 +76,11 @@ def _instructions(scenario: Scenario, has_persona: bool) -> str:
 def _lines(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
     lines: list[str] = []
     for message, reply in zip(said, replies, strict=False):
-        lines.append(f"user: {show(message)}")
+        lines.append(f"user: {to_text(message)}")
         if tools:
-            used = (f"{call.name}({show(dict(call.arguments))}): {show(call.result)}" for call in reply.tool_calls)
+            used = (
+                f"{call.name}({to_text(dict(call.arguments))}): {to_text(call.result)}" for call in reply.tool_calls
+            )
             lines += [f"agent uses {call}" for call in used]
         lines.append(f"agent: {_answer(reply)}")
     return lines
@@ -87,7 +89,7 @@ def _lines(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> li
 def _answer(reply: Reply) -> str:
     if reply.text or reply.structured is None:
         return reply.text
-    return show(reply.structured)
+    return to_text(reply.structured)
 
 
 def _check(scenario: Scenario, replies: Sequence[Reply]) -> Callable[[NextMessage], str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import Json, parsed, show
+from proctor.base.json_data import Json, parse_json_or_keep, to_text
 from proctor.tracing.spans import (
     AssistantMessage,
     Content,
@@ -22,7 +22,7 @@ from proctor.tracing.spans import (
 
 def read_messages(data: Any) -> tuple[Message, ...]:
     """A list of messages, one message, or text, which is what a user says."""
-    data = parsed(data)
+    data = parse_json_or_keep(data)
     if isinstance(data, str):
         return (UserMessage.from_text(data),) if data else ()
     if isinstance(data, Mapping):
@@ -67,13 +67,13 @@ def read_call(data: Mapping[str, Any]) -> ToolCall:
 
 def read_tools(data: Any) -> tuple[ToolDefinition, ...]:
     """Tools offered to a model: `{"type": "function", "function": {...}}`, or the inner object alone."""
-    data = parsed(data)
+    data = parse_json_or_keep(data)
     found = [read_tool(item) for item in (data if isinstance(data, (list, tuple)) else [data])]
     return tuple(tool for tool in found if tool is not None)
 
 
 def read_tool(data: Any) -> ToolDefinition | None:
-    data = parsed(data)
+    data = parse_json_or_keep(data)
     if not isinstance(data, Mapping):
         return None
     inner = data.get("function")
@@ -84,7 +84,7 @@ def read_tool(data: Any) -> ToolDefinition | None:
     schema = next(
         (tool[key] for key in ("parameters", "input_schema", "inputSchema") if tool.get(key) is not None), None
     )
-    schema = parsed(schema)
+    schema = parse_json_or_keep(schema)
     return ToolDefinition(
         name, _text_or_none(tool, "description"), dict(schema) if isinstance(schema, Mapping) else None
     )
@@ -139,7 +139,7 @@ def _kind(part: Any) -> Any:
 
 
 def _shown(value: Json) -> str:
-    return "" if value is None else show(value)
+    return "" if value is None else to_text(value)
 
 
 def _maps(items: Any) -> Iterable[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from proctor.agents.streams import follow_async_stream, follow_stream, join_stream
 from proctor.base.errors import one_line
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.tracing.instrumentation import begin_otel_span
 from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
 from proctor.tracing.spans import ObserveSpan
@@ -33,7 +33,7 @@ class Observation:
     def __init__(self, name: str, given: Any, kind: str | None = None) -> None:
         self._name = name
         self._kind = kind
-        self._input = plain(given)
+        self._input = to_json(given)
         self._output: Json = None
         self._metadata: dict[str, Json] = {}
         self._scope: Scope | None = SCOPE.get()
@@ -43,10 +43,10 @@ class Observation:
 
     def set_output(self, value: Any) -> None:
         """What came out; as it is now, whatever becomes of it later."""
-        self._output = plain(value)
+        self._output = to_json(value)
 
     def set_metadata(self, key: str, value: Any) -> None:
-        self._metadata[str(key)] = plain(value)
+        self._metadata[str(key)] = to_json(value)
 
     def begin(self) -> None:
         self._started_at = time.time()

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
 from proctor.tracing.semantic_conventions import FinishedSpan, read_span
 
@@ -103,8 +103,8 @@ def _finished(span: ReadableSpan) -> FinishedSpan:
         None if span.parent is None else trace.format_span_id(span.parent.span_id),
         started / 1e9,
         ended / 1e9,
-        plain(span.attributes or {}),
-        tuple((event.name, plain(event.attributes or {})) for event in span.events),
+        to_json(span.attributes or {}),
+        tuple((event.name, to_json(event.attributes or {})) for event in span.events),
         _error(span),
     )
 

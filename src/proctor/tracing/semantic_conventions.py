@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.base.json_data import Json, parsed
+from proctor.base.json_data import Json, parse_json_or_keep
 from proctor.tracing.model_messages import read_message, read_messages, read_tools
 from proctor.tracing.spans import (
     AssistantMessage,
@@ -130,15 +130,15 @@ def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return known(
         {
             "name": text(first(attributes, "gen_ai.tool.name", "gen_ai.agent.name")),
-            "input": parsed(first(attributes, "gen_ai.tool.call.arguments", "gen_ai.input.messages")),
-            "output": parsed(first(attributes, "gen_ai.tool.call.result", "gen_ai.output.messages")),
+            "input": parse_json_or_keep(first(attributes, "gen_ai.tool.call.arguments", "gen_ai.input.messages")),
+            "output": parse_json_or_keep(first(attributes, "gen_ai.tool.call.result", "gen_ai.output.messages")),
         }
     )
 
 
 def parsed_list(value: Any) -> Any:
     """A list, or JSON text of one."""
-    data = parsed(value)
+    data = parse_json_or_keep(value)
     return data if isinstance(data, list) else value
 
 
@@ -149,7 +149,7 @@ def _details(events: Events) -> Mapping[str, Any]:
 
 def _said_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     asked, answered = _read(said.get("gen_ai.input.messages")), _read(said.get("gen_ai.output.messages"), "assistant")
-    told = parsed(said.get("gen_ai.system_instructions"))
+    told = parse_json_or_keep(said.get("gen_ai.system_instructions"))
     if told:
         system = read_message({"role": "system", "parts": told if isinstance(told, (list, str)) else [told]})
         asked = asked if asked and isinstance(asked[0], SystemMessage) else (system, *asked)
@@ -161,7 +161,7 @@ def _said_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Messa
 
 
 def _read(value: Any, role: str | None = None) -> tuple[Message, ...]:
-    data = parsed(value)
+    data = parse_json_or_keep(value)
     if role is not None and isinstance(data, str):
         data = [{"role": role, "content": data}]
     if role is not None and isinstance(data, list):
@@ -174,12 +174,12 @@ def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ..
     asked: list[Message] = []
     answered: list[Message] = []
     for name, attributes in events:
-        body = parsed(first(attributes, "gen_ai.event.content", "event.body"))
+        body = parse_json_or_keep(first(attributes, "gen_ai.event.content", "event.body"))
         said = {**attributes, **(body if isinstance(body, Mapping) else {})}
         if name in ROLE_OF_EVENT:
             asked.append(read_message({"role": ROLE_OF_EVENT[name], **_unpacked(said)}))
         elif name == "gen_ai.choice":
-            inner = parsed(said.get("message"))
+            inner = parse_json_or_keep(said.get("message"))
             message = {**said, **inner} if isinstance(inner, Mapping) else said
             answered.append(read_message({"role": "assistant", **_unpacked(message)}))
         elif name == "gen_ai.content.prompt":
@@ -191,7 +191,7 @@ def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ..
 
 def _unpacked(said: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes hold no objects: tool calls and parts come as JSON text."""
-    return {key: parsed(value) if key in ("tool_calls", "parts") else value for key, value in said.items()}
+    return {key: parse_json_or_keep(value) if key in ("tool_calls", "parts") else value for key, value in said.items()}
 
 
 def _spread_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
@@ -240,7 +240,7 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def openinference_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of any other step, by field of `ObserveSpan`."""
-    metadata = parsed(attributes.get("metadata"))
+    metadata = parse_json_or_keep(attributes.get("metadata"))
     given = first(attributes, "input.value", "tool.parameters")
     documents = spread(attributes, "retrieval.documents")
     found = [content for item in documents if (content := item.get("document.content")) is not None]
@@ -257,11 +257,11 @@ def openinference_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _data(value: Any, mime_type: Any) -> Json:
     """A value that was written as JSON; text that is said to be text stays text."""
-    return value if mime_type == "text/plain" else parsed(value)
+    return value if mime_type == "text/plain" else parse_json_or_keep(value)
 
 
 def _object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    data = parsed(first(attributes, *keys))
+    data = parse_json_or_keep(first(attributes, *keys))
     return dict(data) if isinstance(data, Mapping) else {}
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from proctor.agents.pricing import price
 from proctor.agents.reply import ToolCall, Usage
-from proctor.base.json_data import Json, parsed, plain, show
+from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 
 SHOWN = 200
 """Characters of an input or output that a tree shows as text."""
@@ -228,15 +228,15 @@ def _described(span: Span, shown: int | None) -> list[str]:
     if isinstance(span, ObserveSpan):
         kind = "" if span.kind is None else f"{span.kind} "
         sides = [("input", span.input), ("output", span.output)]
-        return [kind + head, *(f"  {side}: {show(value, shown)}" for side, value in sides if value is not None)]
+        return [kind + head, *(f"  {side}: {to_text(value, shown)}" for side, value in sides if value is not None)]
     tokens = [span.input_tokens, span.output_tokens]
     counted = (
         "" if tokens == [None, None] else " tokens {} in, {} out".format(*("?" if n is None else n for n in tokens))
     )
     lines = [f"{span.operation} {head}{counted}"]
     for message in (*span.input_messages[-1:], *span.output_messages):
-        calls = [f"{call.name}({show(dict(call.arguments), shown)})" for call in getattr(message, "tool_calls", ())]
-        said = [show(message.text, shown)] if message.text else []
+        calls = [f"{call.name}({to_text(dict(call.arguments), shown)})" for call in getattr(message, "tool_calls", ())]
+        said = [to_text(message.text, shown)] if message.text else []
         lines.append(f"  {message.role}: {', '.join(said + calls)}")
     return lines
 
@@ -365,4 +365,4 @@ def _asked_for(calls: list[LLMSpan]) -> Iterator[ToolCall]:
         for message in call.output_messages:
             for asked in message.tool_calls if isinstance(message, AssistantMessage) else ():
                 result = results.get(asked.id or "")
-                yield replace(asked, result=plain(parsed(result)), started_at=call.ended_at)
+                yield replace(asked, result=to_json(parse_json_or_keep(result)), started_at=call.ended_at)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 from proctor.agents.tools import MARK, Tool, register
 from proctor.agents.trial_context import check_stray_call, current_trial
 from proctor.agents.turn_recorder import TurnRecorder
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.tracing.observe import Observation, named_arguments, observe_call
 from proctor.tracing.scope import SCOPE, wanted
 
@@ -55,7 +55,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
             turn = _turn_of_call(name)
             if turn is None and not wanted(SCOPE.get()):
                 return await function(*args, **kwargs)
-            arguments = plain(named_arguments(signature, args, kwargs, defaults=False))
+            arguments = to_json(named_arguments(signature, args, kwargs, defaults=False))
             run = functools.partial(function, *args, **kwargs)
             if turn is None:
                 return await observe_call(Observation(name, arguments, kind="tool"), run)
@@ -69,7 +69,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
         turn = _turn_of_call(name)
         if turn is None and not wanted(SCOPE.get()):
             return function(*args, **kwargs)
-        arguments = plain(named_arguments(signature, args, kwargs, defaults=False))
+        arguments = to_json(named_arguments(signature, args, kwargs, defaults=False))
         run = functools.partial(function, *args, **kwargs)
         if turn is None:
             return observe_call(Observation(name, arguments, kind="tool"), run)

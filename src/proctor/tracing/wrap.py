@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar, cast
 from proctor.agents.streams import follow_async_stream, follow_stream, join_stream
 from proctor.agents.trial_context import current_turn
 from proctor.agents.turn_recorder import TurnRecorder
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import ProctorError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.threads import is_async
 from proctor.tracing.observe import Observation
 
@@ -32,7 +32,7 @@ class MissingInput(ProctorError):
         self.name = name
         has = f"it has {', '.join(known)}" if known else "it has none"
         super().__init__(
-            f"the application asks for the input {name!r}, which the case lacks; {has}{nearest(name, known)}"
+            f"the application asks for the input {name!r}, which the case lacks; {has}{did_you_mean(name, known)}"
         )
 
 
@@ -68,7 +68,7 @@ def _apply(turn: TurnRecorder, purpose: str, name: str, value: Any) -> Any:
         return follow_stream(value, finish)
     if inspect.isasyncgen(value):
         return follow_async_stream(value, finish)
-    _record(turn, purpose, name, plain(value))
+    _record(turn, purpose, name, to_json(value))
     return value
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.base.event_loops import close_kept_loops, run_in_kept_loop
+from proctor.base.event_loops import close_session_loops, run_in_session_loop
 
 pytest_plugins = "pytester"
 
@@ -93,13 +93,13 @@ def test_each_thread_has_a_loop_of_its_own_which_ends_with_it() -> None:
         loops.append(asyncio.get_running_loop())
 
     def twice() -> None:
-        run_in_kept_loop(main())
-        run_in_kept_loop(main())
+        run_in_session_loop(main())
+        run_in_session_loop(main())
 
     thread = threading.Thread(target=twice)
     thread.start()
     thread.join()
-    run_in_kept_loop(main())
+    run_in_session_loop(main())
     gc.collect()
     assert loops[0] is loops[1] is not loops[2]
     assert loops[0].is_closed() and not loops[2].is_closed()
@@ -111,11 +111,11 @@ def test_closing_ends_what_is_left_and_the_next_call_begins_anew() -> None:
     async def main() -> None:
         left.append(asyncio.create_task(asyncio.sleep(3600)))
 
-    run_in_kept_loop(main())
+    run_in_session_loop(main())
     assert not left[0].done()
-    close_kept_loops()
+    close_session_loops()
     assert left[0].cancelled()
-    run_in_kept_loop(main())
+    run_in_session_loop(main())
 
 
 def test_an_interrupted_call_leaves_a_loop_that_works() -> None:
@@ -126,10 +126,10 @@ def test_an_interrupted_call_leaves_a_loop_that_works() -> None:
         return 1
 
     with pytest.raises(KeyboardInterrupt):
-        run_in_kept_loop(interrupted())
+        run_in_session_loop(interrupted())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert run_in_kept_loop(fine()) == 1
+        assert run_in_session_loop(fine()) == 1
 
 
 SCRIPT = """

@@ -11,7 +11,7 @@ from pydantic import PydanticUserError, TypeAdapter
 
 from proctor.base.errors import one_line
 from proctor.base.fingerprints import is_filled, source_fingerprint
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 
 
 def describe_tool(tool: Any) -> Json:
@@ -59,7 +59,7 @@ def fill_context(kind: Any, state: Mapping[str, Json]) -> Any:
 
 def dump_context(context: Any) -> Mapping[str, Json] | None:
     """The fields of such an object as JSON, for the state after a turn; `None` if it has no fields."""
-    data = plain(context) if _has_fields(context) else None
+    data = to_json(context) if _has_fields(context) else None
     return data if isinstance(data, Mapping) else None
 
 

@@ -24,7 +24,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
 
 Hook = Callable[..., Any]
@@ -95,7 +95,7 @@ class Session:
 
     def public_state(self) -> dict[str, Json]:
         """The state without the ids that Agno writes into it."""
-        items = plain(self.state).items()
+        items = to_json(self.state).items()
         return {key: value for key, value in items if key in self.own_keys or key not in _ID_KEYS}
 
 
@@ -127,7 +127,7 @@ class Agno(Adapter):
             for method in ("run", "arun"):
                 patch_once(kind, method, _run_copy)
         agents = TrialAgents()
-        state = {**copy.deepcopy(self.target.session_state or {}), **plain(case.state)}
+        state = {**copy.deepcopy(self.target.session_state or {}), **to_json(case.state)}
         return Session(agents, agents.copy(self.target), state, own_keys=frozenset(state))
 
     async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
@@ -147,8 +147,8 @@ class Agno(Adapter):
         _record_refused_calls(run, recorder)
         recorder.add_usage(_usage(run))
         content = run.content
-        structured = None if content is None or isinstance(content, str) else plain(content)
-        text = content or "" if structured is None else show(structured)
+        structured = None if content is None or isinstance(content, str) else to_json(content)
+        text = content or "" if structured is None else to_text(structured)
         return Reply(text, structured=structured, state=session.public_state())
 
 
@@ -307,4 +307,4 @@ def _describe(target: Any) -> Json:
 
 
 def _text_or_code(value: Any) -> Any:
-    return source_fingerprint(value) if callable(value) else plain(value)
+    return source_fingerprint(value) if callable(value) else to_json(value)

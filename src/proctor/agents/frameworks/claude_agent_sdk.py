@@ -18,7 +18,7 @@ from proctor.agents.reply_reader import as_text
 from proctor.agents.tool_mocks import is_mocked, mock_result_async
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed, one_line
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.base.transient import is_transient_status
 from proctor.cases.suite import Case, Turn
 
@@ -65,7 +65,7 @@ class ClaudeAgentSdk(Adapter):
         """Prompt, models, tools, servers by name, and subagents."""
         options = self.target
         servers = sorted(options.mcp_servers) if isinstance(options.mcp_servers, Mapping) else str(options.mcp_servers)
-        return plain(
+        return to_json(
             [
                 [options.system_prompt, options.model, options.fallback_model],
                 [options.max_turns, options.permission_mode],
@@ -150,8 +150,8 @@ def _reply(session: Session, result: Any, model_calls: int) -> Reply:
     if result.is_error:
         reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
         raise AgentFailed(f"{result.subtype}: {reason}", transient=is_transient_status(result.api_error_status))
-    structured = plain(result.structured_output)
-    text = result.result or ("" if structured is None else show(structured))
+    structured = to_json(result.structured_output)
+    text = result.result or ("" if structured is None else to_text(structured))
     return Reply(text, usage=_turn_usage(session, result, model_calls), structured=structured)
 
 
@@ -198,7 +198,7 @@ class MessageReader:
         context, key = self._open[block.tool_use_id]
         result = _tool_text(block.content)
         if getattr(block, "is_error", False):
-            context.run(self._recorder.end_call, key, error=result if isinstance(result, str) else show(result))
+            context.run(self._recorder.end_call, key, error=result if isinstance(result, str) else to_text(result))
         else:
             context.run(self._recorder.end_call, key, result)
 
@@ -213,7 +213,7 @@ def short_name(name: str, servers: frozenset[str]) -> str:
 
 def _tool_text(content: Any) -> Any:
     """The text of a result, if it is nothing but text."""
-    parts = plain(content)
+    parts = to_json(content)
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) and "text" in part for part in parts):
         return parts
     return "\n".join(str(part["text"]) for part in parts)
@@ -300,7 +300,7 @@ async def _answer(message: Any, request: Any, write: Any) -> None:
 
     try:
         value = await mock_result_async(request.params["name"], request.params.get("arguments") or {})
-        text, is_error = value if isinstance(value, str) else show(value), False
+        text, is_error = value if isinstance(value, str) else to_text(value), False
     except Exception as error:
         text, is_error = one_line(error), True
     result = {"content": [{"type": "text", "text": text}], "isError": is_error}

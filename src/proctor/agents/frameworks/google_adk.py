@@ -18,7 +18,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import Case, Turn
 
 USER = "proctor"
@@ -74,7 +74,7 @@ class GoogleAdk(Adapter):
         plugins = runner.plugin_manager.plugins
         plugins.insert(0, plugins.pop())
         session = await runner.session_service.create_session(
-            app_name=runner.app_name, user_id=user, state=plain(case.state)
+            app_name=runner.app_name, user_id=user, state=to_json(case.state)
         )
         return Session(runner, plugin, user, session.id)
 
@@ -121,7 +121,7 @@ async def _state(session: Session) -> Any:
         session_id=session.id,
         config=GetSessionConfig(num_recent_events=0),
     )
-    return None if stored is None else plain(dict(stored.state))
+    return None if stored is None else to_json(dict(stored.state))
 
 
 class FinalAnswer:

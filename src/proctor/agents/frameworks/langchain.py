@@ -25,8 +25,8 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, parsed, plain, show
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
+from proctor.base.threads import run_in_thread
 from proctor.cases.suite import Case, Turn
 
 
@@ -98,7 +98,7 @@ class LangChain(Adapter):
         patch_once(BaseTool, "run", _run_tool)
         patch_once(BaseTool, "arun", _run_tool_async)
         try:
-            return Session(self._context(case), plain(case.state))
+            return Session(self._context(case), to_json(case.state))
         except ValueError as error:
             raise AgentFailed(str(error)) from None
 
@@ -129,8 +129,8 @@ class LangChain(Adapter):
             from langgraph.types import Command
 
             return Command(resume=turn.input)
-        session.question = ("human", show(plain(turn.input)))
-        return self._schema.build_input(plain(turn.input), session.state, session.messages)
+        session.question = ("human", to_text(to_json(turn.input)))
+        return self._schema.build_input(to_json(turn.input), session.state, session.messages)
 
     async def _invoke(self, session: Session, value: Any, requests: Requests) -> Any:
         configurable = dict.fromkeys(("thread_id", *self._schema.sessions), session.thread)
@@ -141,7 +141,7 @@ class LangChain(Adapter):
         except NotImplementedError:
             if requests.recorder.usage is not None or requests.recorder.tool_calls:
                 raise
-            return await call_in_thread(self.target.invoke, value, config, **context)
+            return await run_in_thread(self.target.invoke, value, config, **context)
 
     def _read(self, session: Session, result: Any, requests: Requests) -> Reply:
         from langchain_core.messages import BaseMessage
@@ -168,16 +168,16 @@ class LangChain(Adapter):
         else:
             session.state = {}
         public = state_of({key: value for key, value in state.items() if key != "messages"})
-        structured = plain(state.get("structured_response"))
+        structured = to_json(state.get("structured_response"))
         requests.record_unrun(messages, structured)
         if interrupts:
-            return Reply(show(plain(interrupts[0].value)), state=public, raw=state)
+            return Reply(to_text(to_json(interrupts[0].value)), state=public, raw=state)
         if not messages:
             reply = to_reply(public)
             return Reply(reply.text, structured=reply.structured, state=public, raw=state)
         is_tool_result = messages[-1].type == "tool" and structured is not None
         text = "" if is_tool_result else _message_text(messages[-1])
-        text = text or ("" if structured is None else show(structured))
+        text = text or ("" if structured is None else to_text(structured))
         return Reply(text, structured=structured, state=public, raw=state)
 
 
@@ -218,7 +218,7 @@ class Requests:
 def _unrun_call(request: Any, answer: Any) -> ToolCall:
     result = None if answer is None else _tool_result(answer)
     error = request.get("error") or (str(result) if getattr(answer, "status", None) == "error" else None)
-    arguments = plain(request["args"]) or {}
+    arguments = to_json(request["args"]) or {}
     return ToolCall.parse(request["name"], arguments, result=None if error else result, error=error, id=request["id"])
 
 
@@ -316,7 +316,7 @@ class _MockAnswer:
 
         if self.error is not None:
             return ToolMessage(str(self.error), name=self.tool, tool_call_id=self.call_id, status="error")
-        return ToolMessage(show(self.value), name=self.tool, tool_call_id=self.call_id)
+        return ToolMessage(to_text(self.value), name=self.tool, tool_call_id=self.call_id)
 
 
 @contextmanager
@@ -339,8 +339,8 @@ def _tool_result(value: Any) -> Json:
     """The result of a tool. LangChain makes text of data for the model; text that is JSON is read again."""
     content = getattr(value, "content", value)
     if isinstance(content, str) and content[:1] in ("{", "["):
-        return plain(parsed(content))
-    return plain(getattr(value, "update", content) if type(value).__name__ == "Command" else content)
+        return to_json(parse_json_or_keep(content))
+    return to_json(getattr(value, "update", content) if type(value).__name__ == "Command" else content)
 
 
 _HISTORY = ("chat_history", "history")
@@ -365,7 +365,7 @@ class InputSchema:
 
     def build_input(self, question: Json, state: Mapping[str, Any], messages: Sequence[Any]) -> Any:
         """What to invoke it with, from the question, the state and the messages so far."""
-        conversation = [*messages, ("human", show(question))]
+        conversation = [*messages, ("human", to_text(question))]
         if self.takes_messages:
             return conversation
         if not self.fields:
@@ -482,7 +482,9 @@ def _describe_step(step: Any, depth: int = 0) -> Json:
     tools = getattr(step, "tools_by_name", None)
     if isinstance(tools, Mapping):
         return [_describe_step(tool, depth + 1) for tool in tools.values()]
-    settings = {name: plain(getattr(step, name)) for name in _SETTINGS if isinstance(getattr(step, name, None), _DATA)}
+    settings = {
+        name: to_json(getattr(step, name)) for name in _SETTINGS if isinstance(getattr(step, name, None), _DATA)
+    }
     return [type(step).__qualname__, settings]
 
 

@@ -21,7 +21,7 @@ from proctor.agents.reply_reader import as_text
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
 
 
@@ -79,9 +79,9 @@ class OpenAiAgents(Adapter):
         session.items, session.agent = result.to_input_list(), result.last_agent
         _record_calls_elsewhere(result.new_items, recorder)
         output = result.final_output
-        structured = None if isinstance(output, str) or output is None else plain(output)
+        structured = None if isinstance(output, str) or output is None else to_json(output)
         return Reply(
-            output if isinstance(output, str) else "" if output is None else show(structured),
+            output if isinstance(output, str) else "" if output is None else to_text(structured),
             usage=_usage(result.context_wrapper.usage),
             structured=structured,
             state=dump_context(session.context),
@@ -171,8 +171,8 @@ def _record_calls_elsewhere(items: list[Any], recorder: TurnRecorder) -> None:
     for raw in [item.raw_item for item in items if item.type == "tool_call_item"]:
         if _id(raw) not in recorded:
             name = str(field(raw, "name") or str(field(raw, "type")).removesuffix("_call"))
-            arguments = plain(field(raw, "arguments", "action", "queries", "code"))
-            result = plain(outputs.get(_id(raw), field(raw, "output", "results", "outputs")))
+            arguments = to_json(field(raw, "arguments", "action", "queries", "code"))
+            result = to_json(outputs.get(_id(raw), field(raw, "output", "results", "outputs")))
             recorder.add_call(ToolCall.parse(name, arguments, result=result, id=_id(raw)))
 
 

@@ -19,7 +19,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
 
 
@@ -60,7 +60,7 @@ class PydanticAi(Adapter):
             getattr(model, "model_name", None) or str(model),
             [_text_or_code(part) for name in ("_instructions", "_system_prompts") for part in getattr(agent, name, ())],
             [_text_or_code(function) for function in getattr(agent, "_system_prompt_functions", ())],
-            show(plain(getattr(agent, "output_type", None))),
+            to_text(to_json(getattr(agent, "output_type", None))),
             _describe_tools(agent),
         ]
 
@@ -85,8 +85,8 @@ class PydanticAi(Adapter):
         session.history = result.all_messages()
         output = result.output
         _record_deferred(output, recorder)
-        structured = None if isinstance(output, str) else plain(output)
-        text = output if isinstance(output, str) else show(structured)
+        structured = None if isinstance(output, str) else to_json(output)
+        text = output if isinstance(output, str) else to_text(structured)
         return Reply(text, structured=structured, state=dump_context(session.deps), raw=result)
 
 
@@ -160,7 +160,7 @@ def _recording_class() -> type[Any]:
             complaints = {part.tool_call_id: part for part in parts if _is_complaint(part)}
             for part in parts:
                 if part.part_kind == "tool-call" and part.tool_call_id in complaints.keys() - self.reported:
-                    self._refused(part, show(plain(complaints[part.tool_call_id].content)))
+                    self._refused(part, to_text(to_json(complaints[part.tool_call_id].content)))
             return result
 
         def _refused(self, call: Any, reason: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.base.documents import Document, nearest
+from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.own_files import is_own_output
 from proctor.base.positions import Position
@@ -199,7 +199,7 @@ def _unknown(document: Document) -> Problem:
     for known in formats():
         if refusal := known.refusal(keys):
             return Problem(refusal, document.path)
-    hint = next((f"; it has {key!r}{near}" for key in keys if (near := nearest(key, ("cases", "test_cases")))), "")
+    hint = next((f"; it has {key!r}{near}" for key in keys if (near := did_you_mean(key, ("cases", "test_cases")))), "")
     reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)
 

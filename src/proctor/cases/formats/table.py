@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.base.documents import Document, nearest
+from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.json_data import UNSET, Json, show
+from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.formats.native.reader import read_case, read_document
 from proctor.cases.formats.native.writer import Written, replace_lone_surrogates
 from proctor.cases.ids import UniqueIds
@@ -129,7 +129,7 @@ def write(suites: Sequence[Suite]) -> Written:
 
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
     problems = [
-        Problem(f"column {name!r} is not known{nearest(name, COLUMNS)}", path, 1)
+        Problem(f"column {name!r} is not known{did_you_mean(name, COLUMNS)}", path, 1)
         for name in header
         if name not in COLUMNS and not (name.startswith(FAMILIES) and not name.endswith("."))
     ]
@@ -177,9 +177,9 @@ def _row(case: Case) -> dict[str, str]:
     if isinstance(turn.input, dict):
         row |= _columns("input.", turn.input)
     else:
-        row["input"] = show(turn.input)
+        row["input"] = to_text(turn.input)
     if expected.output is not UNSET:
-        row["expected"] = show(expected.output)
+        row["expected"] = to_text(expected.output)
     if expected.keywords is not None:
         row["contains"] = "|".join(expected.keywords.any_of)
         row["contains_all"] = "|".join(expected.keywords.all_of)
@@ -190,7 +190,7 @@ def _row(case: Case) -> dict[str, str]:
 
 
 def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
-    return {f"{family}{name}": show(value) for name, value in values.items() if name and name == name.strip()}
+    return {f"{family}{name}": to_text(value) for name, value in values.items() if name and name == name.strip()}
 
 
 def _lost(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from proctor.base.documents import nearest
-from proctor.base.json_data import Json, show
+from proctor.base.documents import did_you_mean
+from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers.container_matchers import Including, ListOf, ObjectOf, object_of
 from proctor.cases.matchers.value_matchers import (
     FORMS,
@@ -113,7 +113,7 @@ def _form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key: boo
     names = [name for name in value if isinstance(name, str) and name.startswith("$")]
     name = names[0]
     if len(names) > 1 or name not in FORMS:
-        hint = "" if len(names) > 1 else nearest(name, FORMS)
+        hint = "" if len(names) > 1 else did_you_mean(name, FORMS)
         rest = f"use one of {', '.join(FORMS)}; a literal with such a key is written {{$equals: …}}"
         raise BadForm(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
     options = {option: item for option, item in value.items() if option != name}
@@ -223,7 +223,7 @@ class Subset:
         return differences_of(self.parts, actual, path)
 
     def describe(self) -> str:
-        return f"at least {describe(self.parts) if has_forms(self.value) else show(self.value, SHOWN)}"
+        return f"at least {describe(self.parts) if has_forms(self.value) else to_text(self.value, SHOWN)}"
 
     def to_json(self) -> Json:
         return {"$subset": self.value}

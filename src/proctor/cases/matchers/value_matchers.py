@@ -37,8 +37,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
-from proctor.base.documents import nearest
-from proctor.base.json_data import Json, show
+from proctor.base.documents import did_you_mean
+from proctor.base.json_data import Json, to_text
 from proctor.base.references import resolve
 from proctor.base.regexes import check_pattern, fullmatch
 
@@ -101,7 +101,7 @@ def literal(value: Json) -> str:
     """A value short enough for a sentence; text is quoted, so that `'7'` and `7` look different."""
     if isinstance(value, str):
         return repr(value if len(value) <= SHOWN else f"{value[: SHOWN - 1]}…")
-    return show(value, SHOWN)
+    return to_text(value, SHOWN)
 
 
 @runtime_checkable
@@ -242,7 +242,7 @@ class Regex:
         return cls(operand)
 
     def mismatch(self, actual: Json) -> str | None:
-        text = actual if isinstance(actual, str) else show(actual)
+        text = actual if isinstance(actual, str) else to_text(actual)
         return None if fullmatch(self.pattern, text) else f"{literal(actual)} does not match /{self.pattern}/"
 
     def describe(self) -> str:
@@ -375,7 +375,9 @@ class OfType:
         names = operand if isinstance(operand, list) else [operand]
         if not names or not all(isinstance(name, str) and name in TYPES for name in names):
             wrong = next((name for name in names if not isinstance(name, str) or name not in TYPES), operand)
-            raise ValueError(f"$type needs one of {', '.join(TYPES)}, not {literal(wrong)}{nearest(str(wrong), TYPES)}")
+            raise ValueError(
+                f"$type needs one of {', '.join(TYPES)}, not {literal(wrong)}{did_you_mean(str(wrong), TYPES)}"
+            )
         value = parts.read_option(options, "value") if "value" in options else None
         return cls(tuple(dict.fromkeys(names)), value)
 
@@ -514,7 +516,7 @@ def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) 
 
 
 def _loosen(value: Json) -> str:
-    text = value if isinstance(value, str) else show(value)
+    text = value if isinstance(value, str) else to_text(value)
     text = re.sub(r"[,_\u202f\u00a0]", "", text.strip().casefold())
     return " ".join(text.split())
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from proctor.base.documents import Document
 from proctor.base.errors import UsageError
-from proctor.base.event_loops import without_loop
+from proctor.base.event_loops import sync_version
 from proctor.base.json_data import Json
 from proctor.base.source import read_text
 from proctor.cases.suite import Settings, Suite
@@ -149,10 +149,10 @@ class AgentEvaluator:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(eval_set_text(suites, to), encoding="utf-8")
 
-    evaluate_sync = staticmethod(without_loop(evaluate, __name__))
-    evaluate_eval_set_sync = staticmethod(without_loop(evaluate_eval_set, __name__))
-    find_config_for_test_file_sync = staticmethod(without_loop(find_config_for_test_file, __name__))
-    migrate_eval_data_to_new_schema_sync = staticmethod(without_loop(migrate_eval_data_to_new_schema, __name__))
+    evaluate_sync = staticmethod(sync_version(evaluate, __name__))
+    evaluate_eval_set_sync = staticmethod(sync_version(evaluate_eval_set, __name__))
+    find_config_for_test_file_sync = staticmethod(sync_version(find_config_for_test_file, __name__))
+    migrate_eval_data_to_new_schema_sync = staticmethod(sync_version(migrate_eval_data_to_new_schema, __name__))
 
     evaluateEvalSet = evaluate_eval_set  # noqa: N815  ADK-TS spells them so
     findConfigForTestFile = find_config_for_test_file  # noqa: N815

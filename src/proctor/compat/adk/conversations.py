@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.base.documents import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.cases.formats.native.parts import read_instructions
@@ -196,7 +196,7 @@ def _persona(fields: Fields) -> Json:
     value = fields.take("user_persona")
     if isinstance(value, str) and value not in PERSONAS:
         known = f"must be one of {', '.join(PERSONAS)}, or an object, not {value!r}"
-        fields.problem("user_persona", known + nearest(value.upper(), PERSONAS))
+        fields.problem("user_persona", known + did_you_mean(value.upper(), PERSONAS))
         return None
     if isinstance(value, Mapping):
         inner = Fields(fields.document, value, fields.at("user_persona"), camel=True)
@@ -205,7 +205,9 @@ def _persona(fields: Fields) -> Json:
         inner.each("behaviors", lambda data, pointer: Fields(fields.document, data, pointer, camel=True))
         inner.done(nulls=True)
     elif value is not None and not isinstance(value, str):
-        fields.problem("user_persona", f"must be one of {', '.join(PERSONAS)}, or an object, not {kind(value)}")
+        fields.problem(
+            "user_persona", f"must be one of {', '.join(PERSONAS)}, or an object, not {json_type_name(value)}"
+        )
         return None
     return value
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, to_json
 from proctor.base.references import resolve
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import run_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
 from proctor.evaluators.declaration import evaluator
@@ -120,17 +120,17 @@ def _content(role: str, text: str) -> dict[str, Json]:
 
 
 def _use(call: ToolCall) -> dict[str, Json]:
-    return {"id": call.id, "name": call.name, "args": plain(call.arguments)}
+    return {"id": call.id, "name": call.name, "args": to_json(call.arguments)}
 
 
 def _response(call: ToolCall) -> dict[str, Json]:
-    result = plain(call.result)
+    result = to_json(call.result)
     return {"id": call.id, "name": call.name, "response": result if isinstance(result, dict) else {"result": result}}
 
 
 def _wanted(call: ExpectedCall) -> dict[str, Json]:
     literal = {name: m.value if isinstance(m, Equals) else m.to_json() for name, m in (call.arguments or {}).items()}
-    return {"id": None, "name": call.name, "args": plain(literal)}
+    return {"id": None, "name": call.name, "args": to_json(literal)}
 
 
 @evaluator(family="code", scope="case", example={"function": "checks.brevity"})
@@ -208,7 +208,7 @@ async def _called(function: Any, arguments: tuple[Any, ...]) -> Any:
     """What the function returns; a sync function runs in a thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
-    result = await call_in_thread(function, *arguments)
+    result = await run_in_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 
@@ -228,7 +228,7 @@ def _reason(value: float, per_turn: Sequence[float | None], result: Any) -> str:
     said = [f"the function gives {value:g}"]
     if len(per_turn) > 1:
         said.append("by turn " + ", ".join("none" if score is None else f"{score:g}" for score in per_turn))
-    said += [str(plain(_part(rubric, "rationale"))) for rubric in _rubrics(result) if _part(rubric, "rationale")]
+    said += [str(to_json(_part(rubric, "rationale"))) for rubric in _rubrics(result) if _part(rubric, "rationale")]
     return "; ".join(said)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proctor.base.documents import Document, Fields, kind
+from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.errors import InvalidSuite, Problem, UsageError, one_line
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.references import find_file, load_file
 from proctor.base.source import read_text
 from proctor.cases.formats.loading import load
@@ -175,7 +175,7 @@ def _document(name: str, data: Json) -> Document:
 def _data(value: Any) -> Json:
     """Plain data; what pydantic spells out as null was not given."""
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_none=True) if callable(dump) else plain(value)
+    return dump(mode="json", exclude_none=True) if callable(dump) else to_json(value)
 
 
 def _said(value: Any) -> Json:
@@ -183,7 +183,7 @@ def _said(value: Any) -> Json:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json", exclude_none=True, exclude_unset=True)
-    return {str(name): _said(item) for name, item in value.items()} if isinstance(value, Mapping) else plain(value)
+    return {str(name): _said(item) for name, item in value.items()} if isinstance(value, Mapping) else to_json(value)
 
 
 def _test_files(folder: Path) -> Iterator[Path]:
@@ -201,7 +201,7 @@ def _session_in(path: Path) -> _Session:
     text = read_text(path)
     data = Document(path, text).data
     if not isinstance(data, Mapping):
-        raise InvalidSuite([Problem(f"must be an object with the session's state, not {kind(data)}", path)])
+        raise InvalidSuite([Problem(f"must be an object with the session's state, not {json_type_name(data)}", path)])
     if "state" not in data or not SESSION_KEYS.issuperset(data):
         return data, {}
     document = Document(path, text, data)
@@ -216,7 +216,7 @@ def _with_session(suite: Suite, session: _Session) -> Suite:
     if path is None or not is_legacy(Document(path, read_text(path)).data):
         raise UsageError(f"{path} is an EvalSet: give the session's state there, as sessionInput of each case")
     state, names = session
-    return replace(suite, cases=tuple(replace(case, state=plain(state), extra=names) for case in suite.cases))
+    return replace(suite, cases=tuple(replace(case, state=to_json(state), extra=names) for case in suite.cases))
 
 
 def with_app_name(suite: Suite, name: str) -> Suite:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, json_text, plain
+from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.adk.conversations import literal_call
 from proctor.compat.adk.test_config import KEPT
@@ -25,7 +25,7 @@ def eval_set_text(suites: Sequence[Suite], spelling: str) -> str:
         "creationTimestamp": 0,
         "evalCases": [_case(suite, case) for suite in suites for case in suite.cases],
     }
-    return json_text(plain(data if spelling == "adk" else _in_snake_case(data)))
+    return json_text(to_json(data if spelling == "adk" else _in_snake_case(data)))
 
 
 def _case(suite: Suite, case: Case) -> dict[str, Json]:

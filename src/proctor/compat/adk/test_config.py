@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from proctor.base.documents import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer, pointer_text, read_text
@@ -145,7 +145,7 @@ def _read_metric(
     metric = METRICS.get(name)
     if metric is None:
         known = "is an ADK metric that is not measured here" if name in UNMEASURED else "is not a known metric"
-        document.problem(pointer, known + nearest(name.lower(), [*METRICS, *INFORMING, *custom]))
+        document.problem(pointer, known + did_you_mean(name.lower(), [*METRICS, *INFORMING, *custom]))
         return None
     if not isinstance(value, dict):
         return metric.spec(name, _threshold(document, metric, value, pointer), {})
@@ -169,7 +169,7 @@ def _read_custom(document: Document, metric: CustomMetric, value: Json, pointer:
 def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, pointer: Pointer) -> float:
     """The threshold as a number in the metric's own range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        document.problem(pointer, f"must be a number, not {kind(value)}")
+        document.problem(pointer, f"must be a number, not {json_type_name(value)}")
     elif metric.least <= value <= metric.most:
         return float(value)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 
 SEPARATORS = {"context": "|", "retrieval_context": "|", "tools_called": ";", "expected_tools": ";", "tags": ";"}
 """Columns with several entries: a JSON list, or, as DeepEval writes them, texts with a sign between them."""
@@ -110,7 +110,7 @@ def columns_from(given: Mapping[str, Any], fields: Collection[str]) -> Columns:
         elif not ending or field not in fields or (ending == _SEPARATED and field not in SEPARATORS):
             known = [f"{name}{one}" for name in sorted(fields) for one in _ENDINGS]
             known += [f"{name}{_SEPARATED}" for name in SEPARATORS]
-            raise TypeError(f"there is no parameter {parameter!r}{nearest(parameter, known)}")
+            raise TypeError(f"there is no parameter {parameter!r}{did_you_mean(parameter, known)}")
         elif ending == _SEPARATED:
             separators[field] = str(value)
         elif value is not None:

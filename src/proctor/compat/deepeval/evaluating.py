@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import one_line
-from proctor.base.event_loops import run_in_kept_loop, without_loop
-from proctor.base.json_data import Json, plain, show
-from proctor.base.threads import call_in_thread
+from proctor.base.event_loops import run_in_session_loop, sync_version
+from proctor.base.json_data import Json, to_json, to_text
+from proctor.base.threads import run_in_thread
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
     CacheConfig,
@@ -120,7 +120,7 @@ def assert_test(
 ) -> None:
     """`a_assert_test`, for code without an event loop."""
     __tracebackhide__ = True
-    _raise(test_case, *run_in_kept_loop(_complaint(test_case, metrics, run_async, error_config)))
+    _raise(test_case, *run_in_session_loop(_complaint(test_case, metrics, run_async, error_config)))
 
 
 def _raise(test_case: Any, passed: bool | None, message: str) -> None:
@@ -139,7 +139,7 @@ def _is_flaky(case: Any, complaint: str) -> bool:
     return bool(case.flaky)
 
 
-evaluate = without_loop(a_evaluate, __name__)
+evaluate = sync_version(a_evaluate, __name__)
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
 
 
@@ -250,7 +250,7 @@ async def _measure(metric: BaseMetric, case: Any) -> None:
     if type(metric).a_measure is not BaseMetric.a_measure:
         returned = await metric.a_measure(case)
     else:
-        returned = await call_in_thread(metric.measure, case)
+        returned = await run_in_thread(metric.measure, case)
     if metric.score is None and isinstance(returned, (int, float)):
         metric.score = float(returned)
 
@@ -312,7 +312,7 @@ def _print(
     results: Sequence[TestResult], display: DisplayConfig, identifier: str | None, told: Mapping[str, Any] | None
 ) -> None:
     about = [f"identifier: {identifier}"] if identifier else []
-    about += [f"{name}: {show(plain(value), 200)}" for name, value in (told or {}).items()]
+    about += [f"{name}: {to_text(to_json(value), 200)}" for name, value in (told or {}).items()]
     if about:
         print(visible("\n".join(about)))  # noqa: T201  what DisplayConfig asks for
     for result in results:

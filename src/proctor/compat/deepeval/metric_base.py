@@ -14,10 +14,10 @@ from unittest import SkipTest
 
 from proctor.agents.reply import Reply, Usage
 from proctor.agents.reply import ToolCall as Call
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
-from proctor.base.event_loops import is_loop_running, run_in_kept_loop, run_sync
-from proctor.base.json_data import UNSET, plain, show
+from proctor.base.event_loops import is_loop_running, run_in_session_loop, run_sync
+from proctor.base.json_data import UNSET, to_json, to_text
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as Asked
@@ -102,7 +102,7 @@ class ProctorMetric(BaseMetric):
         known = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
         for name in given:
             if name not in known:
-                raise TypeError(f"{cls.__name__} takes no {name!r}{nearest(name, known)}")
+                raise TypeError(f"{cls.__name__} takes no {name!r}{did_you_mean(name, known)}")
         return super().__new__(cls)
 
     def __init__(
@@ -128,7 +128,9 @@ class ProctorMetric(BaseMetric):
         """The score, which is kept with its reason; `None` where there is nothing to measure (`skipped`)."""
         __tracebackhide__ = True
         try:
-            return _in_a_thread(self, test_case) if is_loop_running() else run_in_kept_loop(self.a_measure(test_case))
+            return (
+                _in_a_thread(self, test_case) if is_loop_running() else run_in_session_loop(self.a_measure(test_case))
+            )
         except ProctorError as error:
             raise error.with_traceback(None) from None  # a wrong setting is one message, not our source
 
@@ -252,7 +254,7 @@ def _threshold(given: Any) -> float | None:
 def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
     lines = [f"{metric.__name__}: {metric.score:.4g} (threshold {metric.threshold}) {evaluation.reasoning}".rstrip()]
     details = {name: value for name, value in evaluation.details.items() if name != "judge"}
-    return "\n".join([*lines, *(f"  {name}: {show(value)}" for name, value in details.items())])
+    return "\n".join([*lines, *(f"  {name}: {to_text(value)}" for name, value in details.items())])
 
 
 def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
@@ -282,7 +284,7 @@ def _single(case: LLMTestCase) -> Evaluable:
         eval_input=(NamedData("input", case.input),),
         eval_output=(NamedData("output", case.actual_output or ""),),
         expectation=UNSET if case.expected_output is None else case.expected_output,
-        eval_metadata=plain({**(case.custom_column_key_values or {}), **(case.metadata or {})}) or None,
+        eval_metadata=to_json({**(case.custom_column_key_values or {}), **(case.metadata or {})}) or None,
         description=case.name,
         tool_calls=calls,
         expected_tool_calls=_expected(case.expected_tools),
@@ -302,7 +304,7 @@ def _usage(case: LLMTestCase) -> Usage | None:
 def _conversation(case: ConversationalTestCase) -> Evaluable:
     exchanges = _exchanges(case.turns)
     told = {"scenario": case.scenario, "chatbot_role": case.chatbot_role, "user_description": case.user_description}
-    metadata = {name: value for name, value in told.items() if value is not None} | plain(case.metadata or {})
+    metadata = {name: value for name, value in told.items() if value is not None} | to_json(case.metadata or {})
     passages = [passage for turn in case.turns for passage in turn.retrieval_context or ()]
     return Evaluable(
         eval_input=(NamedData("input", [exchange.turn.input for exchange in exchanges]),),
@@ -327,13 +329,13 @@ def _exchanges(turns: Sequence[Turn]) -> list[Exchange]:
             continue
         passages = None if turn.retrieval_context is None else tuple(turn.retrieval_context)
         reply = Reply(turn.content, _calls(turn.tools_called), retrieval_context=passages)
-        found.append(Exchange(Asked("\n".join(asked), metadata=plain(turn.metadata or {})), reply))
+        found.append(Exchange(Asked("\n".join(asked), metadata=to_json(turn.metadata or {})), reply))
         asked = []
     return found
 
 
 def _calls(tools: Sequence[ToolCall] | None) -> tuple[Call, ...]:
-    return tuple(Call(tool.name, plain(tool.input_parameters or {}), plain(tool.output)) for tool in tools or ())
+    return tuple(Call(tool.name, to_json(tool.input_parameters or {}), to_json(tool.output)) for tool in tools or ())
 
 
 def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | None:
@@ -344,11 +346,11 @@ def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | No
         ExpectedCall(
             tool.name,
             None if tool.input_parameters is None else _literal(tool.input_parameters),
-            result=UNSET if tool.output is None else plain(tool.output),
+            result=UNSET if tool.output is None else to_json(tool.output),
         )
         for tool in tools
     )
 
 
 def _literal(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: Equals(plain(value)) for name, value in given.items()}
+    return {name: Equals(to_json(value)) for name, value in given.items()}

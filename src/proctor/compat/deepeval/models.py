@@ -10,8 +10,8 @@ from typing import Any
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import one_line
-from proctor.base.json_data import Json, plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import Json, to_json
+from proctor.base.threads import run_in_thread
 from proctor.base.transient import is_transient_status
 from proctor.judging.judge import Completion, EndpointFailed, Prompt, Question
 from proctor.judging.model_judge import ModelJudge
@@ -89,7 +89,7 @@ class _OwnEndpoint:
     async def _written(self, text: str, reply: Any) -> Any:
         if any("a_generate" in vars(kind) for kind in type(self._model).__mro__ if kind.__name__ != _BASE):
             return await self._model.a_generate(text, **_schema_for(self._model.a_generate, reply))
-        return await call_in_thread(self._model.generate, text, **_schema_for(self._model.generate, reply))
+        return await run_in_thread(self._model.generate, text, **_schema_for(self._model.generate, reply))
 
 
 def _schema_for(method: Any, reply: Any) -> dict[str, Any]:
@@ -111,4 +111,4 @@ def _completion(written: Any, name: str) -> Completion:
     usage = Usage(cost_usd=float(cost)) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else Usage()
     if isinstance(said, str):
         return Completion(said, usage, name)
-    return Completion(json.dumps(plain(said), ensure_ascii=False), usage, name)
+    return Completion(json.dumps(to_json(said), ensure_ascii=False), usage, name)

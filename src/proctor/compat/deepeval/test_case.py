@@ -11,8 +11,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from proctor.agents.reply import ToolCall as Call
-from proctor.base.documents import nearest
-from proctor.base.json_data import canonical, plain, show
+from proctor.base.documents import did_you_mean
+from proctor.base.json_data import canonical, to_json, to_text
 
 __all__ = [
     "ConversationalTestCase",
@@ -62,7 +62,7 @@ class Shape(BaseModel):
 
 
 def _no_field(kind: type[BaseModel], name: str) -> str:
-    return f"{kind.__name__} has no field {name!r}{nearest(name, kind.model_fields)}"
+    return f"{kind.__name__} has no field {name!r}{did_you_mean(name, kind.model_fields)}"
 
 
 class WithMetadata(Shape):
@@ -92,7 +92,7 @@ def _texts(given: Any) -> Any:
     """Passages as text: what a tool returned as data is shown whole, as JSON."""
     if isinstance(given, str) or not isinstance(given, (list, tuple)):
         return given
-    return [item if isinstance(item, str) else show(plain(item)) for item in given]
+    return [item if isinstance(item, str) else to_text(to_json(item)) for item in given]
 
 
 class ToolCallType(enum.Enum):
@@ -116,7 +116,7 @@ class ToolCall(Shape):
         return isinstance(other, ToolCall) and self._said() == other._said()
 
     def __hash__(self) -> int:
-        return hash(canonical(plain(self._said())))
+        return hash(canonical(to_json(self._said())))
 
     def _said(self) -> tuple[Any, ...]:
         return self.name, self.input_parameters, self.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proctor.base.json_data import plain, show
+from proctor.base.json_data import to_json, to_text
 from proctor.compat.deepeval.goldens import Golden
 from proctor.compat.deepeval.test_case import LLMTestCase, ToolCall
 from proctor.tracing.capture import MemoryTraceHandler
@@ -31,7 +31,7 @@ def observed_case(golden: Golden, seen: MemoryTraceHandler) -> LLMTestCase:
     roots = [nodes[0].span for nodes in seen.get_all_traces().values() if nodes]
     answers = [span.output for span in roots if hasattr(span, "output") and getattr(span, "kind", None) != "tool"]
     if answers and answers[-1] is not None:
-        found["actual_output"] = answers[-1] if isinstance(answers[-1], str) else show(plain(answers[-1]))
+        found["actual_output"] = answers[-1] if isinstance(answers[-1], str) else to_text(to_json(answers[-1]))
     calls = [
         ToolCall(name=span.name or "", input_parameters=_parameters(span.input), output=span.output)
         for span in _tool_spans(seen)

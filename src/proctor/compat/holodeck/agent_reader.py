@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proctor.base.documents import Document, nearest
+from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.base.source import parse, read_text
 from proctor.base.yaml_source import parse_yaml
 from proctor.cases.validation import validate
@@ -164,10 +164,10 @@ class _AgentReader:
         """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
         for name in options.allowed_tools or ():
             if not _is_offered(name, tools):
-                wrong = f"allows {name!r}, which the agent does not have{nearest(name, tools)}"
+                wrong = f"allows {name!r}, which the agent does not have{did_you_mean(name, tools)}"
                 self.problems.add((key,), wrong)
         for name in options.disallowed_tools:
-            meant = "" if _is_offered(name, tools) else nearest(name, tools)
+            meant = "" if _is_offered(name, tools) else did_you_mean(name, tools)
             if meant:
                 self.problems.add((key,), f"disallows {name!r}, which the agent does not have{meant}")
 
@@ -217,7 +217,7 @@ def _is_offered(name: str, tools: Sequence[str]) -> bool:
 
 def _fingerprint(data: Json, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
     """Changes with everything that makes the agent behave otherwise; keys are in it by their variable only."""
-    parts: list[Any] = [plain(data), instructions, schema]
+    parts: list[Any] = [to_json(data), instructions, schema]
     parts.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
     parts += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]
     parts += [_digest(spec.source) for spec in tools.found if isinstance(spec, StoreSpec)]

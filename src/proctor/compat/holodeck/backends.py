@@ -13,8 +13,8 @@ from proctor.agents.agent import Agent, BaseAgent, with_defaults
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError, UnreadableReply, one_line
-from proctor.base.json_data import Json, fingerprint, plain, show
-from proctor.base.threads import call_in_thread, is_async
+from proctor.base.json_data import Json, fingerprint, to_json, to_text
+from proctor.base.threads import is_async, run_in_thread
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.agent import DescribedAgent
@@ -88,7 +88,7 @@ def reply_of(result: Any) -> Reply:
     spent: Any = getattr(result, "token_usage", None)
     given, written = getattr(spent, "prompt_tokens", None), getattr(spent, "completion_tokens", None)
     usage = Usage(given, written) if given or written else None
-    structured = plain(getattr(result, "structured_output", None))
+    structured = to_json(getattr(result, "structured_output", None))
     if not isinstance(result.response, str | None):
         raise UnreadableReply(f"the response of the backend is {type(result.response).__name__}, not str")
     return Reply(result.response or "", calls, usage, structured=structured, raw=result, error=error)
@@ -118,10 +118,10 @@ class _Answers:
 
 def _tool_call(call: dict[str, Any], answers: _Answers) -> ToolCall:
     name, identity = str(call.get("name", "")), call.get("call_id")
-    given: Json = plain(call.get("arguments", call.get("args")))
+    given: Json = to_json(call.get("arguments", call.get("args")))
     answer = answers.take(name, identity) or {}
-    result, failed = plain(answer.get("result")), bool(answer.get("is_error"))
-    error = (result if isinstance(result, str) else show(result)) if failed else None
+    result, failed = to_json(answer.get("result")), bool(answer.get("is_error"))
+    error = (result if isinstance(result, str) else to_text(result)) if failed else None
     mark = None if identity is None else str(identity)
     return ToolCall.parse(name, given, result=None if failed else result, error=error, id=mark)
 
@@ -282,7 +282,7 @@ async def _call(method: Any, *arguments: Any) -> Any:
     """What a method of a backend returns; one that is not async must not keep the others waiting."""
     if is_async(method):
         return await method(*arguments)
-    result = await call_in_thread(method, *arguments)
+    result = await run_in_thread(method, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 
@@ -296,7 +296,7 @@ class _BackendConversation:
     async def send(self, turn: Turn) -> Reply:
         place = self._case_id, self._turns
         self._turns += 1
-        message = turn.input if isinstance(turn.input, str) else show(turn.input)
+        message = turn.input if isinstance(turn.input, str) else to_text(turn.input)
         result = await _call(self._send, message)
         spent = getattr(result, "token_usage", None)
         if isinstance(spent, TokenUsage) and spent != TokenUsage.zero():

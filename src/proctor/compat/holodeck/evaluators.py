@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import NeedsModel, ProctorError, one_line
-from proctor.base.json_data import UNSET, show
+from proctor.base.json_data import UNSET, to_text
 from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
@@ -376,4 +376,4 @@ def _kwargs(evaluator: Any, evaluable: Evaluable) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else show(value)
+    return None if value is None else to_text(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import canonical, plain
+from proctor.base.json_data import canonical, to_json
 from proctor.cases.files.file_reader import FileReader, title
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment, FileSettings
@@ -28,7 +28,7 @@ def file_input(item: Attachment) -> FileInput:
 
 def file_key(item: Attachment) -> str:
     """What tells one file of a test from another."""
-    return canonical(plain(item))
+    return canonical(to_json(item))
 
 
 class FileProcessor:
@@ -105,7 +105,7 @@ def as_processed(result: Any, item: Attachment, spent_ms: float) -> ProcessedFil
     if text is None and error is None:
         wrong = f"the file processor returned {type(result).__name__}, which has no text"
         return _processed(original, processing_time_ms=spent, error=wrong)
-    metadata, cached = plain(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
+    metadata, cached = to_json(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
     own_time = getattr(result, "processing_time_ms", None)
     return _processed(
         original,

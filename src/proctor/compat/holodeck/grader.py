@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import UsageError
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.references import resolve
 from proctor.compat.holodeck.test_results import ToolInvocation
 from proctor.evaluators.declaration import evaluator
@@ -93,7 +93,7 @@ def grader_context(evaluable: Evaluable) -> GraderContext:
         retrieval_context=evaluable.retrieval_context,
         turn_index=max(0, len(evaluable.turns) - 1),
         test_case_name=evaluable.description or None,
-        turn_config=plain(evaluable.turn_metadata) or None,
+        turn_config=to_json(evaluable.turn_metadata) or None,
     )
 
 
@@ -102,8 +102,8 @@ def invocation(call: ToolCall) -> ToolInvocation:
     size = 0 if call.result is None else len(_text(call.result).encode("utf-8", "surrogatepass"))
     return ToolInvocation.model_construct(
         name=call.name,
-        args=plain(call.arguments),
-        result=plain(call.result),
+        args=to_json(call.arguments),
+        result=to_json(call.result),
         bytes=size,
         duration_ms=call.duration_ms,
         error=call.error,
@@ -111,7 +111,7 @@ def invocation(call: ToolCall) -> ToolInvocation:
 
 
 def _text(value: Json) -> str:
-    return "" if value is None else show(value)
+    return "" if value is None else to_text(value)
 
 
 def read_result(result: Any) -> Evaluation:
@@ -137,4 +137,4 @@ def _scored(verdict: Any) -> Evaluation:
 def _details(details: Any) -> dict[str, Any]:
     if details is None:
         return {}
-    return plain(details) if isinstance(details, Mapping) else {"details": plain(details)}
+    return to_json(details) if isinstance(details, Mapping) else {"details": to_json(details)}

@@ -32,9 +32,9 @@ from pydantic import (
     model_validator,
 )
 
-from proctor.base.documents import kind, nearest
+from proctor.base.documents import did_you_mean, json_type_name
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.references import is_reference
 from proctor.base.regexes import check_pattern
 from proctor.cases.suite import Suite
@@ -63,7 +63,7 @@ class HoloDeckModel(BaseModel):
 
     def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
         """As JSON text in ASCII, so that half a character in an answer breaks nothing."""
-        return json.dumps(plain(self.model_dump(**options)), indent=indent)
+        return json.dumps(to_json(self.model_dump(**options)), indent=indent)
 
 
 class ExtensibleModel(HoloDeckModel):
@@ -217,13 +217,13 @@ class ExpectedTool(HoloDeckModel):
             if "regex" in value:
                 _check_regex(value["regex"], (name, "regex"))
             elif value["fuzzy"] is None or isinstance(value["fuzzy"], dict | list):
-                raise problem_at((name, "fuzzy"), f"must be text or a number, not {kind(value['fuzzy'])}")
+                raise problem_at((name, "fuzzy"), f"must be text or a number, not {json_type_name(value['fuzzy'])}")
         return args
 
 
 def _check_regex(pattern: Any, place: tuple[str, ...]) -> None:
     if not isinstance(pattern, str):
-        raise problem_at(place, f"must be a pattern, not {kind(pattern)}")
+        raise problem_at(place, f"must be a pattern, not {json_type_name(pattern)}")
     try:
         check_pattern(pattern)
     except ValueError as error:
@@ -234,7 +234,7 @@ def _tool_name_or_object(item: Any) -> Any:
     if isinstance(item, str) and not item.strip():
         raise problem_at((), "must not be blank; name a tool")
     if not isinstance(item, str | Mapping | ExpectedTool):
-        raise problem_at((), f"must be a tool's name or an object with 'name', not {kind(item)}")
+        raise problem_at((), f"must be a tool's name or an object with 'name', not {json_type_name(item)}")
     return item
 
 
@@ -378,10 +378,10 @@ def _check_metric(metric: Any) -> Any:
         return metric
     given = metric.get("type")
     if given is not None and not isinstance(given, str):
-        raise problem_at(("type",), f"must be text, not {kind(given)}")
+        raise problem_at(("type",), f"must be text, not {json_type_name(given)}")
     if given is not None and given not in _METRIC_TYPES:
         one_of = ", ".join(_METRIC_TYPES)
-        raise problem_at(("type",), f"must be one of {one_of}, not {given!r}{nearest(given, _METRIC_TYPES)}")
+        raise problem_at(("type",), f"must be one of {one_of}, not {given!r}{did_you_mean(given, _METRIC_TYPES)}")
     if _metric_type(metric) is None:
         raise problem_at((), f"needs 'type', one of {', '.join(_METRIC_TYPES)}")
     return metric
@@ -511,7 +511,7 @@ def _parameters(given: dict[str, Any] | None) -> dict[str, Any] | None:
         return given
     for name, item in given.items():
         if not isinstance(item, dict):
-            raise problem_at((name,), f"must be an object, not {kind(item)}")
+            raise problem_at((name,), f"must be an object, not {json_type_name(item)}")
     return given
 
 
@@ -623,7 +623,7 @@ def _check_tool_type(tool: Any) -> Any:
     if given is None:
         raise problem_at((), f"needs 'type', one of {', '.join(TOOL_TYPES)}")
     if not isinstance(given, str):
-        raise problem_at(("type",), f"must be text, not {kind(given)}")
+        raise problem_at(("type",), f"must be text, not {json_type_name(given)}")
     if given not in (*TOOL_TYPES, "hierarchical_document"):
         raise problem_at(("type",), unsupported_tool(given))
     return tool
@@ -632,7 +632,7 @@ def _check_tool_type(tool: Any) -> Any:
 def unsupported_tool(given: str) -> str:
     """What is wrong with a tool of a type that Proctor does not run."""
     known = ", ".join(TOOL_TYPES)
-    return f"is {given!r}, which Proctor does not run; it runs {known}{nearest(given, TOOL_TYPES)}"
+    return f"is {given!r}, which Proctor does not run; it runs {known}{did_you_mean(given, TOOL_TYPES)}"
 
 
 Tool = Annotated[
@@ -760,7 +760,7 @@ class AgentTests(ExtensibleModel):
     @classmethod
     def _check_agent(cls, agent: Any) -> Any:
         if not isinstance(agent, str | Mapping | None):
-            raise problem_at((), f"must be text, not {kind(agent)}")
+            raise problem_at((), f"must be text, not {json_type_name(agent)}")
         return agent
 
 

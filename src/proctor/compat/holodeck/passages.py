@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import AgentFailed, UsageError
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.base.positions import Pointer
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import run_in_thread
 from proctor.compat.holodeck.agent_spec import Problems, RecordSpec, StoreSpec
 from proctor.compat.holodeck.models import VectorstoreTool
 from proctor.judging.embeddings import PROVIDERS, Embedder, NoEmbeddings, Vector, cosine, embeddings_of
@@ -149,7 +149,7 @@ def _list_in(data: Json, path: tuple[str, ...]) -> Sequence[Json]:
 
 def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
     if not isinstance(row, dict):
-        return Passage(row if isinstance(row, str) else show(row), name, str(number))
+        return Passage(row if isinstance(row, str) else to_text(row), name, str(number))
     missing = [key for key in spec.text_fields if key not in row]
     if missing:
         raise ValueError(f"has no field {missing[0]!r} in record {number}")
@@ -163,7 +163,7 @@ def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
 
 
 def _shown(value: Json) -> str:
-    return value if isinstance(value, str) else "" if value is None else show(value)
+    return value if isinstance(value, str) else "" if value is None else to_text(value)
 
 
 AT_ONCE = 64
@@ -194,7 +194,7 @@ class VectorStore:
             if self._passages is not None:
                 return
             spec = self._spec
-            passages = await call_in_thread(passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records)
+            passages = await run_in_thread(passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records)
             texts = [passage.text for passage in passages]
             vectors: list[Vector] = []
             for start in range(0, len(texts), AT_ONCE):

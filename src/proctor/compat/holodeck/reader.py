@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from proctor.base.documents import Document, kind, nearest
+from proctor.base.documents import Document, did_you_mean, json_type_name
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
@@ -216,7 +216,7 @@ class _Reader:
         if items is None:
             return []
         if not isinstance(items, list):
-            self._tests_document.problem(self._tests_pointer, f"must be a list, not {kind(items)}")
+            self._tests_document.problem(self._tests_pointer, f"must be a list, not {json_type_name(items)}")
             return []
         if not items and not self._allow_no_tests:
             self._tests_document.problem(self._tests_pointer, "is empty; give at least one")
@@ -253,13 +253,13 @@ class _Reader:
             return data
         self._tests_pointer = ("test_cases",)
         if not isinstance(data, Mapping):
-            document.problems.append(Problem(f"must be an object, not {kind(data)}", path, 1))
+            document.problems.append(Problem(f"must be an object, not {json_type_name(data)}", path, 1))
             return None
         if data.get("test_cases") is None:
             other.problem((), "needs 'test_cases' (a list)")
         for key in data:
             if key != "test_cases" and not str(key).startswith("x-"):
-                other.unknown_key((key,), f"is not a known key{nearest(str(key), ['test_cases'])}")
+                other.unknown_key((key,), f"is not a known key{did_you_mean(str(key), ['test_cases'])}")
         if data.get("test_cases") is None:
             document.problems.extend(other.problems)
         return data.get("test_cases")

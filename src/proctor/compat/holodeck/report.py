@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.compat.holodeck.test_results import (
     UNMATCHED,
     MetricResult,
@@ -240,7 +240,7 @@ def _files(files: Sequence[ProcessedFileInput]) -> str:
         for file in files
     ]
     known = [
-        f"- {inline(file.original.name)}: {inline(key)} {inline(show(value))}\n"
+        f"- {inline(file.original.name)}: {inline(key)} {inline(to_text(value))}\n"
         for file in files
         for key, value in (file.metadata or {}).items()
         if key not in ("path", "url", "type")
@@ -259,7 +259,9 @@ def _tools(result: TestResult | TurnResult, level: str) -> str:
     called = ", ".join(code(name) for name in result.tool_calls) or "none"
     lines = [f"- **Tools Called:** {called}"]
     if result.expected_tools is not None:
-        lines.append(f"- **Expected Tools:** {', '.join(code(show(tool)) for tool in result.expected_tools) or 'none'}")
+        lines.append(
+            f"- **Expected Tools:** {', '.join(code(to_text(tool)) for tool in result.expected_tools) or 'none'}"
+        )
         lines.append(f"- **Match Status:** {'✅ matched' if result.tools_matched else '❌ not matched'}")
         names = [str(tool["name"]) if isinstance(tool, dict) else str(tool) for tool in result.expected_tools]
         missing = [name for name in names if not any(name in called for called in result.tool_calls)]
@@ -331,7 +333,7 @@ def _arguments(details: Sequence[dict[str, Json]] | None) -> str:
         return ""
     lines = [
         f"- {'❌' if item['matched_call_index'] == UNMATCHED else '✅'} {code(str(item['expected_tool']))} "
-        f"{code(show(item['args_asserted']))} {inline(item['unmatched_reason'] or '')}\n"
+        f"{code(to_text(item['args_asserted']))} {inline(item['unmatched_reason'] or '')}\n"
         for item in details
     ]
     return "**Arg Match Details:**\n\n" + "".join(lines)

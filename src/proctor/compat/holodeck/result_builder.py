@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.agents.reply import Reply, Usage
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers.value_matchers import Equals, Matcher
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Turn
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
@@ -144,7 +144,7 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
     metrics = [_metric(score, _spec(score, case, turn)) for score in scores if score is not tools]
     return TurnResult.model_construct(
         turn_index=index,
-        input=show(turn.input),
+        input=to_text(turn.input),
         response=None if reply is None or (broke is not None and not answer(reply)) else answer(reply),
         ground_truth=ground_truth(turn),
         expected_tools=expected_tools(turn),
@@ -305,7 +305,7 @@ def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tu
 
 def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:
     graders = {metric.metric_name for metric in metrics if metric.kind == "code"}
-    return {s.evaluator: plain(s.details) for s in scores if s.evaluator in graders and s.details} or None
+    return {s.evaluator: to_json(s.details) for s in scores if s.evaluator in graders and s.details} or None
 
 
 def _joined(lists: Iterable[list[Any] | None]) -> list[Any] | None:
@@ -337,7 +337,7 @@ def iso_timestamp(seconds: float) -> str:
 def ground_truth(turn: Turn) -> str | None:
     """The expected answer as text."""
     truth = turn.expected.output
-    return None if truth is UNSET or truth is None else show(truth)
+    return None if truth is UNSET or truth is None else to_text(truth)
 
 
 def expected_tools(turn: Turn) -> list[Json] | None:
@@ -358,6 +358,6 @@ def _expected_tool(call: ExpectedCall) -> Json:
 def _as_written(matcher: Matcher) -> Json:
     """A literal by itself, any other matcher as HoloDeck writes it: like the native form, but without the `$`."""
     if isinstance(matcher, Equals):
-        return plain(matcher.value)
-    form = plain(matcher.to_json())
+        return to_json(matcher.value)
+    form = to_json(matcher.to_json())
     return {key.removeprefix("$"): item for key, item in form.items()} if isinstance(form, dict) else form

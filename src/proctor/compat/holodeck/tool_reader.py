@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.environment import read_env_file
 from proctor.base.errors import UsageError, one_line
 from proctor.base.json_data import Json
@@ -177,7 +177,7 @@ class _ServerReader:
     def read(self) -> McpSpec | None:
         tool = self.tool
         if tool.transport not in TRANSPORTS:
-            known = f"{', '.join(TRANSPORTS)}{nearest(tool.transport, TRANSPORTS)}"
+            known = f"{', '.join(TRANSPORTS)}{did_you_mean(tool.transport, TRANSPORTS)}"
             self._problem("transport", f"is {tool.transport!r}, which Proctor does not speak; it speaks {known}")
             return None
         for key in _HTTP_KEYS if tool.transport == "stdio" else _STDIO_KEYS:

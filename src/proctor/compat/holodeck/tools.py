@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor.agents.tools import UnfitArguments, fitted
-from proctor.base.json_data import Json, plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import Json, to_json
+from proctor.base.threads import run_in_thread
 from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec, PromptSpec, StoreSpec, ToolSpec, tool_name
 from proctor.compat.holodeck.passages import VectorStore
 from proctor.compat.holodeck.tool_reader import render, schema_error
@@ -57,10 +57,10 @@ def _checked(schema: Mapping[str, Json], work: Any) -> Any:
     """Models write arguments that fit no schema; they are told so, and may try again."""
 
     async def call(arguments: Mapping[str, Any]) -> Json:
-        wrong = schema_error(schema, plain(arguments))
+        wrong = schema_error(schema, to_json(arguments))
         if wrong is not None:
             raise UnfitArguments(wrong)
-        return plain(await work(arguments))
+        return to_json(await work(arguments))
 
     return call
 
@@ -74,7 +74,7 @@ def _function(spec: FunctionSpec) -> Any:
         positional, named = fitted(function, arguments)
         if inspect.iscoroutinefunction(function):
             return await function(*positional, **named)
-        result = await call_in_thread(function, *positional, **named)
+        result = await run_in_thread(function, *positional, **named)
         return await result if inspect.isawaitable(result) else result
 
     return call

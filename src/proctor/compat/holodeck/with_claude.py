@@ -9,7 +9,7 @@ from typing import Any
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 from proctor.base.errors import AgentFailed, one_line
-from proctor.base.json_data import show
+from proctor.base.json_data import to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
 from proctor.compat.holodeck.tools import Tool, build_tools
 from proctor.judging.providers import ModelSpec
@@ -70,7 +70,7 @@ def _tool(tool: Tool) -> Any:
             result = await tool.call(arguments)
         except Exception as error:
             return {"content": [{"type": "text", "text": one_line(error)}], "is_error": True}
-        return {"content": [{"type": "text", "text": result if isinstance(result, str) else show(result)}]}
+        return {"content": [{"type": "text", "text": result if isinstance(result, str) else to_text(result)}]}
 
     return made(tool.name, tool.description, dict(tool.schema))(call)
 

@@ -13,7 +13,7 @@ from proctor.agents.frameworks import FrameworkAgent
 from proctor.agents.frameworks.openai_agents import OpenAiAgents
 from proctor.agents.tools import UnfitArguments
 from proctor.base.errors import AgentFailed, one_line
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, VendorOptions, no_answer_message
 from proctor.compat.holodeck.tool_reader import schema_error
 from proctor.compat.holodeck.tools import Ask, Tool, build_tools
@@ -80,7 +80,7 @@ def _tool(tool: Tool) -> Any:
             result = await tool.call(given if isinstance(given, Mapping) else {})
         except UnfitArguments as error:
             return f"The arguments do not fit: {error}"
-        return result if isinstance(result, str) else show(result)
+        return result if isinstance(result, str) else to_text(result)
 
     return FunctionTool(tool.name, tool.description, dict(tool.schema), invoke, strict_json_schema=False)
 

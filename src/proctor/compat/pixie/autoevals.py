@@ -12,8 +12,8 @@ from typing import Any
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.fingerprints import source_fingerprint
-from proctor.base.json_data import UNSET, fingerprint, plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import UNSET, fingerprint, to_json
+from proctor.base.threads import run_in_thread
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
 
@@ -160,7 +160,7 @@ class AutoevalsAdapter:
             if self.needs_judge and is_async_client(self.scorer):
                 score = await self.scorer.eval_async(evaluable.output, expected, **given)
             else:
-                score = await call_in_thread(self.scorer.eval, evaluable.output, expected, **given)
+                score = await run_in_thread(self.scorer.eval, evaluable.output, expected, **given)
         return _evaluation(score, self.name)
 
     def _expectation(self, evaluable: Evaluable) -> Any:
@@ -251,7 +251,7 @@ def _their_version() -> str:
 def _settled(value: Any) -> Any:
     """Data as it is; of anything else only its kind, which is all that stays the same."""
     if value is None or isinstance(value, (str, int, float, bool)):
-        return plain(value)
+        return to_json(value)
     if isinstance(value, dict):
         return {str(key): _settled(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.base.event_loops import without_loop
+from proctor.base.event_loops import sync_version
 from proctor.compat.pixie.datasets import DatasetStore
 from proctor.running.assertions.assert_pass import DEFAULT_CRITERIA, BatchAssertion, assertion_limits
 from proctor.running.assertions.observed_call import FromTrace, input_of_entry
@@ -35,4 +35,4 @@ async def assert_dataset_pass(
     await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
 
 
-assert_dataset_pass_sync = without_loop(assert_dataset_pass, __name__)
+assert_dataset_pass_sync = sync_version(assert_dataset_pass, __name__)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proctor.base.atomic_write import whole_file
+from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, Problem, StoreError
-from proctor.base.json_data import UNSET, Json, fingerprint, json_text, plain, show
+from proctor.base.json_data import UNSET, Json, fingerprint, json_text, to_json, to_text
 from proctor.base.locks import FileLock
 from proctor.base.source import read_text
 from proctor.cases.evaluator_specs import read_evaluators, write_specs
@@ -91,14 +91,14 @@ def make_entry(
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"the eval_input {repeated!r} is given twice; the application could not tell which")
     entry: dict[str, Json] = {
-        kwargs_key: plain(_arguments(evaluable) if entry_kwargs is None else entry_kwargs),
+        kwargs_key: to_json(_arguments(evaluable) if entry_kwargs is None else entry_kwargs),
         "description": _description(evaluable),
         "eval_input": _named(evaluable.eval_input),
     }
     if evaluable.expectation is not UNSET:
-        entry["expectation"] = plain(evaluable.expectation)
+        entry["expectation"] = to_json(evaluable.expectation)
     if evaluable.eval_metadata:
-        entry["eval_metadata"] = plain(evaluable.eval_metadata)
+        entry["eval_metadata"] = to_json(evaluable.eval_metadata)
     if evaluators:
         entry["evaluators"] = write_specs(evaluators, defaults=())
     if evaluable.eval_output:
@@ -109,7 +109,7 @@ def make_entry(
 def write_data(path: Path, data: Mapping[str, Json]) -> None:
     """Put a whole file in place of the old one, or leave the old one as it is."""
     try:
-        with whole_file(path) as draft:
+        with atomic_write(path) as draft:
             draft.write_text(json_text(data), encoding="utf-8", newline="\n")
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
@@ -158,7 +158,7 @@ def _is_named(item: Json) -> bool:
 
 
 def _named(items: Sequence[NamedData]) -> list[Json]:
-    return [{"name": item.name, "value": plain(item.value)} for item in items]
+    return [{"name": item.name, "value": to_json(item.value)} for item in items]
 
 
 def _arguments(evaluable: Evaluable) -> Mapping[str, Json]:
@@ -173,8 +173,8 @@ def _description(evaluable: Evaluable) -> str:
     if evaluable.description and evaluable.description.strip():
         return evaluable.description
     values = [item.value for item in evaluable.eval_input]
-    text = " ".join(show(plain(values[0] if len(values) == 1 else evaluable.input), 1000).split())
-    return show(text, LONGEST_DESCRIPTION) or evaluable.eval_input[0].name or "an empty input"
+    text = " ".join(to_text(to_json(values[0] if len(values) == 1 else evaluable.input), 1000).split())
+    return to_text(text, LONGEST_DESCRIPTION) or evaluable.eval_input[0].name or "an empty input"
 
 
 DEFAULT_FOLDER = "datasets"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from proctor.base.errors import StoreError, one_line
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, Criteria, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes
@@ -144,7 +144,7 @@ def _score(name: str, evaluation: Evaluated) -> Score:
     if verdict is None:
         return Score(name, Outcome.SKIPPED, None, needs, "it had nothing to compare")
     outcome = Outcome.PASSED if passes(verdict.score, needs, verdict.passed) else Outcome.FAILED
-    details = plain(verdict.details) if verdict.details else {}
+    details = to_json(verdict.details) if verdict.details else {}
     return Score(name, outcome, verdict.score, needs, str(verdict.reasoning or ""), details=details)
 
 
@@ -165,16 +165,16 @@ def _evaluable(trial: TrialResult) -> dict[str, Json]:
     turns = trial.case.turns
     found: dict[str, list[Json]] = {
         "eval_input": [asked(trial.case, turn) for turn in turns],
-        "expectation": [plain(turn.expected.output) for turn in turns if turn.expected.output is not UNSET],
+        "expectation": [to_json(turn.expected.output) for turn in turns if turn.expected.output is not UNSET],
         "eval_output": [answer(reply) for reply in trial.replies],
     }
     shown: dict[str, Json] = {
         name: values[0] if len(turns) == 1 and values else values for name, values in found.items() if values
     }
-    if calls := [plain(call) for reply in trial.replies for call in reply.tool_calls]:
+    if calls := [to_json(call) for reply in trial.replies for call in reply.tool_calls]:
         shown["tool_calls"] = calls
     if trial.case.metadata:
-        shown["eval_metadata"] = plain(trial.case.metadata)
+        shown["eval_metadata"] = to_json(trial.case.metadata)
     return shown
 
 
@@ -277,7 +277,7 @@ def _sections(evaluable: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _collapsed(value: Any) -> Any:
     """Named values as evaluators see them: one as it is, several by name."""
-    items = plain(value)
+    items = to_json(value)
     if isinstance(items, list) and items and all(isinstance(item, dict) and item.keys() == _NAMED for item in items):
         return collapse([NamedData(str(item["name"]), item["value"]) for item in items])
     return items

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.tracing.model_messages import read_messages, read_tools, write_tool
 from proctor.tracing.semantic_conventions import number, text, texts, whole
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
@@ -92,7 +92,7 @@ def _time(seconds: float) -> str:
 
 def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]:
     """The records of one run: its arguments hold everything else, in the order of the file."""
-    trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
+    trace_id = fingerprint([to_json(record) for _, record in records]).zfill(32)
     parent: str | None = None
     times = [_seconds(record.get("started_at") or record.get("captured_at")) for _, record in records]
     ends = [_seconds(record.get("ended_at")) for _, record in records]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, to_text
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
 from proctor.evaluators.declaration import evaluator
@@ -149,7 +149,7 @@ def _keywords(name: str, given: Any) -> tuple[str, ...]:
     words = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
         raise ValueError(f"{name} must be a list of keywords, not {given!r}")
-    texts = tuple(show(word) for word in words)
+    texts = tuple(to_text(word) for word in words)
     if not all(text.strip() for text in texts):
         raise ValueError(f"{name} has a blank keyword, which every answer contains")
     return texts

@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall
 from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
 from proctor.agents.tools import toolbox
 from proctor.base.errors import ProctorError
-from proctor.base.json_data import plain, show
+from proctor.base.json_data import to_json, to_text
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
@@ -66,7 +66,7 @@ def _verdict(again: Sequence[Reexecution]) -> Evaluation:
     said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
     parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _rest(again)) else ""]
     score = (len(told) - len(differing)) / len(told)
-    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [plain(item) for item in again]})
+    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [to_json(item) for item in again]})
 
 
 def _rest(again: Sequence[Reexecution]) -> list[Reexecution]:
@@ -84,8 +84,8 @@ def describe(item: Reexecution) -> str:
     if item.skipped is not None:
         return f"{call}: {item.skipped}"
     if item.error is not None:
-        return f"{call}: {show(item.error, LONGEST)}"
+        return f"{call}: {to_text(item.error, LONGEST)}"
     if item.differs is None:
         return f"{call}: it is not known what the agent was given"
     verb = "gives" if item.differs else "still gives"
-    return f"{call} {verb} {show(item.result, LONGEST)}; the agent was given {show(item.seen, LONGEST)}"
+    return f"{call} {verb} {to_text(item.result, LONGEST)}; the agent was given {to_text(item.seen, LONGEST)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.source import pointer_text
 from proctor.cases.matchers import BadForm, parse_arguments
 from proctor.cases.suite import ExpectedCall
@@ -147,7 +147,7 @@ def _text(value: Any, place: str) -> str:
 def _no_unknown_keys(item: Mapping[str, Any], known: Sequence[str], place: str) -> None:
     for name in item:
         if name not in known:
-            raise ValueError(f"{place} does not know {name!r}{nearest(str(name), known)}")
+            raise ValueError(f"{place} does not know {name!r}{did_you_mean(str(name), known)}")
 
 
 def _check_ids(steps: Sequence[Step], place: str) -> None:
@@ -157,7 +157,9 @@ def _check_ids(steps: Sequence[Step], place: str) -> None:
             raise ValueError(f"{place}: more than one step has the id {step.id!r}")
         for name in step.after:
             if name not in ids:
-                raise ValueError(f"{place}: {step.id!r} comes after {name!r}, which is no step{nearest(name, ids)}")
+                raise ValueError(
+                    f"{place}: {step.id!r} comes after {name!r}, which is no step{did_you_mean(name, ids)}"
+                )
 
 
 def _check_order(steps: Sequence[Step], place: str) -> None:

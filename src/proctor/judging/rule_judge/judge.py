@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel
-from proctor.base.json_data import fingerprint, plain
-from proctor.base.threads import call_in_thread
+from proctor.base.json_data import fingerprint, to_json
+from proctor.base.threads import run_in_thread
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import (
     RULES,
@@ -49,7 +49,7 @@ class RuleJudge:
         if _size(question) < IN_THREAD_FROM:
             said = rule(question.material)
         else:
-            said = await call_in_thread(rule, question.material)
+            said = await run_in_thread(rule, question.material)
         unclear = _unclear(said)
         if unclear and not question.accepts_unclear:
             raise CannotTell(abstention(self.name, unclear))
@@ -58,7 +58,7 @@ class RuleJudge:
         if complaint:
             raise JudgeFailed(f"the rule-based judge's reply does not fit: {complaint}")
         spent = (time.perf_counter() - started) * 1000
-        key = fingerprint(self.name, RULES_VERSION, question.kind, question.version, plain(question.material))
+        key = fingerprint(self.name, RULES_VERSION, question.kind, question.version, to_json(question.material))
         log_call(
             JudgeCall(
                 question.kind, question.version, self.name, key, usage=NOTHING_SPENT, duration_ms=spent, sample=sample

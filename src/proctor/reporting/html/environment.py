@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import LOOKS, counted, duration, money, when
 from proctor.results.run import Outcome
@@ -42,7 +42,7 @@ def short(text: str, limit: int = 500) -> str:
 
 def pretty(value: Json) -> str:
     """The text a person reads for a value: words as they are, data as indented JSON."""
-    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else json.dumps(to_json(value), ensure_ascii=False, indent=2)
 
 
 def percent(number: float) -> str:

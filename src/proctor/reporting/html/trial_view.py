@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
@@ -365,7 +365,7 @@ def _marked(expected: Expected, reply: Reply, limit: int) -> tuple[Marked, Marke
     """What was expected and what came, with the differences marked; data that was written as text is read as data."""
     if expected.output is UNSET:
         return None
-    wanted, came = plain(expected.output), _answer(reply)
+    wanted, came = to_json(expected.output), _answer(reply)
     if isinstance(wanted, (dict, list)) and isinstance(came, str):
         with contextlib.suppress(ValueError, RecursionError):
             came = json.loads(came)

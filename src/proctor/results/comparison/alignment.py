@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from proctor.agents.reply import Reply, ToolCall
-from proctor.base.json_data import plain, show
+from proctor.base.json_data import to_json, to_text
 from proctor.cases.matchers import Equals, literal, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
@@ -106,7 +106,7 @@ def _question(trial: TrialResult, index: int, reply: Reply | None) -> Step | Non
         return None
     turns = trial.case.turns
     asked = turns[index].input if index < len(turns) else ""
-    return Step("user", index + 1, asked if isinstance(asked, str) else show(asked))
+    return Step("user", index + 1, asked if isinstance(asked, str) else to_text(asked))
 
 
 def _answer(reply: Reply | None, index: int) -> Step | None:
@@ -114,8 +114,8 @@ def _answer(reply: Reply | None, index: int) -> Step | None:
         return None
     text = reply.text
     if not text:
-        named = {item.name: plain(item.value) for item in reply.outputs}
-        text = show(reply.structured if reply.structured is not None else named) if reply.structured or named else ""
+        named = {item.name: to_json(item.value) for item in reply.outputs}
+        text = to_text(reply.structured if reply.structured is not None else named) if reply.structured or named else ""
     return None if reply.error is not None and not text else Step("answer", index + 1, text)
 
 

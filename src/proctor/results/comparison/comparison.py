@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from proctor.base.git import GitState
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.comparison.significance import Effect, TestResult
 
@@ -183,7 +183,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Json]:
         """Plain data; `schemas/comparison.schema.json` says what is in it."""
-        data: dict[str, Json] = {"schema": SCHEMA, **plain(self)}
+        data: dict[str, Json] = {"schema": SCHEMA, **to_json(self)}
         data["counts"] = {group.value: len(cases) for group, cases in self.groups.items()}
         for item, told in zip(self.resources, data["resources"], strict=True):
             if math.isinf(item.ratio.high):  # one case has no interval, and JSON no infinity

@@ -15,7 +15,7 @@ from typing import Any
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.dataclass_json import DataclassCodec, Hook
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.cases.encoding import dumps
 from proctor.cases.suite import NamedData
 from proctor.results.gate_result import GateResult, gate_from_json, gate_to_json
@@ -34,14 +34,14 @@ NOT_IN_HEADER = frozenset(
 def _codec(*, strict: bool) -> DataclassCodec:
     return DataclassCodec(
         hooks={
-            NamedData: Hook(lambda item: [item.name, plain(item.value)], lambda pair: NamedData(*pair)),
+            NamedData: Hook(lambda item: [item.name, to_json(item.value)], lambda pair: NamedData(*pair)),
             GateResult: Hook(gate_to_json, gate_from_json),
         },
         skip={Reply: ["raw"], Run: NOT_IN_HEADER},
         always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
         stored_names={Run: {"stored_verdict": "verdict"}},
         names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
-        json_value=plain,
+        json_value=to_json,
         strict=strict,
     )
 
@@ -55,7 +55,7 @@ STRICT_CODEC = _codec(strict=True)
 def header_to_json(run: Run) -> dict[str, Json]:
     """What is known of a run as a whole; who judged is added up when it ends."""
     unknown = ("judges",) if run.status is RunStatus.RUNNING else ()
-    return {**plain(run.extra), **CODEC.encode(run, without=unknown)}
+    return {**to_json(run.extra), **CODEC.encode(run, without=unknown)}
 
 
 def run_from_json(
@@ -110,7 +110,7 @@ def _to_column(value: Any) -> Any:
         return value.value
     if isinstance(value, str):
         return encode_text(value)
-    return dumps(plain(value)) if isinstance(value, Mapping) else value
+    return dumps(to_json(value)) if isinstance(value, Mapping) else value
 
 
 def _column_decoder(hint: Any) -> Callable[[Any], Any] | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
@@ -263,10 +263,10 @@ def _run(data: Mapping[str, Any]) -> Run:
 def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
     """The trial in one line: what the store has in columns, the rest as `content`, scores as lists."""
     data: dict[str, Json] = {"case": case}
-    data |= {name: plain(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
+    data |= {name: to_json(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
     data |= {"content": trial_to_json(trial), "scores": [_score_to_json(score) for score in trial.scores]}
     if trial.spans:
-        data["spans"] = [plain(span_to_json(span)) for span in trial.spans]
+        data["spans"] = [to_json(span_to_json(span)) for span in trial.spans]
     return data
 
 
@@ -294,7 +294,7 @@ SCORE_PLACES = (
 
 
 def _score_to_json(score: Score) -> list[Json]:
-    values = {name: plain(getattr(score, name)) for name in SCORE_PLACES}
+    values = {name: to_json(getattr(score, name)) for name in SCORE_PLACES}
     return list({**values, "details": values["details"] or None, "duration_ms": round(score.duration_ms, 3)}.values())
 
 

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from proctor.base.errors import one_line
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, to_json
 from proctor.base.masking import Masker
 from proctor.tracing.model_messages import read_messages, read_tools, write_message, write_tool
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
@@ -24,7 +24,7 @@ TIMES = ("started_at", "ended_at", "duration_ms")
 MESSAGES = ("input_messages", "output_messages")
 OFFERED = "tool_definitions"
 
-_encode = json.JSONEncoder(separators=(",", ":"), default=plain, allow_nan=False).encode
+_encode = json.JSONEncoder(separators=(",", ":"), default=to_json, allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
 
 def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
     """A span whose values JSON has no words for: in plain words, or without them and with the reason."""
-    spoken = {key: plain(value) for key, value in row.items()}
+    spoken = {key: to_json(value) for key, value in row.items()}
     try:
         _encode(spoken)
     except (ValueError, TypeError, RecursionError) as error:

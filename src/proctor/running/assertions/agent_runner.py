@@ -19,10 +19,10 @@ from proctor.agents.resolve import resolve_agent
 from proctor.agents.tool_rerun import Reexecution, reexecute
 from proctor.agents.tool_rerun import passages_of as reexecuted_passages
 from proctor.agents.tools import toolbox
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
-from proctor.base.event_loops import run_in_kept_loop
-from proctor.base.json_data import Json, plain, show
+from proctor.base.event_loops import run_in_session_loop
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.formats import KEYWORDS
 from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
@@ -90,7 +90,7 @@ def run_of(trial: TrialResult, reexecuted: Sequence[Reexecution] | None = None) 
     calls = _calls(trial.replies)
     context = passages_of(trial.replies) if reexecuted is None else reexecuted_passages(reexecuted)
     if reexecuted is not None:
-        keys["reexecuted"] = [plain(item) for item in reexecuted]
+        keys["reexecuted"] = [to_json(item) for item in reexecuted]
     return AgentRun(
         trial,
         **keys,
@@ -114,7 +114,7 @@ def passages_of(replies: Sequence[Reply]) -> list[str]:
 
 def as_passage(result: Any) -> str:
     """A tool's result as text: text as it is, everything else as JSON."""
-    value: Json = plain(result)
+    value: Json = to_json(result)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -194,7 +194,7 @@ class AgentRunner:
         A case may be a dict of `id`, `input` and, if it has any, `expected_output_contains`.
         """
         with instrumenting():  # entered here too, since loading an instrumentation would block the event loop
-            return run_in_kept_loop(self.run_cases_async(cases))
+            return run_in_session_loop(self.run_cases_async(cases))
 
     async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
         """The same, for code that has an event loop."""
@@ -240,8 +240,8 @@ def with_source(runner: AgentRunner, source: AnswerSource) -> AgentRunner:
 
 
 def _case(test_input: Any, name: str | None) -> Case:
-    value = plain(test_input)
-    return Case(name or show(value, LONGEST_NAME), (Turn(value),))
+    value = to_json(test_input)
+    return Case(name or to_text(value, LONGEST_NAME), (Turn(value),))
 
 
 def _from_dict(given: Any) -> Case:
@@ -252,7 +252,7 @@ def _from_dict(given: Any) -> Case:
         return read_list("cases", [given], Path("cases")).cases[0]
     for key in given:
         if key not in ("id", "input"):
-            raise UsageError(f"a case has no {key!r}{nearest(str(key), ('id', 'input', KEYWORDS))}")
+            raise UsageError(f"a case has no {key!r}{did_you_mean(str(key), ('id', 'input', KEYWORDS))}")
     if "input" not in given:
         raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
     return _case(given["input"], given.get("id"))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
-from proctor.base.event_loops import without_loop
+from proctor.base.event_loops import sync_version
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import Settings, Suite
 from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
@@ -105,9 +105,9 @@ async def assert_pass(
     await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
 
 
-evaluate_sync = without_loop(evaluate, __name__)
-run_and_evaluate_sync = without_loop(run_and_evaluate, __name__)
-assert_pass_sync = without_loop(assert_pass, __name__)
+evaluate_sync = sync_version(evaluate, __name__)
+run_and_evaluate_sync = sync_version(run_and_evaluate, __name__)
+assert_pass_sync = sync_version(assert_pass, __name__)
 
 
 class BatchAssertion:

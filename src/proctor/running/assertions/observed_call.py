@@ -18,7 +18,7 @@ from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import AgentFailed, UsageError, one_line
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import root
@@ -81,12 +81,12 @@ class ObservedCall:
 
 def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInput:
     """An input from Python as it is, and what an evaluable says about it besides."""
-    value = plain(eval_input)
+    value = to_json(eval_input)
     own = (NamedData("input", value),)
     if known is None:
         return ApplicationInput((eval_input,), Evaluable(eval_input=own))
     named = tuple(known.eval_input or ())
-    is_input_itself = len(named) == 1 and plain(named[0].value) == value
+    is_input_itself = len(named) == 1 and to_json(named[0].value) == value
     inputs = None if is_input_itself or not named else {item.name: item.value for item in named}
     return ApplicationInput((eval_input,), replace(known, eval_input=named or own), inputs=inputs)
 
@@ -131,7 +131,7 @@ class Application(BaseAgent):
     async def observe(self, item: ApplicationInput, limits: Limits, watchdog: Watchdog) -> ObservedCall:
         """Call the application within its time limit, again after a transient failure, and record what it does."""
         inputs = tuple(NamedData(name, value) for name, value in (item.inputs or {}).items())
-        case = Case("input", (Turn(plain(item.known.input)),), inputs=inputs)
+        case = Case("input", (Turn(to_json(item.known.input)),), inputs=inputs)
         one_call = _OneCall(self, item)
         answer = await converse(one_call, case, limits, NO_OPTIONS.backoff, watchdog, lambda: WrittenUser(case))
         return ObservedCall(answer, one_call.error)

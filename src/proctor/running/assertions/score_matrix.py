@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, plain, show
+from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.cases.threshold import passes
@@ -127,7 +127,7 @@ def explain(
     threshold = criteria.threshold if isinstance(criteria, ScoreThreshold) else 1.0
     lines: dict[str, list[str]] = {"failed": [], "errors": [], "pending": [], "skipped": []}
     for number, (row, question) in enumerate(zip(matrix, questions, strict=True), 1):
-        place = f"input {number} ({show(plain(question.input), SHOWN)})"
+        place = f"input {number} ({to_text(to_json(question.input), SHOWN)})"
         for kind, text in _row_lines(row, evaluators, threshold):
             lines[kind].append(f"  {place}: {text}")
     parts = [message]
@@ -154,7 +154,7 @@ def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: floa
 
 
 def _because(reasoning: str) -> str:
-    return f": {show(' '.join(str(reasoning).split()), 300)}" if reasoning else ""
+    return f": {to_text(' '.join(str(reasoning).split()), 300)}" if reasoning else ""
 
 
 EvaluatorLike: TypeAlias = "Callable[..., Any] | str | Mapping[str, Json] | EvaluatorSpec"

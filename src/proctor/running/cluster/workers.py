@@ -28,7 +28,7 @@ from typing import Any
 from proctor.agents.agent import BaseAgent
 from proctor.agents.reply import Reply
 from proctor.agents.trial_context import TrialContext, current_trial
-from proctor.base.clock import CLOCK
+from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS
@@ -163,7 +163,7 @@ class ClusterSession(RemoteSession):
         """The worker has confirmed the time up to now, of which others took this much since the session was opened."""
         if self.is_busy and self._context is not None:
             self._context.excluded_seconds += max(0.0, lost_seconds - self._lost_seconds)
-            self._context.waiting_since = CLOCK.monotonic()
+            self._context.waiting_since = Clock.monotonic()
         self._lost_seconds = lost_seconds
 
     async def _call(self, method: str, *arguments: Any) -> bytes:
@@ -176,7 +176,7 @@ class ClusterSession(RemoteSession):
         self._context = context = current_trial.get()
         self.is_busy = True
         if context is not None:
-            context.waiting_since = CLOCK.monotonic()
+            context.waiting_since = Clock.monotonic()
         try:
             yield
         finally:
@@ -223,8 +223,8 @@ class Workers:
     async def open(self, least: int) -> None:
         """Wait until `least` workers are ready, or all that there are; raises `UsageError` if none can be used."""
         self._watcher = asyncio.create_task(self._watch())
-        end = CLOCK.monotonic() + (PREPARE_SECONDS if least else ALONE_SECONDS)
-        while CLOCK.monotonic() < end and not self._stopped:
+        end = Clock.monotonic() + (PREPARE_SECONDS if least else ALONE_SECONDS)
+        while Clock.monotonic() < end and not self._stopped:
             known = len(self.ready) + len(self.refused)
             if known and known >= least and not self._joining:
                 break
@@ -416,11 +416,11 @@ class Workers:
     async def _follow(self, worker: Worker) -> None:
         """Ask a worker again and again how its sessions are doing, until it is gone."""
         while not worker.gone.done():
-            asked_at = CLOCK.monotonic()
+            asked_at = Clock.monotonic()
             call = asyncio.ensure_future(_called(worker, "status"))
             while not call.done() and not worker.gone.done():
                 await asyncio.wait({call, worker.gone}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                if not call.done() and CLOCK.monotonic() - asked_at > self._patience(worker):
+                if not call.done() and Clock.monotonic() - asked_at > self._patience(worker):
                     worker.blamed = _only_suspect(worker)
                     self._restart(worker, "it did not respond")
             if not call.done():
@@ -457,7 +457,7 @@ class Workers:
 
     async def _watch(self) -> None:
         """Follow which workers there are; a scheduler that does not answer, or no worker for long, stops the run."""
-        seen_at = CLOCK.monotonic()
+        seen_at = Clock.monotonic()
         while (known := await self._known_workers()) is not None:
             used = {*self.ready, *self._joining, *self.refused, *self._restarting}
             for address in known.keys() - used:
@@ -469,8 +469,8 @@ class Workers:
                 self._joining.pop(address).cancel()
             self._restarting &= known.keys()
             if self.ready or self._joining:
-                seen_at = CLOCK.monotonic()
-            elif CLOCK.monotonic() - seen_at > ALONE_SECONDS:
+                seen_at = Clock.monotonic()
+            elif Clock.monotonic() - seen_at > ALONE_SECONDS:
                 self._stop(f"no worker was left for {ALONE_SECONDS:g} s; run the same command with --resume to go on")
                 return
             await asyncio.sleep(WATCH_SECONDS)

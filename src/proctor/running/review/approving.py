@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, json_text, plain
+from proctor.base.json_data import Json, json_text, to_json
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.contents import Contents
 from proctor.cases.identity import question_key
@@ -55,7 +55,7 @@ class Proposal:
             return {**row, "refusal": self.refusal}
         replies = self.trial.replies
         row |= {"trial": self.chosen, "answer": [reply.answer for reply in replies]}
-        row |= {"tools": [[[call.name, plain(call.arguments)] for call in reply.tool_calls] for reply in replies]}
+        row |= {"tools": [[[call.name, to_json(call.arguments)] for call in reply.tool_calls] for reply in replies]}
         return {**row, "accept": None, "by": None}
 
 
@@ -102,7 +102,7 @@ def _were(kind: str) -> str:
 
 def _did(trial: TrialResult) -> str:
     """What a trial answered and called, to compare with what others did."""
-    return json_text([[r.answer, [[c.name, plain(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
+    return json_text([[r.answer, [[c.name, to_json(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
 
 
 def _refusal(case: Case, trial: TrialResult | None) -> str:
@@ -200,7 +200,7 @@ def _turn(turn: Turn, reply: Reply, part: Part) -> Turn:
 
 def _as_they_stand(arguments: Mapping[str, Json]) -> dict[str, Any]:
     """Whatever an argument looks like, it is meant literally."""
-    return {name: Equals(plain(value)) for name, value in arguments.items()}
+    return {name: Equals(to_json(value)) for name, value in arguments.items()}
 
 
 def read_acceptances(rows: Sequence[Row], offered: Sequence[Proposal], who: str) -> dict[str, tuple[Proposal, str]]:

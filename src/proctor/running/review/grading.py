@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.base.documents import nearest
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.json_data import UNSET, Json, Unset, plain, show
+from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
@@ -166,7 +166,7 @@ def _waiting(trial: TrialResult, score: Score, address: Address) -> Waiting:
     turns = trial.case.turns if score.turn is None else trial.case.turns[score.turn :][:1]
     replies = trial.replies if score.turn is None else trial.replies[score.turn :][:1]
     questions = [_question(trial.case, turn) for turn in turns]
-    answers = [plain(reply.answer) for reply in replies]
+    answers = [to_json(reply.answer) for reply in replies]
     return Waiting(
         address,
         criteria=str(details.get("criteria") or score.reasoning),
@@ -180,8 +180,8 @@ def _waiting(trial: TrialResult, score: Score, address: Address) -> Waiting:
 def _question(case: Case, turn: Turn) -> Json:
     """The words, or the values by name where there are no words."""
     if turn.input is None and case.inputs:
-        return {item.name: plain(item.value) for item in case.inputs}
-    return plain(turn.input)
+        return {item.name: to_json(item.value) for item in case.inputs}
+    return to_json(turn.input)
 
 
 WORDS = {"pass": 1.0, "fail": 0.0}
@@ -222,7 +222,7 @@ def row_of(item: Waiting) -> dict[str, Json]:
         "reasoning": "",
     }
     if item.expected is not UNSET:
-        row["expected"] = plain(item.expected)
+        row["expected"] = to_json(item.expected)
     return row
 
 
@@ -282,16 +282,16 @@ def read_score(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0.0 <= number <= 1.0:
-        raise BadGrade(f"score must be a number between 0 and 1, pass or fail, not {show(plain(value), SAID)}")
+        raise BadGrade(f"score must be a number between 0 and 1, pass or fail, not {to_text(to_json(value), SAID)}")
     return number
 
 
 def _read(data: Json, book: Gradebook, grader: str) -> Grade | None:
     if not isinstance(data, dict):
-        raise BadGrade(f"must be an object with case, evaluator and score, not {show(plain(data), SAID)}")
+        raise BadGrade(f"must be an object with case, evaluator and score, not {to_text(to_json(data), SAID)}")
     for key in data:
         if key not in KEYS + TOLD:
-            raise BadGrade(f"has no use for {show(key, SAID)}{nearest(key, KEYS)}")
+            raise BadGrade(f"has no use for {to_text(key, SAID)}{did_you_mean(key, KEYS)}")
     if "score" not in data:
         raise BadGrade("has no score; null leaves it waiting")
     address = _find(data, book)
@@ -300,7 +300,7 @@ def _read(data: Json, book: Gradebook, grader: str) -> Grade | None:
     reasoning, by = data.get("reasoning"), data.get("grader")
     for name, text in (("reasoning", reasoning), ("grader", by)):
         if text is not None and not isinstance(text, str):
-            raise BadGrade(f"{name} must be text, not {show(plain(text), SAID)}")
+            raise BadGrade(f"{name} must be text, not {to_text(to_json(text), SAID)}")
     return Grade(address, read_score(data["score"]), reasoning or "", by or grader)
 
 
@@ -327,14 +327,14 @@ def _means(data: dict[str, Json], address: Address) -> bool:
 
 def _why_not(data: dict[str, Json], book: Gradebook) -> str:
     done = [score for address, score in book.known.items() if _means(data, address)]
-    what = f"{show(data['evaluator'], SAID)} of case {show(data['case'], SAID)}"
+    what = f"{to_text(data['evaluator'], SAID)} of case {to_text(data['case'], SAID)}"
     if done:
         return f"{what} does not wait for a grade: {_as_it_is(done[0])}"
     addresses = [item.address for item in book.waiting] + list(book.known)
     for name in ("suite", "case", "evaluator"):
         names = [getattr(address, name) for address in addresses]
         if name in data and data[name] not in names:
-            return f"run {book.run.id} has no {name} {show(plain(data[name]), SAID)}{nearest(str(data[name]), names)}"
+            return f"run {book.run.id} has no {name} {to_text(to_json(data[name]), SAID)}{did_you_mean(str(data[name]), names)}"
     return f"{what} is not in run {book.run.id} with this {' and '.join(n for n in ('trial', 'turn') if n in data)}"
 
 

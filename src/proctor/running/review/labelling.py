@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, to_json
 from proctor.results.people_labels import Label, Labels, Place
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store.store import Store
@@ -77,5 +77,5 @@ def _row(run: str, trial: TrialResult, label: Label, turn: int | None, evaluator
     if reply is not None and reply.retrieval_context:
         row["context"] = list(reply.retrieval_context)
     if seen is not None and seen.expected is not UNSET:
-        row["reference"] = plain(seen.expected)
+        row["reference"] = to_json(seen.expected)
     return row

@@ -17,8 +17,8 @@ import yaml
 
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, ProctorError
-from proctor.base.json_data import Json, plain
-from proctor.base.source import YAML_ENDINGS, Pointer, parse, pointer_text
+from proctor.base.json_data import Json, to_json
+from proctor.base.source import YAML_SUFFIXES, Pointer, parse, pointer_text
 from proctor.base.yaml_source import compose_yaml
 from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
 from proctor.cases.formats.native.json_lines import is_head, parse_lines
@@ -302,7 +302,7 @@ def _at(data: Json, pointer: Pointer) -> Any:
 
 def _apply(raw: dict[str, Json], suite: Suite, case: Case) -> list[Pointer]:
     """Change the data of one case to what it is to say, and tell where it was changed."""
-    meant = plain(write_case(case, suite.evaluators))
+    meant = to_json(write_case(case, suite.evaluators))
     changed: list[Pointer] = []
     if "turns" in raw:
         turns = meant.get("turns", [meant])
@@ -344,7 +344,7 @@ def _read_again(raw: Json, suite: Suite) -> Case:
 
 def _edited(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
     """Every change as a piece of text, put in from the last to the first so that positions stay what they are."""
-    is_yaml = path.suffix in YAML_ENDINGS
+    is_yaml = path.suffix in YAML_SUFFIXES
     root = yaml_node(text) if is_yaml else json_node(text, lines=path.suffix in LINES)
     pieces: dict[tuple[int, int], list[str]] = {}
     done: set[tuple[str | int, ...]] = set()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from typing import Final
 
-from proctor.base.documents import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
@@ -35,7 +35,7 @@ def read_doubles(fields: Fields) -> Mapping[str, tuple[Double, ...]]:
 
 def _double(parent: Fields, data: Json, pointer: Pointer) -> Double:
     if not isinstance(data, Mapping):
-        parent.document.problem(pointer, f"must be an object with 'result' or 'error', not {kind(data)}")
+        parent.document.problem(pointer, f"must be an object with 'result' or 'error', not {json_type_name(data)}")
         return Double()
     fields = Fields(parent.document, data, pointer)
     if fields.take("result") is not None and fields.take("error") is not None:
@@ -181,7 +181,7 @@ def _persona(fields: Fields) -> Json:
     value = fields.take("persona")
     if value is None or isinstance(value, Mapping) or (isinstance(value, str) and value.strip()):
         return value
-    fields.problem("persona", f"must be EXPERT, NOVICE, EVALUATOR, a text or an object, not {kind(value)}")
+    fields.problem("persona", f"must be EXPERT, NOVICE, EVALUATOR, a text or an object, not {json_type_name(value)}")
     return None
 
 
@@ -217,9 +217,11 @@ def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
             kind_of_mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False)
         )
         if kind_of_mutant and kind_of_mutant not in MUTANT_KINDS:
-            own.problem("mutant", f"{kind_of_mutant!r} is no kind of mutant{nearest(kind_of_mutant, MUTANT_KINDS)}")
+            own.problem(
+                "mutant", f"{kind_of_mutant!r} is no kind of mutant{did_you_mean(kind_of_mutant, MUTANT_KINDS)}"
+            )
         if waiver.case is not None and waiver.case not in ids:
-            own.problem("case", f"no case is called {waiver.case!r}{nearest(waiver.case, ids)}")
+            own.problem("case", f"no case is called {waiver.case!r}{did_you_mean(waiver.case, ids)}")
         own.done()
         return waiver
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.base.documents import Document, Fields, kind, nearest
+from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
 from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
@@ -58,9 +58,9 @@ def read_document(document: Document) -> list[Suite]:
 
 def read_list(name: str, value: object, path: Path) -> Suite:
     """The suite of a list in a Python file, such as `TEST_CASES`."""
-    rows = plain(value)
+    rows = to_json(value)
     if not isinstance(rows, list):
-        raise InvalidSuite([Problem(f"must be a list of cases, not {kind(rows)}", path, where=name)])
+        raise InvalidSuite([Problem(f"must be a list of cases, not {json_type_name(rows)}", path, where=name)])
     document = Document(path, "", {name: rows}, lines_in_module(path, name, len(rows)))
     suite = _read_suite(document, name)
     document.finish(suite)
@@ -162,7 +162,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         extra=fields.extensions(),
         position=fields.position("id"),
     )
-    misspelt = any(nearest(key, SCORING_KEYS) for key in fields.done())
+    misspelt = any(did_you_mean(key, SCORING_KEYS) for key in fields.done())
     unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
     if turns and unscored and not misspelt:
         document.problem(pointer, UNSCORED)
@@ -257,7 +257,7 @@ def _expected(fields: Fields) -> Expected:
         context=inner.texts("context"),
     )
     for key in inner.rest():
-        likely = nearest(key, ("output", "contains", "tools", "context"))
+        likely = did_you_mean(key, ("output", "contains", "tools", "context"))
         hint = "; to expect an object as the answer, write expected: {output: {...}}"
         document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely or hint}")
     return expected
@@ -355,14 +355,14 @@ def _inputs(fields: Fields) -> tuple[NamedData, ...]:
         return ()
     if isinstance(value, Mapping):
         return tuple(NamedData(name, item) for name, item in value.items())
-    fields.problem("inputs", f"must be an object of names and values, not {kind(value)}")
+    fields.problem("inputs", f"must be an object of names and values, not {json_type_name(value)}")
     return ()
 
 
 def _agent(fields: Fields) -> Json:
     agent = fields.take("agent")
     if agent is not None and not isinstance(agent, (str, Mapping)):
-        fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {kind(agent)}")
+        fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {json_type_name(agent)}")
         return None
     return agent
 
@@ -377,7 +377,9 @@ def _agents(fields: Fields) -> Mapping[str, Json]:
             fields.problem("agents", "names an agent twice; give each a name of its own: {careful: app.py:agent}")
         given = {item: item for item in given}
     if not isinstance(given, Mapping) or not given:
-        fields.problem("agents", f"must be an object of names and agents, or a list of references, not {kind(given)}")
+        fields.problem(
+            "agents", f"must be an object of names and agents, or a list of references, not {json_type_name(given)}"
+        )
         return {}
     for name, agent in given.items():
         if not isinstance(agent, (str, Mapping)) or not str(name).strip():
@@ -444,6 +446,6 @@ def _settings(fields: Fields | None) -> Settings:
 def _positive(fields: Fields, name: str) -> float | None:
     value: float | None = fields.number(name)
     if value is not None and value <= 0:
-        fields.problem(name, f"must be more than 0 seconds, not {show(value, 40)}")
+        fields.problem(name, f"must be more than 0 seconds, not {to_text(value, 40)}")
         return None
     return value

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from proctor.base.json_data import UNSET, Json, json_text, plain
+from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
 from proctor.cases.formats import LINES
 from proctor.cases.formats.native.parts import write_doubles, write_scenario
@@ -47,7 +47,7 @@ class Written:
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
     """One document of the kind the file's ending asks for; several suites become one, with ids made unique."""
     losses = [loss for suite in suites for loss in _unwritable(suite)]
-    data = plain(_joined(suites, losses))
+    data = to_json(_joined(suites, losses))
     write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(LINES, _json_lines)}
     return Written(write.get(ending, _yaml)(data, losses), tuple(losses))
 
@@ -95,7 +95,7 @@ def _json_lines(data: Json, losses: list[str]) -> str:
 def yaml_lines(data: Mapping[str, Json]) -> str:
     """Keys of a native file as they are written by hand: short lists and objects on one line."""
     lines = []
-    for key, value in plain(data).items():
+    for key, value in to_json(data).items():
         if key == "expected" and isinstance(value, dict):
             lines.append(f"{key}:\n" + textwrap.indent(yaml_lines(value), "  "))
             continue
