@@ -90,7 +90,7 @@ def test_without_its_packages_the_viewer_says_what_to_install(
     monkeypatch.setitem(sys.modules, "starlette", None)
     ended = proctor("view", "--no-open")
     assert ended.code == 2
-    assert "pip install 'proctor[view]'" in ended.err
+    assert "pip install 'agent-proctor[view]'" in ended.err
 
 
 def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:

@@ -287,10 +287,10 @@ def test_missing_packages_and_keys_are_told_before_anything_is_asked(monkeypatch
     with pytest.raises(UsageError, match="set OPENAI_API_KEY"):
         ProviderEndpoint(ModelSpec("openai", "gpt-4o"))
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(UsageError, match=r"pip install 'proctor\[anthropic\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'agent-proctor\[anthropic\]'"):
         ProviderEndpoint(ModelSpec("anthropic", "claude-sonnet-5"))
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    with pytest.raises(UsageError, match=r"pip install 'proctor\[judge\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'agent-proctor\[judge\]'"):
         ProviderEndpoint(ModelSpec("openai", "gpt-4o"))
 
 

@@ -38,7 +38,7 @@ from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
 from proctor.results.verdict import verdict
-from proctor.version import __version__
+from proctor.version import __version__, install_command
 
 INSTRUCTIONS = """\
 Proctor runs suites of cases against an AI agent and says whether it passed. show_run tells what failed, with the file \
@@ -75,7 +75,7 @@ def build_server(project: Project) -> Any:
         from mcp.server import MCPServer
         from mcp.types import ToolAnnotations
     except ImportError:
-        raise UsageError("proctor mcp needs more packages: pip install 'proctor[mcp]'") from None
+        raise UsageError(f"proctor mcp needs more packages: {install_command('mcp')}") from None
     server = MCPServer("proctor", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
     for tool in (project.list_runs, project.list_cases, project.show_run, project.show_case, project.compare):
         server.add_tool(_telling(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))

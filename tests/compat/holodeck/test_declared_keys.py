@@ -179,7 +179,7 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"model": {**OPENAI, "seed": 3}}, "model.seed is not a known key"),
         ({"model": {"provider": "azure_openai", "name": "m"}}, "say where with endpoint"),
         ({"model": {"provider": "openai", "name": "m"}}, "model cannot be asked: asking openai needs a key: set"),
-        ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'proctor[groq]'"),
+        ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'agent-proctor[groq]'"),
         ({"claude": {"max_turns": 3}}, "claude has no meaning for a model of openai"),
         ({"openai": {"max_turns": 0}}, "openai.max_turns must be at least 1"),
         ({"openai": {"effort": "huge"}}, "openai.effort must be one of low, medium, high, max"),

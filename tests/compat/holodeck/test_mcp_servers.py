@@ -185,5 +185,5 @@ def test_without_the_package_its_extra_is_named_before_anything_runs(
     known = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "mcp" else known(name, *more))
     [suite] = load([project(tmp_path, NOWHERE, tools=[stdio()])])
-    with pytest.raises(InvalidSuite, match=r"pip install 'proctor\[mcp\]'"):
+    with pytest.raises(InvalidSuite, match=r"pip install 'agent-proctor\[mcp\]'"):
         spec_of(suite)

@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, NoText, UnreadableFile, paged
 from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
+from proctor.version import install_command
 
 MOST_UNPACKED = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
@@ -31,7 +32,7 @@ def read_document(kind: str, found: str | None, content: bytes, limits: Limits) 
     except UnreadableFile:
         raise
     except ImportError as error:
-        raise UnreadableFile(f"needs a package: pip install 'proctor[files]' ({error})") from None
+        raise UnreadableFile(f"needs more packages: {install_command('files')} ({error})") from None
     except Exception as error:  # whatever a library says of a broken file
         raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
 

@@ -207,9 +207,7 @@ def missing_for(model: ModelSpec) -> str | None:
     """The packages or the key without which the model cannot be asked."""
     service = PROVIDERS[model.provider]
     if not (_is_importable(LIBRARY) and _is_importable(service.module)):
-        extra = service.extra
-        wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
-        return f"asking {model.provider} needs more packages: pip install '{wanted}'"
+        return f"a model of {model.provider} needs more packages: {service.install_command}"
     return missing_key(model)
 
 

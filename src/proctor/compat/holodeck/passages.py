@@ -20,6 +20,7 @@ from proctor.compat.holodeck.agent_spec import Problems, RecordSpec, StoreSpec
 from proctor.compat.holodeck.models import VectorstoreTool
 from proctor.judging.embeddings import PROVIDERS, Embedder, NoEmbeddings, Vector, cosine, embeddings_of
 from proctor.judging.providers import ModelSpec
+from proctor.version import install_command
 
 TEXTS = (".txt", ".md", ".markdown")
 RECORDS = (".json", ".jsonl", ".csv")
@@ -47,7 +48,7 @@ def files_of(source: Path) -> list[Path]:
 def missing_package(files: Iterable[Path]) -> str | None:
     """What has to be installed before these files can be read."""
     if any(path.suffix.lower() == ".pdf" for path in files) and importlib.util.find_spec("pypdf") is None:
-        return "holds PDF files, which need more packages: pip install 'proctor[files]'"
+        return f"holds PDF files, which need more packages: {install_command('files')}"
     return None
 
 

@@ -42,6 +42,7 @@ from proctor.compat.holodeck.models import (
 )
 from proctor.compat.holodeck.passages import read_store
 from proctor.judging.providers import ModelSpec
+from proctor.version import install_command
 
 _GAP = r"\{\{\s*\$?(\w+)\s*\}\}"
 
@@ -188,7 +189,7 @@ class _ServerReader:
         if tool.load_prompts:
             self._problem("load_prompts", "is true, and prompts of servers are not put to an agent here; remove it")
         if importlib.util.find_spec("mcp") is None:
-            self._problem("type", "is mcp, which needs more packages: pip install 'proctor[mcp]'")
+            self._problem("type", f"is mcp, which needs more packages: {install_command('mcp')}")
         common: Any = {
             "connect_timeout": float(tool.timeout),
             "request_timeout": float(tool.request_timeout),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.base.errors import UsageError
+from proctor.version import install_command
 
 
 def enable_llm_tracing() -> list[str]:
@@ -10,7 +11,5 @@ def enable_llm_tracing() -> list[str]:
     try:
         from proctor.tracing import otel  # imports opentelemetry-sdk, which is optional
     except ImportError as error:
-        raise UsageError(
-            f"model calls are seen through OpenTelemetry: pip install 'proctor[tracing]' ({error})"
-        ) from None
+        raise UsageError(f"recording model calls needs OpenTelemetry: {install_command('tracing')} ({error})") from None
     return otel.enable_llm_tracing()

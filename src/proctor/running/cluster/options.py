@@ -8,8 +8,9 @@ from pathlib import Path
 
 from proctor.base.errors import UsageError
 from proctor.running.settings import ClusterOptions
+from proctor.version import install_command
 
-MISSING = "--workers and --cluster need Dask's distributed: pip install 'proctor[cluster]'"
+MISSING = f"--workers and --cluster need Dask's distributed: {install_command('cluster')}"
 
 
 def checked(options: ClusterOptions) -> ClusterOptions:
