@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proctor.plugin.collecting import SuiteFile
+    from proctor.plugin.collection import SuiteFile
     from proctor.plugin.fixtures import CaseDisplay, EvaluationDataset, SuiteRun
     from proctor.running.assertions.agent_runner import AgentRunner
 
@@ -108,7 +108,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     named = file_path in named_files(config)
     if not is_suite(file_path, config.rootpath, config.getini("proctor_suites"), named=named):
         return None
-    from proctor.plugin.collecting import SuiteFile
+    from proctor.plugin.collection import SuiteFile
 
     suite: SuiteFile = SuiteFile.from_parent(parent, path=file_path)
     return suite

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import proctor
 from proctor.agents.chat_agent import ChatAgent, Completion, read_completion, tool_of
 from proctor.agents.resolve import resolve_agent
-from proctor.agents.tools import shown_by
+from proctor.agents.tools import tools_of
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.references import load_file
 from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
@@ -443,7 +443,7 @@ def test_the_fingerprint_changes_with_model_instructions_settings_and_tools(fold
 
 def test_the_tools_can_be_found_to_be_called_again(folder: Path) -> None:
     agent = resolve_agent({"chat": {"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:two"]}}, folder)
-    assert sorted(shown_by(agent)) == ["best", "get_rate"]
+    assert sorted(tools_of(agent)) == ["best", "get_rate"]
 
 
 def test_an_object_that_can_be_called_is_a_tool() -> None:

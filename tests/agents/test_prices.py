@@ -9,8 +9,8 @@ import pytest
 
 import proctor
 from proctor.agents.messages import to_usage
-from proctor.agents.pricing import is_priced, model_of, price, unknown_cost
-from proctor.agents.reply import Reply, Usage, priced
+from proctor.agents.pricing import estimate_cost, has_price, model_name_of, unknown_cost_reason
+from proctor.agents.reply import Reply, Usage, with_estimated_cost
 from proctor.results.store.store import Store
 from proctor.tracing.spans import LLMSpan, usage_of
 
@@ -31,13 +31,13 @@ def cost_of(usage: Any, **options: Any) -> proctor.Run:
 
 @pytest.mark.parametrize("name", [MODEL, f"openai:{MODEL}", f"openai/{MODEL}", f"{MODEL}-2024-07-18"])
 def test_a_known_model_has_a_price_under_each_of_its_names(name: str) -> None:
-    assert price(name, 1_000_000, 0) == pytest.approx(0.15)
+    assert estimate_cost(name, 1_000_000, 0) == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize("name", ["", "my-own-model", "openai:", "\x00", "x" * 10_000, "llama3/../gpt-9"])
 def test_an_unknown_model_has_none(name: str) -> None:
-    assert price(name, 1, 1) is None
-    assert not is_priced(name)
+    assert estimate_cost(name, 1, 1) is None
+    assert not has_price(name)
 
 
 def test_tokens_of_a_known_model_cost_something_and_are_marked_as_an_estimate() -> None:
@@ -92,7 +92,7 @@ def test_two_models_are_priced_apart() -> None:
     same = Usage() + Usage(1, 1, model=MODEL) + Usage(1, 1, model=MODEL)
     assert (same.model, same.cost_usd) == (MODEL, None)
     unclear = Usage(1, 1, model=MODEL) + Usage(1, 1)
-    assert priced(unclear) == unclear
+    assert with_estimated_cost(unclear) == unclear
 
 
 def test_model_calls_in_a_trace_are_priced_too() -> None:
@@ -104,7 +104,7 @@ def test_model_calls_in_a_trace_are_priced_too() -> None:
 
     one = usage_of([call(MODEL)])
     assert one is not None
-    assert priced(one).cost_usd == pytest.approx(0.15)
+    assert with_estimated_cost(one).cost_usd == pytest.approx(0.15)
     two = usage_of([call(MODEL), call("gpt-4o")])
     assert two is not None
     assert (two.cost_usd, two.estimated) == (pytest.approx(2.65), True)
@@ -123,10 +123,10 @@ class Named:
 
 
 def test_what_an_agent_says_of_its_model_is_known_before_it_answers() -> None:
-    assert model_of(Named(MODEL)) == model_of(Named(Named(MODEL))) == MODEL
-    assert unknown_cost(Named(MODEL)) == ""
-    assert unknown_cost(Named("mine")) == "the price list does not have its model 'mine'"
-    assert unknown_cost(object()).startswith("it names no model")
+    assert model_name_of(Named(MODEL)) == model_name_of(Named(Named(MODEL))) == MODEL
+    assert unknown_cost_reason(Named(MODEL)) == ""
+    assert unknown_cost_reason(Named("mine")) == "the price list does not have its model 'mine'"
+    assert unknown_cost_reason(object()).startswith("it names no model")
 
 
 def test_a_budget_says_before_it_starts_what_it_cannot_count() -> None:

@@ -19,7 +19,7 @@ from proctor.agents.http_agent import HttpAgent
 from proctor.agents.reply import Reply, Usage
 from proctor.agents.resolve import resolve_agent
 from proctor.agents.runnable_agent import RunnableAgent
-from proctor.agents.tools import shown_by
+from proctor.agents.tools import tools_of
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.references import resolve
 from proctor.cases.suite import Case, Turn
@@ -111,14 +111,19 @@ def test_an_object_of_the_users_needs_a_name_and_sessions_alone() -> None:
     asyncio.run(agent.start())
     asyncio.run(agent.stop())
     assert agent.check(Case("one", (Turn("hello"),))) is None
-    assert (agent.fingerprint, agent.takes_files, agent.start_seconds) == ("", True, 0.0)
+    assert (agent.fingerprint, agent.reads_files, agent.start_timeout) == ("", True, 0.0)
     assert agent.identity == resolve_agent(Least()).identity
 
 
 def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
     class Most:
-        name, fingerprint, takes_files, start_seconds, tools = "most", "most-1", False, 9, [print]
-        tells_cost, sees_calls, endpoint, unknown_parts = True, True, "models.example", ("a prompt in a database",)
+        name, fingerprint, reads_files, start_timeout, tools = "most", "most-1", False, 9, [print]
+        reports_cost, reports_all_tool_calls, endpoint, unfingerprinted_parts = (
+            True,
+            True,
+            "models.example",
+            ("a prompt in a database",),
+        )
 
         def __init__(self) -> None:
             self.steps: list[str] = []
@@ -141,10 +146,10 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
     asyncio.run(agent.stop())
     assert most.steps == ["start", "stop"]
     assert agent.check(Case("one", (Turn("hello"),))) == "not one"
-    assert (agent.identity, agent.takes_files, agent.start_seconds) == ("most-1", False, 9.0)
-    assert (agent.tells_cost, agent.sees_calls, agent.endpoint) == (True, True, "models.example")
-    assert agent.unknown_parts == ("a prompt in a database",)
-    assert list(shown_by(agent)) == ["print"]
+    assert (agent.identity, agent.reads_files, agent.start_timeout) == ("most-1", False, 9.0)
+    assert (agent.reports_cost, agent.reports_all_tool_calls, agent.endpoint) == (True, True, "models.example")
+    assert agent.unfingerprinted_parts == ("a prompt in a database",)
+    assert list(tools_of(agent)) == ["print"]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 import proctor
 from proctor.agents.reply import ToolCall
-from proctor.agents.tool_rerun import Reexecution, passages_of, reexecute
-from proctor.agents.tools import MARK, UnfitArguments, fitted, registered, toolbox
+from proctor.agents.tool_rerun import ToolRerun, rerun_tools, results_as_context
+from proctor.agents.tools import TOOL_ATTRIBUTE, InvalidArguments, bind_arguments, find_tools, registered_tools
 from proctor.base.errors import UsageError
 from proctor.base.json_data import to_json
 
@@ -47,8 +47,8 @@ class Opaque:
     """Says nothing about how it is made."""
 
 
-def again(*calls: ToolCall, tools: Any, seconds: float = 30.0) -> list[Reexecution]:
-    return asyncio.run(reexecute(calls, toolbox(tools), seconds=seconds))
+def again(*calls: ToolCall, tools: Any, seconds: float = 30.0) -> list[ToolRerun]:
+    return asyncio.run(rerun_tools(calls, find_tools(tools), seconds=seconds))
 
 
 def test_a_tool_of_one_model_gets_the_model_made_of_all_arguments() -> None:
@@ -140,7 +140,7 @@ def test_a_marked_tool_is_known_by_its_name_and_stays_the_function_it_was() -> N
     assert doubled_amount(2) == 4
     assert doubled_amount.__doc__ == "Twice as much."
     [found] = again(ToolCall("doubled_amount", {"amount": 4}, 8), tools=None)
-    assert (found.result, found.differs) == (8, False)
+    assert (found.result, found.changed) == (8, False)
 
 
 def test_a_name_that_means_two_tools_is_neither_unless_the_folder_says_which(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_name_that_means_two_tools_is_neither_unless_the_folder_says_which(tmp
         path = tmp_path / folder / "tools_of_two.py"
         path.write_text(f"import proctor\n@proctor.tool\ndef told_apart(): return {folder!r}\n")
         proctor.base.references.load_file(path)  # type: ignore[attr-defined]
-    assert "told_apart" not in registered()
-    assert registered(tmp_path / "two")["told_apart"].function() == "two"
+    assert "told_apart" not in registered_tools()
+    assert registered_tools(tmp_path / "two")["told_apart"].function() == "two"
 
 
 def test_a_bound_method_is_called_on_its_own_object() -> None:
@@ -163,7 +163,7 @@ def test_a_bound_method_is_called_on_its_own_object() -> None:
 
     desk = Desk()
     desk.rate = 5
-    assert getattr(desk.quote, MARK).name == "quote"
+    assert getattr(desk.quote, TOOL_ATTRIBUTE).name == "quote"
     [found] = again(ToolCall("quote", {"amount": 2}), tools={"quote": desk.quote})
     assert found.result == 10
 
@@ -179,14 +179,14 @@ def test_tools_are_taken_from_an_agent_that_lists_them() -> None:
     class Agent:
         tools = (FunctionTool(), "not a tool")
 
-    found = toolbox(None, agent=Agent())["look_up"]
+    found = find_tools(None, agent=Agent())["look_up"]
     assert found.function("a") == "A"
 
 
 @pytest.mark.parametrize("given", [3, "nowhere", {"a": 3}, [None], {"a": "tools.py"}])
 def test_what_is_no_tool_is_refused(given: Any) -> None:
     with pytest.raises(UsageError):
-        toolbox(given)
+        find_tools(given)
 
 
 def test_what_a_tool_gives_now_is_compared_with_what_the_agent_saw_in_whatever_form() -> None:
@@ -196,7 +196,7 @@ def test_what_a_tool_gives_now_is_compared_with_what_the_agent_saw_in_whatever_f
     plain_result = {"loan_amount": 1498.54, "loan_term_months": 36}
     shapes = [plain_result, '{"loan_term_months": 36, "loan_amount": 1498.54}', str(quote()), None, {"loan_amount": 1}]
     found = again(*(ToolCall("quote", {}, shape) for shape in shapes), tools=[quote])
-    assert [item.differs for item in found] == [False, False, False, None, True]
+    assert [item.changed for item in found] == [False, False, False, None, True]
     assert all(item.passage == '{"loan_amount": 1498.54, "loan_term_months": 36}' for item in found)
 
 
@@ -211,7 +211,7 @@ def test_a_tool_that_failed_for_the_agent_and_fails_again_is_as_it_was() -> None
         ToolCall("refuse", {"score": 20}, "fine"),
         tools=[refuse],
     )
-    assert [item.differs for item in found] == [False, True, None]
+    assert [item.changed for item in found] == [False, True, None]
     assert found[0].passage == '{"error": "ValueError: too low"}'
     assert found[2].passage == "fine"
 
@@ -244,7 +244,7 @@ def fine() -> str:
 
 
 def test_what_the_case_answers_for_is_not_called() -> None:
-    [found] = asyncio.run(reexecute([ToolCall("fine", {}, "doubled")], toolbox([fine]), apart_from=["fine"]))
+    [found] = asyncio.run(rerun_tools([ToolCall("fine", {}, "doubled")], find_tools([fine]), exclude=["fine"]))
     assert found.skipped == "the case answers for it"
 
 
@@ -261,7 +261,7 @@ def test_results_of_every_kind_are_shown_whole() -> None:
         offer = Offer("A", Kind.FIXED, datetime.date(2026, 1, 31), LoanRequest(loan_amount=1, loan_term_months=2))
         return {"offer": offer, "when": when, "array": numpy.array([[1.5, 2]]), "frame": Frame(), "set": {1}}
 
-    [passage] = passages_of(again(ToolCall("everything"), tools=[everything]))
+    [passage] = results_as_context(again(ToolCall("everything"), tools=[everything]))
     for part in ('"fixed"', '"2026-01-31"', '"2026-01-02T03:04:00+00:00"', "[[1.5, 2.0]]", '"0": 0.05', '"set": [1]'):
         assert part in passage
 
@@ -276,12 +276,12 @@ def test_a_tool_that_yields_its_result_gives_all_of_it() -> None:
 
     calls = (ToolCall("pieces", {"count": 3}, [0, 1, 2]), ToolCall("late", {"count": "2"}))
     first, second = again(*calls, tools=[pieces, late])
-    assert (first.result, first.differs, first.error) == ([0, 1, 2], False, None)
+    assert (first.result, first.changed, first.error) == ([0, 1, 2], False, None)
     assert (second.result, second.error) == ([0, 1], None)
 
 
 def test_text_is_a_passage_as_it_stands() -> None:
-    assert passages_of(again(ToolCall("fine"), tools=[fine])) == ["fine"]
+    assert results_as_context(again(ToolCall("fine"), tools=[fine])) == ["fine"]
 
 
 @given(
@@ -297,7 +297,7 @@ def test_whatever_arguments_a_model_makes_up_nothing_is_raised(arguments: dict[s
 
 @given(st.dictionaries(st.sampled_from("abcde"), st.integers(), max_size=5))
 def test_arguments_without_types_reach_a_tool_unchanged(arguments: dict[str, int]) -> None:
-    positional, named = fitted(lambda **given: given, arguments)
+    positional, named = bind_arguments(lambda **given: given, arguments)
     assert (positional, named) == ([], arguments)
-    with pytest.raises(UnfitArguments):
-        fitted(lambda: None, {**arguments, "f": 1})
+    with pytest.raises(InvalidArguments):
+        bind_arguments(lambda: None, {**arguments, "f": 1})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
+from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall, Usage
 from proctor.agents.tool_mocks import NoMatchingMock, ToolFailed, ToolMocks
 from proctor.agents.trial_context import (
     MockBypassed,
@@ -18,7 +18,7 @@ from proctor.agents.trial_context import (
     check_stray_call,
     current_trial,
     current_turn,
-    running,
+    running_trial,
     take_stray_calls,
 )
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
@@ -62,7 +62,7 @@ def test_two_calls_with_the_same_vendor_id_in_one_turn_are_two_calls() -> None:
     turn = TurnRecorder()
     turn.call_tool_sync("find_order", {}, lambda: "found", id="call_0")
     turn.call_tool_sync("refund", {}, lambda: "refunded", id="call_0")
-    turn.not_called("delete", {}, "it waits for a person", id="call_0")
+    turn.record_unexecuted_call("delete", {}, "it waits for a person", id="call_0")
     assert [call.name for call in turn.tool_calls] == ["find_order", "refund", "delete"]
     assert len({call.id for call in turn.tool_calls}) == 3
     assert turn.tool_calls[0].id == "call_0"
@@ -93,9 +93,9 @@ def test_calls_within_a_call_name_it_as_their_parent_also_across_tasks() -> None
 
 def test_calls_after_a_handoff_are_inside_it() -> None:
     turn = TurnRecorder()
-    turn.hand_over("transfer_to_billing", "{}", "billing", id="h")
+    turn.record_handoff("transfer_to_billing", "{}", "billing", id="h")
     turn.call_tool_sync("refund", {}, lambda: 1)
-    turn.hand_over("transfer_back", "{}", "desk", id="h2")
+    turn.record_handoff("transfer_back", "{}", "desk", id="h2")
     turn.call_tool_sync("greet", {}, lambda: 1)
     assert [(call.name, call.parent) for call in turn.tool_calls] == [
         ("transfer_to_billing", None),
@@ -169,7 +169,7 @@ def test_a_call_that_has_not_ended_is_kept_of_a_broken_turn() -> None:
     turn.call_tool_sync("first", {}, lambda: 1)
     turn.begin_call("second", {"x": 1})
     turn.partial("Your order")
-    assert brief(turn.tool_calls_so_far) == [("first", {}, 1, None), ("second", {"x": 1}, None, NOT_BACK)]
+    assert brief(turn.partial_tool_calls) == [("first", {}, 1, None), ("second", {"x": 1}, None, UNFINISHED_CALL)]
     assert turn.partial_reply == Reply("Your order")
 
 
@@ -189,11 +189,11 @@ def test_a_recorder_elsewhere_repeats_every_event() -> None:
     far.call_tool_sync("add", {"a": 1}, lambda: 2)
     far.begin_call("slow", {})
     far.add_output("plan", [1])
-    far.take_input("x")
+    far.use_input("x")
     far.model_call(3, 4)
     far.append_text("Your ")
     far.append_text("order")
-    assert near.tool_calls_so_far == far.tool_calls_so_far
+    assert near.partial_tool_calls == far.partial_tool_calls
     assert (near.outputs, near.used_inputs, near.usage) == (far.outputs, {"x"}, far.usage)
     assert near.partial_text == "Your order"
     far.partial(Reply("all of it", (ToolCall("a"),)))
@@ -216,7 +216,7 @@ def test_many_threads_record_every_call() -> None:
 def test_the_turn_of_a_trial_is_found_until_it_is_closed() -> None:
     assert current_turn() is None
     trial = TrialContext(turn=TurnRecorder())
-    with running(trial):
+    with running_trial(trial):
         assert current_turn() is trial.turn
         assert trial.turn is not None
         trial.turn.closed = True
@@ -228,7 +228,7 @@ def test_a_call_outside_every_trial_is_refused_if_a_running_case_mocks_the_tool(
     take_stray_calls()
     check_stray_call("charge")
     mocking, other = TrialContext(mocks=ToolMocks({"charge": ()})), TrialContext()
-    with running(mocking), running(other):
+    with running_trial(mocking), running_trial(other):
         with pytest.raises(MockBypassed):
             check_stray_call("charge")
         check_stray_call("look_up")
@@ -257,5 +257,5 @@ def test_a_patched_method_passes_through_outside_a_trial_and_is_patched_once() -
         patch_once(Vendor, "double", plus_one)
         patch_once(Vendor, "double_later", plus_one_later)
     assert (Vendor().double(2), asyncio.run(Vendor().double_later(2))) == (4, 4)
-    with running(TrialContext(turn=TurnRecorder())):
+    with running_trial(TrialContext(turn=TurnRecorder())):
         assert (Vendor().double(2), asyncio.run(Vendor().double_later(2))) == (5, 5)

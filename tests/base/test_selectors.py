@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.http_config import NotInInput, Template
+from proctor.agents.http_config import MissingTemplateValue, Template
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.base.selectors import parse_selector
@@ -99,12 +99,12 @@ VALUES = {
     ],
 )
 def test_a_template_is_filled_with_values_of_their_own_type(template: Any, filled: Any) -> None:
-    assert Template.parse(template).fill(VALUES) == filled
+    assert Template.parse(template).render(VALUES) == filled
 
 
 def test_what_is_filled_in_is_never_searched_for_placeholders() -> None:
     values = VALUES | {"input": "{{state.user}} {{session_id}}"}
-    assert Template.parse("say {{input}}").fill(values) == "say {{state.user}} {{session_id}}"
+    assert Template.parse("say {{input}}").render(values) == "say {{state.user}} {{session_id}}"
 
 
 @pytest.mark.parametrize("template", ["{{inptu}}", "{{}}", "{{ a b }}", {"x": ["{{$}}"]}, "{{os.environ}}"])
@@ -119,8 +119,8 @@ def test_a_misspelt_placeholder_gets_a_hint() -> None:
 
 
 def test_a_part_of_the_input_that_is_not_there_is_said_and_never_sent_as_nothing() -> None:
-    with pytest.raises(NotInInput, match=r"input\.question"):
-        Template.parse("{{input.question}}").fill(VALUES)
+    with pytest.raises(MissingTemplateValue, match=r"input\.question"):
+        Template.parse("{{input.question}}").render(VALUES)
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))

@@ -18,7 +18,7 @@ pytest.importorskip("openai", reason="the client whose calls are looked at")
 
 from proctor.agents.reply import ToolCall
 from proctor.results.store.store import Store
-from proctor.tracing.otlp import find_traces
+from proctor.tracing.otlp import read_trace_file
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
 
 CITIES = ("Oslo", "Rome", "Lima", "Bern", "Cork", "Pune", "Riga", "Kyiv")
@@ -132,7 +132,7 @@ def test_each_of_many_trials_at_once_keeps_its_own_model_calls(
     again = proctor_process("rescore", "last", MODEL_URL="http://127.0.0.1:9/nobody")
     assert again.code == 0, again
     assert proctor_process("trace", "export", "last", "-o", "run.json").code == 0
-    assert [found.about["case"] for found in find_traces(project / "run.json")] == list(CITIES)
+    assert [found.trial["case"] for found in read_trace_file(project / "run.json")] == list(CITIES)
 
 
 def test_a_traced_application_shows_its_model_calls_without_a_line_of_its_own(

@@ -14,7 +14,7 @@ import pytest
 from otlp_documents import to_otlp
 
 from proctor.results.store.store import Store
-from proctor.tracing.otlp import find_traces
+from proctor.tracing.otlp import read_trace_file
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
 
 Command = Callable[..., Any]
@@ -207,8 +207,8 @@ def test_an_exported_run_is_otlp_and_can_be_imported_elsewhere(proctor: Command,
     assert (ended.code, "wrote 2 traces" in ended.err) == (0, True)
     document = json.loads((app / "deep/run.json").read_text())
     assert len(document["resourceSpans"]) == 2
-    [first, second] = find_traces(app / "deep/run.json")
-    assert (first.about["suite"], first.about["case"], second.about["number"]) == ("suite", "oslo", 1)
+    [first, second] = read_trace_file(app / "deep/run.json")
+    assert (first.trial["suite"], first.trial["case"], second.trial["number"]) == ("suite", "oslo", 1)
     assert [span.name for span in first.spans] == ["plan", "look_up"]
     assert json.loads(proctor("trace", "export").out) == document
 

@@ -21,7 +21,7 @@ class Diary:
     """An agent that writes down what happens to it, in which process."""
 
     name = "diary"
-    start_seconds = 0.0
+    start_timeout = 0.0
 
     def __init__(self, file: Path, *, start: Any = None, stop: Any = None, close: Any = None) -> None:
         self.file = file
@@ -130,7 +130,7 @@ def test_an_agent_that_cannot_start_is_an_error_and_not_its_failure(diary: Diary
 
 def test_an_agent_may_take_longer_to_start_than_its_trial_may_take(diary: Diary) -> None:
     diary.on_start = lambda: time.sleep(1.0)
-    diary.start_seconds = 30.0
+    diary.start_timeout = 30.0
     trial = only(run(suite([case("one")], timeout=0.7), agent=diary, isolate=True))
 
     assert trial.outcome is Outcome.PASSED

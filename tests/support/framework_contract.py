@@ -12,8 +12,8 @@ import pytest
 
 import proctor
 from proctor.agents.resolve import resolve_agent
-from proctor.agents.tool_rerun import reexecute
-from proctor.agents.tools import toolbox
+from proctor.agents.tool_rerun import rerun_tools
+from proctor.agents.tools import find_tools
 from proctor.base.json_data import Json
 from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Settings, Suite, Turn
 
@@ -221,10 +221,10 @@ class FrameworkContract:
 
     def test_tools_can_be_called_again_with_what_the_agent_gave_them(self) -> None:
         (trial,) = ran(self.agent(), case("Oslo"))
-        tools = toolbox(agent=resolve_agent(self.agent()))
+        tools = find_tools(agent=resolve_agent(self.agent()))
         if "get_rate" not in tools:
             pytest.skip("agents of this framework do not show their tools")
-        (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+        (again,) = asyncio.run(rerun_tools(trial.replies[0].tool_calls, tools))
         assert (again.differs, again.error, again.skipped) == (False, None, None)
         assert again.result == self.result("rate of Oslo")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from proctor.tracing.otlp import find_traces, from_resources, to_resource
+from proctor.tracing.otlp import from_resources, read_trace_file, to_resource
 from proctor.tracing.spans import Span
 
 
@@ -22,4 +22,4 @@ def from_otlp(document: Any) -> list[Span]:
 
 def read_traces(path: Path) -> list[Span]:
     """The spans of all traces in a file."""
-    return [span for found in find_traces(path) for span in found.spans]
+    return [span for found in read_trace_file(path) for span in found.spans]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.agents.reply import ToolCall
-from proctor.tracing.semantic_conventions import FinishedSpan, read_span
+from proctor.tracing.semantic_conventions import OtelSpan, read_span
 from proctor.tracing.spans import (
     AssistantMessage,
     ImageContent,
@@ -23,7 +23,7 @@ from proctor.tracing.spans import (
 
 
 def read(attributes: dict[str, Any], *events: tuple[str, dict[str, Any]], error: str | None = None) -> Any:
-    return read_span(FinishedSpan("span", "s", "t", "p", 10.0, 10.5, attributes, events, error))
+    return read_span(OtelSpan("span", "s", "t", "p", 10.0, 10.5, attributes, events, error))
 
 
 def call(attributes: dict[str, Any], *events: tuple[str, dict[str, Any]], error: str | None = None) -> LLMSpan:

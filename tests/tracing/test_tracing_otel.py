@@ -15,7 +15,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from proctor.tracing.capture import capture_traces, collect_spans, untraced
+from proctor.tracing.capture import capture_traces, collect_spans, suppress_tracing
 from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import LLMSpan, ObserveSpan, build_tree
 
@@ -110,7 +110,7 @@ def test_spans_outside_every_capture_or_untraced_or_too_late_are_in_none() -> No
     with tracer.start_as_current_span("before"):
         pass
     with capture_traces() as handler:
-        with untraced():
+        with suppress_tracing():
             chat("judge")
         late = tracer.start_span("late")
         chat("agent")

@@ -15,11 +15,11 @@ import pytest
 
 import proctor
 from proctor.agents.tool_mocks import ToolMocks
-from proctor.agents.trial_context import MockBypassed, TrialContext, running, take_stray_calls
+from proctor.agents.trial_context import MockBypassed, TrialContext, running_trial, take_stray_calls
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.cases.suite import Case, Double, Turn
 from proctor.results.run import Outcome
-from proctor.tracing.capture import capture_traces, untraced
+from proctor.tracing.capture import capture_traces, suppress_tracing
 from proctor.tracing.observe import observe
 from proctor.tracing.thread_context import carry_context_into_pools
 from proctor.tracing.tool import tool
@@ -57,7 +57,7 @@ def test_a_tool_that_is_called_in_a_pool_is_recorded_in_its_trial_and_its_mock_a
         with ThreadPoolExecutor(1) as pool:
             return [await asyncio.to_thread(look_up, 3), await loop.run_in_executor(pool, look_up, 4)]
 
-    with running(TrialContext(mocks=mocks, turn=turn)):
+    with running_trial(TrialContext(mocks=mocks, turn=turn)):
         with ThreadPoolExecutor(1) as pool:
             assert list(pool.map(look_up, [1, 2])) == ["mocked"] * 2
         assert asyncio.run(through_the_loop()) == ["mocked"] * 2
@@ -69,7 +69,7 @@ def test_the_worker_of_a_pool_belongs_to_no_trial() -> None:
         assert pool.submit(work, 1).result() == 1
         elsewhere = contextvars.Context().run(pool.submit, work, 2)
         assert elsewhere.result() == 2
-        with untraced(), capture_traces() as second:
+        with suppress_tracing(), capture_traces() as second:
             assert pool.submit(work, 3).result() == 3
     assert (outputs(first), outputs(second)) == ([1], [3])
 
@@ -88,7 +88,7 @@ def test_concurrent_captures_stay_apart_in_a_pool_they_share() -> None:
 
 
 def test_what_is_untraced_stays_so_in_a_pool() -> None:
-    with capture_traces() as handler, untraced(), ThreadPoolExecutor(1) as pool:
+    with capture_traces() as handler, suppress_tracing(), ThreadPoolExecutor(1) as pool:
         assert pool.submit(work, 1).result() == 1
     assert outputs(handler) == []
 
@@ -291,7 +291,7 @@ def test_a_tool_outside_every_trial_is_a_plain_function() -> None:
     take_stray_calls()
     assert post_letter("eve") == "sent"
     assert take_stray_calls() == {}
-    with running(TrialContext(mocks=ToolMocks({"post_letter": ()}))), pytest.raises(MockBypassed):
+    with running_trial(TrialContext(mocks=ToolMocks({"post_letter": ()}))), pytest.raises(MockBypassed):
         contextvars.Context().run(post_letter, "eve")
     assert SENT == ["eve"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from proctor.agents.tool_mocks import ToolMocks
-from proctor.agents.trial_context import TrialContext, running
+from proctor.agents.trial_context import TrialContext, running_trial
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.cases.suite import Double
-from proctor.tracing.capture import capture_traces, untraced
+from proctor.tracing.capture import capture_traces, suppress_tracing
 from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import ObserveSpan, build_tree, tool_calls_of
 from proctor.tracing.tool import tool
@@ -65,14 +65,14 @@ def test_a_tool_that_raises_leaves_a_span_with_the_error() -> None:
 
 
 def test_outside_a_capture_and_a_trial_a_tool_is_a_plain_function() -> None:
-    with untraced():
+    with suppress_tracing():
         assert add(1, 2) == 3
     assert add(1, 2) == 3
 
 
 def recorded(work: Any, *, trace_wraps: bool = False) -> tuple[TurnRecorder, list[Any]]:
     turn = TurnRecorder(trace_wraps=trace_wraps)
-    with running(TrialContext(turn=turn)), capture_traces() as handler:
+    with running_trial(TrialContext(turn=turn)), capture_traces() as handler:
         work()
     return turn, handler.spans
 
@@ -86,7 +86,7 @@ def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
 def test_a_tool_called_after_its_turn_is_over_is_not_recorded() -> None:
     turn = TurnRecorder()
     turn.closed = True
-    with running(TrialContext(turn=turn)), capture_traces() as handler:
+    with running_trial(TrialContext(turn=turn)), capture_traces() as handler:
         assert add(1) == 2
     assert (turn.tool_calls, handler.spans) == ((), [])
 
@@ -128,7 +128,7 @@ def test_a_tool_that_yields_is_a_span_in_a_capture_without_a_trial() -> None:
 def test_the_mock_of_a_tool_that_yields_is_yielded_too() -> None:
     mocks = ToolMocks({"search": (Double(result=["x", "y"]),), "search_later": (Double(result="z"),)})
     turn = TurnRecorder(mocks=mocks)
-    with running(TrialContext(mocks=mocks, turn=turn)):
+    with running_trial(TrialContext(mocks=mocks, turn=turn)):
         assert list(search("a b")) == ["x", "y"]
         assert asyncio.run(drained(search_later("c"))) == ["z"]
     assert [call.result for call in turn.tool_calls] == [["x", "y"], "z"]

@@ -11,7 +11,7 @@ import pytest
 from otlp_documents import to_otlp
 
 from proctor.base.errors import InvalidSuite
-from proctor.tracing.otlp import find_traces, trial_resource
+from proctor.tracing.otlp import read_trace_file, trial_resource
 from proctor.tracing.spans import ObserveSpan
 
 TRIAL = {"run": "r1", "suite": "s", "case": "c", "number": 2}
@@ -31,8 +31,8 @@ def test_spans_of_a_trial_stay_together_and_others_go_by_their_trace(tmp_path: P
     ours = [trial_resource([span("t1", "a"), span("t2", "b")], **TRIAL)]
     theirs = [to_otlp([span("t3", "c"), span("t4", "d")]), to_otlp([span("t3", "e")])]
     lines = [{"resourceSpans": ours}, *theirs]
-    found = find_traces(write(tmp_path, "\n".join(map(json.dumps, lines)).encode()))
-    assert [([s.name for s in trace.spans], dict(trace.about)) for trace in found] == [
+    found = read_trace_file(write(tmp_path, "\n".join(map(json.dumps, lines)).encode()))
+    assert [([s.name for s in trace.spans], dict(trace.trial)) for trace in found] == [
         (["a", "b"], TRIAL),
         (["c", "e"], {}),
         (["d"], {}),
@@ -42,12 +42,12 @@ def test_spans_of_a_trial_stay_together_and_others_go_by_their_trace(tmp_path: P
 @pytest.mark.parametrize("number", ["two", None, 1.5])
 def test_a_resource_that_only_half_names_a_trial_belongs_to_none(tmp_path: Path, number: Any) -> None:
     document = {"resourceSpans": [trial_resource([span("t", "a")], **{**TRIAL, "number": number})]}
-    [found] = find_traces(write(tmp_path, json.dumps(document).encode()))
-    assert found.about == {}
+    [found] = read_trace_file(write(tmp_path, json.dumps(document).encode()))
+    assert found.trial == {}
 
 
 def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
-    [found] = find_traces(write(tmp_path, gzip.compress(json.dumps(to_otlp([span("t", "a")])).encode())))
+    [found] = read_trace_file(write(tmp_path, gzip.compress(json.dumps(to_otlp([span("t", "a")])).encode())))
     assert [s.name for s in found.spans] == ["a"]
 
 
@@ -58,4 +58,4 @@ def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_unpacked_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InvalidSuite, match="cannot be read"):
-        find_traces(write(tmp_path, content))
+        read_trace_file(write(tmp_path, content))

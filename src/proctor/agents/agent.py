@@ -61,17 +61,17 @@ class BaseAgent:
     name: str
     fingerprint: str = ""
     """Changes when the agent changes; empty if that cannot be known."""
-    unknown_parts: tuple[str, ...] = ()
+    unfingerprinted_parts: tuple[str, ...] = ()
     """Parts of the agent that its fingerprint does not cover; if there are any, no other run reuses its answers."""
-    sees_calls: bool = False
+    reports_all_tool_calls: bool = False
     """Whether a reply without tool calls means that there were none; if not, the trace is searched for them."""
-    takes_files: bool = True
+    reads_files: bool = True
     """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
-    tells_cost: bool = False
+    reports_cost: bool = False
     """Whether each reply says what it cost, so that no price list is needed."""
     endpoint: str = ""
     """The service that answers, if several agents may share it: `--rate` counts for all of them together."""
-    start_seconds: float = 0.0
+    start_timeout: float = 0.0
     """How long `start` may take even if the time limit of a trial is shorter."""
 
     @property
@@ -97,12 +97,12 @@ class BaseAgent:
 
 _OPTIONAL_ATTRIBUTES = (
     "fingerprint",
-    "unknown_parts",
-    "sees_calls",
-    "takes_files",
-    "tells_cost",
+    "unfingerprinted_parts",
+    "reports_all_tool_calls",
+    "reads_files",
+    "reports_cost",
     "endpoint",
-    "start_seconds",
+    "start_timeout",
 )
 
 
@@ -148,6 +148,6 @@ class AgentProxy(BaseAgent):
         return self.target.session(case)
 
 
-def with_defaults(agent: Agent) -> BaseAgent:
+def as_base_agent(agent: Agent) -> BaseAgent:
     """The agent itself if it is a `BaseAgent`, else a proxy that adds the defaults."""
     return agent if isinstance(agent, BaseAgent) else AgentProxy(agent)

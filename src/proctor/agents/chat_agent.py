@@ -19,10 +19,10 @@ from pydantic import Field, TypeAdapter, field_validator, validate_call
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.http_agent import HttpAgent, HttpSession
-from proctor.agents.http_config import AgentConfig, HttpOptions, Seconds, read_config, read_http_options, wrong
-from proctor.agents.messages import field, is_list, text_of_parts, to_usage
+from proctor.agents.http_config import AgentConfig, HttpOptions, Seconds, invalid_value, read_config, read_http_options
+from proctor.agents.messages import get_field, is_list, text_of_parts, to_usage
 from proctor.agents.reply import Reply, Usage
-from proctor.agents.reply_reader import as_text, read_data
+from proctor.agents.reply_reader import as_text, parse_json_answer
 from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
 from proctor.agents.user_code import call_user_function_as
 from proctor.base.environment import expand, variables_in
@@ -164,8 +164,8 @@ def read_completion(text: str) -> Completion:
         body = json.loads(text)
     except (ValueError, RecursionError):
         raise UnreadableReply(f"the answer is not JSON: {to_text(text.strip(), 200)}") from None
-    choices = field(body, "choices") if isinstance(body, Mapping) else None
-    message = field(choices[0], "message") if is_list(choices) and choices else None
+    choices = get_field(body, "choices") if isinstance(body, Mapping) else None
+    message = get_field(choices[0], "message") if is_list(choices) and choices else None
     if not isinstance(message, Mapping):
         raise UnreadableReply(f"the answer is not a chat completion: {to_text(to_json(body), 200)}")
     return Completion(_text(message), _requests(message), _usage(body))
@@ -189,13 +189,13 @@ def _requests(message: Mapping[str, Any]) -> tuple[ToolRequest, ...]:
         raise UnreadableReply("the tool calls of the message are no list")
     requests = []
     for number, call in enumerate(calls, 1):
-        function = field(call, "function")
-        name = field(function, "name")
+        function = get_field(call, "function")
+        name = get_field(function, "name")
         if not isinstance(name, str) or not name:
             raise UnreadableReply(f"tool call {number} has no name")
         # Services that send no ids get some here: the model connects results with calls by them.
         requests.append(
-            ToolRequest(str(field(call, "id") or f"call_{number}"), name, field(function, "arguments") or "{}")
+            ToolRequest(str(get_field(call, "id") or f"call_{number}"), name, get_field(function, "arguments") or "{}")
         )
     return tuple(requests)
 
@@ -218,14 +218,14 @@ class ChatSetup:
     tools: tuple[ChatTool, ...] = ()
     max_turns: int = MAX_TURNS
     """How often the model may be asked before it has answered one turn."""
-    answers_data: bool = False
+    answers_json: bool = False
     """Whether the model was asked to answer in JSON."""
 
 
 class ChatAgent(BaseAgent):
     """A chat model with instructions and tools."""
 
-    takes_files = False
+    reads_files = False
 
     def __init__(self, model: ChatModel, setup: ChatSetup, name: str = "") -> None:
         self.model = model
@@ -280,7 +280,7 @@ class ChatSession:
             messages.append(completion.message)
             if not completion.requests:
                 self._messages = messages
-                data = read_data(completion.text) if self._setup.answers_data else None
+                data = parse_json_answer(completion.text) if self._setup.answers_json else None
                 return Reply(completion.text, recorder.tool_calls, recorder.usage, structured=data)
             messages += [await self._run_tool(request, recorder) for request in completion.requests]
         names = ", ".join(sorted({call.name for call in recorder.tool_calls}))
@@ -294,7 +294,7 @@ class ChatSession:
         try:
             arguments = _object(request.arguments)
         except ValueError as error:
-            recorder.not_called(request.name, request.arguments, one_line(error), id=request.id)
+            recorder.record_unexecuted_call(request.name, request.arguments, one_line(error), id=request.id)
             return _tool_message(request, {"error": one_line(error)})
         try:
             call = functools.partial(self._call, request.name, arguments)
@@ -353,27 +353,27 @@ class ChatConfig(AgentConfig):
     def _check_base_url(cls, base_url: str) -> str:
         for variable in variables_in(base_url):
             if not os.environ.get(variable):
-                raise wrong(f"names the environment variable {variable}, which is not set")
+                raise invalid_value(f"names the environment variable {variable}, which is not set")
         try:
             parts = urlsplit(expand(base_url or OPENAI, "base_url"))
         except ValueError:
             parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise wrong("is not an http:// or https:// address")
+            raise invalid_value("is not an http:// or https:// address")
         return base_url
 
     @field_validator("api_key_env")
     @classmethod
     def _check_api_key_env(cls, variable: str | None) -> str | None:
         if variable and not os.environ.get(variable):
-            raise wrong(f"names the environment variable {variable}, which is not set")
+            raise invalid_value(f"names the environment variable {variable}, which is not set")
         return variable
 
     @field_validator("request")
     @classmethod
     def _check_request(cls, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("stream"):
-            raise wrong("asks for a stream; answers are taken whole here")
+            raise invalid_value("asks for a stream; answers are taken whole here")
         return request
 
 

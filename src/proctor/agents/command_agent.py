@@ -23,7 +23,7 @@ from pydantic import Field, field_validator
 
 from proctor.agents.agent import BaseAgent, BaseSession
 from proctor.agents.conversation import Conversation
-from proctor.agents.http_config import AgentConfig, one_of, read_config, wrong
+from proctor.agents.http_config import AgentConfig, invalid_value, one_of, read_config
 from proctor.agents.reply import Reply
 from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import to_reply
@@ -133,7 +133,7 @@ EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agen
 class CommandAgent(BaseAgent):
     """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
 
-    takes_files = False
+    reads_files = False
 
     def __init__(
         self,
@@ -299,9 +299,9 @@ class CommandConfig(AgentConfig):
     @classmethod
     def _check_command(cls, command: Json) -> Json:
         if not command:
-            raise wrong("is empty")
+            raise invalid_value("is empty")
         if any(not isinstance(word, str) for word in command):
-            raise wrong("must be a list of texts")
+            raise invalid_value("must be a list of texts")
         return command
 
 
@@ -311,7 +311,7 @@ def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
     mapping = inner if isinstance(inner, Mapping) and len(data) == 1 else data
     config = read_config(CommandConfig, mapping, "command", EXAMPLE)
     return CommandAgent(
-        split(config.command) if isinstance(config.command, str) else config.command,
+        split_command_line(config.command) if isinstance(config.command, str) else config.command,
         cwd=_folder(config.cwd, base),
         env=config.env,
         session=config.session,
@@ -319,7 +319,7 @@ def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
     )
 
 
-def split(text: str) -> list[str]:
+def split_command_line(text: str) -> list[str]:
     """The words of a command line, by the quoting rules of the shell, without any of its other powers."""
     try:
         return shlex.split(text)

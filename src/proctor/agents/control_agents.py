@@ -46,7 +46,7 @@ class OracleAgent(BaseAgent):
 
     name = "oracle"
     fingerprint = "oracle-1"
-    tells_cost = True
+    reports_cost = True
 
     def session(self, case: Case) -> OracleSession:
         return OracleSession(case)
@@ -96,7 +96,7 @@ class NopAgent(BaseAgent):
 
     name = "nop"
     fingerprint = "nop-1"
-    tells_cost = True
+    reports_cost = True
 
     def session(self, case: Case) -> NopSession:
         return NopSession(case)

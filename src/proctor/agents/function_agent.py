@@ -225,12 +225,12 @@ class CallableAgent(BaseAgent):
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         self.function = function
         self.name = name or _name(function)
-        settings, self.unknown_parts = captured_values(function)
+        settings, self.unfingerprinted_parts = captured_values(function)
         source = source_fingerprint(function)
         self.fingerprint = source if settings == [source, {}] else fingerprint(source, settings)
         self.binding = read_binding(function)
         self.asynchronous = is_async(function)
-        self.takes_files = self.binding.takes(*_WHOLE)
+        self.reads_files = self.binding.takes(*_WHOLE)
         self.target: Any = None
         """The framework's agent that the function returned, if it is a factory."""
         self._product: BaseAgent | None = None
@@ -267,7 +267,7 @@ class CallableAgent(BaseAgent):
             return None
         if self._product is None:
             self.target, self._product = result, agent
-            self.sees_calls, self.takes_files = agent.sees_calls, agent.takes_files
+            self.reports_all_tool_calls, self.reads_files = agent.reports_all_tool_calls, agent.reads_files
             logging.getLogger("proctor.agents").info(
                 "%s made an agent, %s, which answers from now on; %s() names a factory that is called once",
                 *(self.name, type(result).__name__, self.name),

@@ -11,11 +11,11 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent, BaseSession
 from proctor.agents.conversation import Conversation
-from proctor.agents.http_config import HttpOptions, NotInInput
+from proctor.agents.http_config import HttpOptions, MissingTemplateValue
 from proctor.agents.messages import is_list, to_tool_call, to_usage
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_limits import ReplyTooLarge, read_limited
-from proctor.agents.reply_reader import WORDS, read_envelope, read_words, to_reply
+from proctor.agents.reply_reader import TEXT_KEYS, read_envelope, text_and_data, to_reply
 from proctor.agents.trial_context import current_turn, trial_number
 from proctor.base.documents import json_type_name
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
@@ -36,7 +36,7 @@ def read_body(body: str, options: HttpOptions) -> Reply:
         return _read_text(body, options)
     reply = _read_default(data) if options.text is None else read_envelope(data) or Reply(raw=data)
     if options.text is not None:
-        text, structured = read_words(_select(options.text, data, "text"))
+        text, structured = text_and_data(_select(options.text, data, "text"))
         reply = dataclasses.replace(reply, text=text, structured=structured)
     if options.tool_calls is not None:
         reply = dataclasses.replace(reply, tool_calls=_tool_calls(data, options.tool_calls, options.call_fields))
@@ -60,7 +60,7 @@ def _read_default(data: Json) -> Reply:
         return to_reply(data)
     reply = read_envelope(data)
     if reply is None:
-        places = ", ".join((*WORDS, "choices[0].message.content"))
+        places = ", ".join((*TEXT_KEYS, "choices[0].message.content"))
         raise UnreadableReply(f"looked for {places} but there is {_shape(data)}; say where the words are with 'text'")
     return reply
 
@@ -125,7 +125,7 @@ _BODY_SHOWN = 300
 class HttpAgent(BaseAgent):
     """Asks one address; all sessions share one pool of connections."""
 
-    takes_files = False
+    reads_files = False
 
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
@@ -137,7 +137,7 @@ class HttpAgent(BaseAgent):
         self.client: Any = None
 
     def __repr__(self) -> str:
-        return f"HttpAgent({self.options.method} {self.options.place})"
+        return f"HttpAgent({self.options.method} {self.options.safe_url})"
 
     async def start(self) -> None:
         if self.client is None:
@@ -166,8 +166,8 @@ class HttpAgent(BaseAgent):
         """Why a request cannot be made for a turn of this case, if it cannot."""
         for turn in case.turns:
             try:
-                self.options.request.fill(_values(Conversation(case), turn))
-            except NotInInput as error:
+                self.options.request.render(_values(Conversation(case), turn))
+            except MissingTemplateValue as error:
                 return str(error)
         return None
 
@@ -203,8 +203,8 @@ class HttpSession(BaseSession):
 
     async def _ask(self, turn: Turn) -> Reply:
         try:
-            body = self._options.request.fill(_values(self._conversation, turn))
-        except NotInInput as error:
+            body = self._options.request.render(_values(self._conversation, turn))
+        except MissingTemplateValue as error:
             raise AgentFailed(str(error)) from None
         try:
             response = await self._exchange(to_json(body))
@@ -286,7 +286,7 @@ class HttpSession(BaseSession):
         )
 
     def _failed(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> AgentFailed:
-        text = self._mask_secrets(f"{self._options.place} {message}")
+        text = self._mask_secrets(f"{self._options.safe_url} {message}")
         return AgentFailed(text, transient=transient, retry_after=retry_after)
 
     def _mask_secrets(self, text: str) -> str:

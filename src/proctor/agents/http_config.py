@@ -80,7 +80,7 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
             return f"{place} {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
-def wrong(message: str) -> PydanticCustomError:
+def invalid_value(message: str) -> PydanticCustomError:
     """A problem that a validator found; the message goes after the name of the key."""
     return PydanticCustomError("wrong", "{message}", {"message": message})
 
@@ -90,7 +90,7 @@ def one_of(noun: str, *types: type) -> AfterValidator:
 
     def check(value: Any) -> Any:
         if not isinstance(value, types):
-            raise wrong(f"must be {noun}, not {json_type_name(value)}")
+            raise invalid_value(f"must be {noun}, not {json_type_name(value)}")
         return value
 
     return AfterValidator(check)
@@ -98,21 +98,21 @@ def one_of(noun: str, *types: type) -> AfterValidator:
 
 def _seconds(value: float) -> float:
     if not math.isfinite(value) or value <= 0:
-        raise wrong("must be more than 0 seconds")
+        raise invalid_value("must be more than 0 seconds")
     return value
 
 
 Seconds = Annotated[float, AfterValidator(_seconds)]
 
 
-NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
+PLACEHOLDER_NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
 """What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _MAY_LACK = ("state", "case")
 
 
-class NotInInput(Exception):
+class MissingTemplateValue(Exception):
     """The template asks for a part of the input that this input does not have."""
 
 
@@ -136,20 +136,20 @@ class Template:
                 selectors[name] = _placeholder_selector(name)
         return cls(data, selectors)
 
-    def fill(self, values: Mapping[str, Json]) -> Json:
+    def render(self, values: Mapping[str, Json]) -> Json:
         """The template with `values`, one for each of `NAMES`, put in."""
-        return self._fill(self.data, values)
+        return self._render(self.data, values)
 
-    def _fill(self, data: Json, values: Mapping[str, Json]) -> Json:
+    def _render(self, data: Json, values: Mapping[str, Json]) -> Json:
         if isinstance(data, str):
             whole = _PLACEHOLDER.fullmatch(data.strip())
             if whole is not None and whole.group(1) in self.selectors:
                 return self._value(whole.group(1), values)
             return _PLACEHOLDER.sub(lambda match: _written(self._value(match.group(1), values)), data)
         if isinstance(data, Mapping):
-            return {key: self._fill(item, values) for key, item in data.items()}
+            return {key: self._render(item, values) for key, item in data.items()}
         if isinstance(data, list):
-            return [self._fill(item, values) for item in data]
+            return [self._render(item, values) for item in data]
         return data
 
     def _value(self, name: str, values: Mapping[str, Json]) -> Json:
@@ -157,7 +157,7 @@ class Template:
         if found is UNSET:
             if self.selectors[name].steps[0] in _MAY_LACK:
                 return None
-            raise NotInInput(f"the request template wants {name}, which the input lacks")
+            raise MissingTemplateValue(f"the request template wants {name}, which the input lacks")
         return found
 
 
@@ -166,10 +166,10 @@ def _placeholder_selector(name: str) -> Selector:
         selector = parse_selector(name)
     except UsageError:
         selector = None
-    if selector is None or not selector.steps or selector.steps[0] not in NAMES:
-        hint = did_you_mean(name, NAMES)
+    if selector is None or not selector.steps or selector.steps[0] not in PLACEHOLDER_NAMES:
+        hint = did_you_mean(name, PLACEHOLDER_NAMES)
         raise UsageError(
-            f"{{{{{name}}}}} is not a placeholder{hint}; use one of {', '.join(NAMES)}, or a path into one"
+            f"{{{{{name}}}}} is not a placeholder{hint}; use one of {', '.join(PLACEHOLDER_NAMES)}, or a path into one"
         )
     return selector
 
@@ -214,10 +214,10 @@ class HttpOptions:
 
     @property
     def title(self) -> str:
-        return self.name or self.place
+        return self.name or self.safe_url
 
     @property
-    def place(self) -> str:
+    def safe_url(self) -> str:
         """The address without what may be secret in it."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
@@ -271,14 +271,14 @@ class HttpConfig(AgentConfig):
         except ValueError:
             is_valid = False
         if not is_valid or any(character.isspace() for character in url):
-            raise wrong("is not an http:// or https:// address")
+            raise invalid_value("is not an http:// or https:// address")
         return url
 
     @field_validator("method")
     @classmethod
     def _check_method(cls, method: str) -> str:
         if method.upper() not in _METHODS:
-            raise wrong(f"must be one of {', '.join(_METHODS)}")
+            raise invalid_value(f"must be one of {', '.join(_METHODS)}")
         return method.upper()
 
 

@@ -32,7 +32,7 @@ _COSTS = ("cost_usd", "total_cost_usd", "total_cost", "cost")
 _MODEL_CALLS = ("model_calls", "requests", "num_requests")
 
 
-def field(value: Any, *names: str) -> Any:
+def get_field(value: Any, *names: str) -> Any:
     """The first of `names` that is there and not nothing, among a mapping's keys or an object's attributes."""
     for name in names:
         found = value.get(name) if isinstance(value, Mapping) else _attribute(value, name)
@@ -74,26 +74,26 @@ def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Jso
         return value
     if isinstance(value, str):
         value = {"name": value}
-    function = field(value, "function")
+    function = get_field(value, "function")
     inner = None if function is None or isinstance(function, str) else function
-    name = found.get("name") or field(inner, *_NAMES) or field(value, *_NAMES)
+    name = found.get("name") or get_field(inner, *_NAMES) or get_field(value, *_NAMES)
     name = function if name is None and isinstance(function, str) else name
     if not isinstance(name, str) or not name:
         raise UnreadableReply(f"{place} has no name; there is {_what_is_there(value)}")
     arguments = found.get("arguments", UNSET)
     if isinstance(arguments, Unset):
-        arguments = field(inner, "arguments", "args")
-        arguments = field(value, *_ARGUMENTS) if arguments is None else arguments
-    error = found["error"] if "error" in found else field(value, *_ERRORS)
-    identity = found["id"] if "id" in found else field(value, *_IDS)
+        arguments = get_field(inner, "arguments", "args")
+        arguments = get_field(value, *_ARGUMENTS) if arguments is None else arguments
+    error = found["error"] if "error" in found else get_field(value, *_ERRORS)
+    identity = found["id"] if "id" in found else get_field(value, *_IDS)
     return _parse(
         name,
         arguments,
-        result=to_json(found["result"] if "result" in found else field(value, *_RESULTS)),
+        result=to_json(found["result"] if "result" in found else get_field(value, *_RESULTS)),
         error=None if error is None or error is False else to_text(to_json(error)),
         id=None if identity is None or isinstance(identity, Unset) else to_text(to_json(identity)),
-        started_at=_number(field(value, "started_at")),
-        duration_ms=_number(field(value, "duration_ms")),
+        started_at=_number(get_field(value, "started_at")),
+        duration_ms=_number(get_field(value, "duration_ms")),
     )
 
 
@@ -118,11 +118,11 @@ def to_usage(value: Any) -> Usage | None:
     if value is None or isinstance(value, Usage):
         return value
     usage = Usage(
-        _count(field(value, *_INPUT_TOKENS)),
-        _count(field(value, *_OUTPUT_TOKENS)),
-        _number(field(value, *_COSTS)),
-        _count(field(value, *_MODEL_CALLS)),
-        named if isinstance(named := field(value, "model", "model_name"), str) else None,
+        _count(get_field(value, *_INPUT_TOKENS)),
+        _count(get_field(value, *_OUTPUT_TOKENS)),
+        _number(get_field(value, *_COSTS)),
+        _count(get_field(value, *_MODEL_CALLS)),
+        named if isinstance(named := get_field(value, "model", "model_name"), str) else None,
     )
     return None if replace(usage, model=None) == Usage() else usage
 
@@ -165,18 +165,22 @@ class ToolResult:
 
 
 def _result_of_part(part: Any) -> Json:
-    content = field(part, "content")
+    content = get_field(part, "content")
     text = text_of_parts(content)
     return to_json(content) if text is None else text
 
 
 def _says_error(value: Any) -> bool:
     """Whether a tool's message is marked as an error: `error: true`, `is_error: true`, `status: error`."""
-    return field(value, "error") is True or field(value, "is_error") is True or field(value, "status") == "error"
+    return (
+        get_field(value, "error") is True
+        or get_field(value, "is_error") is True
+        or get_field(value, "status") == "error"
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One message of a conversation, from any library's object."""
 
     role: str
@@ -188,16 +192,18 @@ class Message:
     """Whether that result is an error."""
 
     @classmethod
-    def of(cls, value: Any) -> Message | None:
+    def of(cls, value: Any) -> ChatMessage | None:
         """The message that `value` is, or `None` when it is something else."""
-        role = field(value, "role", "type")
-        calls = field(value, "tool_calls")
+        role = get_field(value, "role", "type")
+        calls = get_field(value, "tool_calls")
         if not isinstance(role, str) or not (_holds(value, "content") or _holds(value, "tool_calls")):
             return None
-        if calls is None and (only := field(value, "function_call")) is not None:
+        if calls is None and (only := get_field(value, "function_call")) is not None:
             calls = [only]  # how OpenAI's first tool calls were written
-        answers = field(value, "tool_call_id") if role == "tool" else None
-        return cls(role, field(value, "content"), calls, None if answers is None else str(answers), _says_error(value))
+        answers = get_field(value, "tool_call_id") if role == "tool" else None
+        return cls(
+            role, get_field(value, "content"), calls, None if answers is None else str(answers), _says_error(value)
+        )
 
     @property
     def is_answer(self) -> bool:
@@ -214,42 +220,42 @@ class Message:
             return [ToolResult(self.answers, to_json(self.content), self.failed)]
         if not _is_parts(self.content):
             return []
-        parts = [part for part in self.content if field(part, "type") == "tool_result"]
+        parts = [part for part in self.content if get_field(part, "type") == "tool_result"]
         return [
             ToolResult(str(identity), _result_of_part(part), _says_error(part))
             for part in parts
-            if (identity := field(part, "tool_use_id", *_IDS)) is not None
+            if (identity := get_field(part, "tool_use_id", *_IDS)) is not None
         ]
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         calls = to_tool_calls(self.calls)
         if calls or not _is_parts(self.content):
             return calls
-        return to_tool_calls([part for part in self.content if field(part, "type") in _CALL_PARTS])
+        return to_tool_calls([part for part in self.content if get_field(part, "type") in _CALL_PARTS])
 
 
-def completion_message(value: Any) -> list[Message]:
+def completion_message(value: Any) -> list[ChatMessage]:
     """The assistant's message in a chat completion, or one that stands under `message`; in a list, as it may miss."""
-    choices = field(value, "choices")
-    inner = field(choices[0], "message") if is_list(choices) and len(choices) else field(value, "message")
+    choices = get_field(value, "choices")
+    inner = get_field(choices[0], "message") if is_list(choices) and len(choices) else get_field(value, "message")
     if isinstance(inner, Mapping) and "role" not in inner:
         inner = {"role": "assistant", **inner}
-    message = Message.of(inner)
+    message = ChatMessage.of(inner)
     return [] if message is None else [message]
 
 
-def latest_messages(value: Any, asked: Json = None) -> list[Message]:
+def latest_messages(value: Any, asked: Json = None) -> list[ChatMessage]:
     """The messages since the person said what was `asked`, or else since they last spoke, of a whole conversation.
 
     One that ends with the person is no answer to what they said last, but the record of a conversation that is over:
     then all of it counts.
     """
-    given = value if is_list(value) else field(value, "messages")
+    given = value if is_list(value) else get_field(value, "messages")
     if not is_list(given):
         return []
-    messages: list[Message] = []
+    messages: list[ChatMessage] = []
     for item in given:
-        message = Message.of(item)
+        message = ChatMessage.of(item)
         if message is None:
             return []
         messages.append(message)
@@ -262,7 +268,7 @@ def latest_messages(value: Any, asked: Json = None) -> list[Message]:
     return [message for message in messages[start + 1 :] if not message.is_person]
 
 
-def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+def tool_calls_in(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
     """The calls in messages, each with the result that a later message brings.
 
     An id may come twice in a long conversation: a result belongs to the latest message with a call of that id that
@@ -299,14 +305,14 @@ def text_of_parts(value: Any) -> str | None:
     """The text in a message's content given in parts; `None` when it is no such content."""
     if not _is_parts(value):
         return None
-    texts = [field(part, "text") for part in value if field(part, "type") in _TEXT_PARTS]
+    texts = [get_field(part, "text") for part in value if get_field(part, "type") in _TEXT_PARTS]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _is_parts(value: Any) -> bool:
     if not is_list(value) or not len(value):
         return False
-    kinds = [field(part, "type") for part in value]
+    kinds = [get_field(part, "type") for part in value]
     return all(isinstance(kind, str) and kind in _PARTS for kind in kinds)
 
 

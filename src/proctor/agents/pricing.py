@@ -14,7 +14,7 @@ _NAME_ATTRIBUTES = ("model_name", "model", "model_id", "id", "name")
 _SEPARATORS = (":", "/")
 
 
-def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
+def estimate_cost(model: str, input_tokens: int, output_tokens: int) -> float | None:
     """The estimated cost in dollars, or `None` if the model is not on the price list."""
     entry = _price_entry(model)
     if entry is None:
@@ -29,7 +29,7 @@ def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
         return None
 
 
-def is_priced(model: str) -> bool:
+def has_price(model: str) -> bool:
     """Whether the model is on the price list."""
     return _price_entry(model) is not None
 
@@ -54,7 +54,7 @@ def _price_entry(model: str) -> tuple[str, str | None] | None:
     return None
 
 
-def model_of(agent: Any) -> str | None:
+def model_name_of(agent: Any) -> str | None:
     """The name of the model that an agent object says it uses, or `None` if it does not say."""
     for owner in (agent, getattr(agent, "target", None)):
         if (model := getattr(owner, "model", None)) is not None:
@@ -72,11 +72,11 @@ def _model_name(model: Any) -> str | None:
     return None
 
 
-def unknown_cost(agent: Any) -> str:
+def unknown_cost_reason(agent: Any) -> str:
     """Why the cost of an agent will stay unknown, as far as that is clear before it answers; empty if it will not."""
-    if getattr(agent, "tells_cost", False):
+    if getattr(agent, "reports_cost", False):
         return ""
-    model = model_of(agent)
+    model = model_name_of(agent)
     if model is None:
         return "it names no model, so that its cost counts only if its answers tell it"
-    return "" if is_priced(model) else f"the price list does not have its model {model!r}"
+    return "" if has_price(model) else f"the price list does not have its model {model!r}"

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from proctor.agents.pricing import price
+from proctor.agents.pricing import estimate_cost
 from proctor.base.json_data import Json, parse_json_or_keep, to_json
 from proctor.cases.suite import NamedData
 
-NOT_BACK = "had not come back when the turn broke off"
+UNFINISHED_CALL = "had not come back when the turn broke off"
 """The error of a tool call that had not finished when its turn ended."""
 
 
@@ -40,7 +40,7 @@ class Usage:
             return None
         return self.input_tokens + self.output_tokens
 
-    def known(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """The known parts as JSON: no `None`, and `estimated` only if it is true."""
         return {name: value for name, value in to_json(self).items() if value is not None and value is not False}
 
@@ -53,7 +53,7 @@ class Usage:
             return other if self == _NO_USAGE else self
         left, right = self, other
         if left.model is not None and right.model is not None and left.model != right.model:
-            left, right = priced(left), priced(right)
+            left, right = with_estimated_cost(left), with_estimated_cost(right)
         return Usage(
             _sum(left.input_tokens, right.input_tokens),
             _sum(left.output_tokens, right.output_tokens),
@@ -78,7 +78,7 @@ def _common_model(left: Usage, right: Usage) -> str | None:
     return models.pop() if len(models) == 1 else None
 
 
-def priced(usage: Usage, model: str | None = None) -> Usage:
+def with_estimated_cost(usage: Usage, model: str | None = None) -> Usage:
     """The usage with its estimated cost, or unchanged if the cost is known already or cannot be estimated.
 
     `model` is the agent's own model, for a usage that does not name one.
@@ -86,7 +86,7 @@ def priced(usage: Usage, model: str | None = None) -> Usage:
     name = usage.model or model
     if usage.cost_usd is not None or name is None or usage.input_tokens is None or usage.output_tokens is None:
         return usage
-    cost = price(name, usage.input_tokens, usage.output_tokens)
+    cost = estimate_cost(name, usage.input_tokens, usage.output_tokens)
     return usage if cost is None else replace(usage, cost_usd=cost, model=name, estimated=True)
 
 

@@ -13,22 +13,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.agents.messages import (
-    Message,
-    calls_in,
+    ChatMessage,
     completion_message,
-    field,
+    get_field,
     is_list,
     latest_messages,
     text_of_parts,
     to_tool_calls,
     to_usage,
+    tool_calls_in,
 )
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import NamedData, Turn
 
-WORDS = ("text", "output", "response", "answer", "content", "message")
+TEXT_KEYS = ("text", "output", "response", "answer", "content", "message")
 """The keys of a mapping under which an answer's words are looked for, in this order."""
 _OBJECT_WORDS = ("text", "output", "content", "final_output")
 _USAGE = ("usage", "usage_metadata", "usageMetadata")
@@ -64,15 +64,15 @@ def read_envelope(value: Any, asked: Json = None) -> Reply | None:
     found, words = _words(value, messages)
     if not found and not _has_parts(value):
         return None
-    text, structured = read_words(words if found else _rest(value))
+    text, structured = text_and_data(words if found else _rest(value))
     return Reply(
         text=text,
-        tool_calls=to_tool_calls(field(value, "tool_calls")) or _calls(words, messages),
-        usage=to_usage(field(value, *_USAGE)),
-        outputs=_outputs(field(value, "outputs")),
-        structured=to_json(field(value, "structured")) if structured is None else structured,
-        state=state_of(field(value, "state")),
-        retrieval_context=_passages(field(value, "retrieval_context")),
+        tool_calls=to_tool_calls(get_field(value, "tool_calls")) or _calls(words, messages),
+        usage=to_usage(get_field(value, *_USAGE)),
+        outputs=_outputs(get_field(value, "outputs")),
+        structured=to_json(get_field(value, "structured")) if structured is None else structured,
+        state=as_state(get_field(value, "state")),
+        retrieval_context=_passages(get_field(value, "retrieval_context")),
         raw=value,
     )
 
@@ -82,7 +82,7 @@ def _is_conversation(value: Any) -> bool:
     return is_list(value) and any(message.is_answer for message in latest_messages(value))
 
 
-def read_words(value: Any) -> tuple[str, Json]:
+def text_and_data(value: Any) -> tuple[str, Json]:
     """The text of an answer and, where it is data instead of words, that data."""
     if value is None:
         return "", None
@@ -93,9 +93,9 @@ def read_words(value: Any) -> tuple[str, Json]:
     parts = text_of_parts(value)
     if parts is not None:
         return parts, None
-    message = Message.of(value)
+    message = ChatMessage.of(value)
     if message is not None and message.is_answer:
-        return read_words(message.content)
+        return text_and_data(message.content)
     data = to_json(value)
     return to_text(data), data
 
@@ -119,11 +119,11 @@ def _unreadable(value: Any) -> UnreadableReply:
     )
 
 
-def _words(value: Any, messages: list[Message]) -> tuple[bool, Any]:
+def _words(value: Any, messages: list[ChatMessage]) -> tuple[bool, Any]:
     """Whether there is a place for words, and what stands in it; it may be empty when the agent only acts."""
-    names = WORDS if isinstance(value, Mapping) else _OBJECT_WORDS
+    names = TEXT_KEYS if isinstance(value, Mapping) else _OBJECT_WORDS
     for name in names:
-        words = field(value, name)
+        words = get_field(value, name)
         if words is not None and not (name == "message" and messages):
             return True, words
     for message in reversed(messages):
@@ -138,11 +138,11 @@ def _has_parts(value: Any) -> bool:
     if isinstance(value, Mapping) and "tool_calls" in value:
         return True
     return (
-        field(value, "tool_calls") is not None
-        or _is_named(field(value, "outputs"))
-        or (isinstance(value, Mapping) and to_usage(field(value, *_USAGE)) is not None)
-        or isinstance(field(value, "state"), Mapping)
-        or is_list(field(value, "retrieval_context"))
+        get_field(value, "tool_calls") is not None
+        or _is_named(get_field(value, "outputs"))
+        or (isinstance(value, Mapping) and to_usage(get_field(value, *_USAGE)) is not None)
+        or isinstance(get_field(value, "state"), Mapping)
+        or is_list(get_field(value, "retrieval_context"))
     )
 
 
@@ -152,16 +152,16 @@ def _rest(value: Any) -> Any:
     return {k: v for k, v in value.items() if k not in parts} or None if isinstance(value, Mapping) else None
 
 
-def _calls(words: Any, messages: list[Message]) -> tuple[ToolCall, ...]:
+def _calls(words: Any, messages: list[ChatMessage]) -> tuple[ToolCall, ...]:
     if not messages:
-        message = Message.of({"role": "assistant", "content": words}) if is_list(words) else Message.of(words)
+        message = ChatMessage.of({"role": "assistant", "content": words}) if is_list(words) else ChatMessage.of(words)
         messages = [] if message is None else [message]
-    return calls_in(messages)
+    return tool_calls_in(messages)
 
 
 def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) or (
-        is_list(value) and all(isinstance(field(item, "name"), str) for item in value)
+        is_list(value) and all(isinstance(get_field(item, "name"), str) for item in value)
     )
 
 
@@ -173,7 +173,7 @@ def _outputs(value: Any) -> tuple[NamedData, ...]:
         raise UnreadableReply(f"outputs are a {kind}; give an object of values by name, or a list of name and value")
     if isinstance(value, Mapping):
         return tuple(NamedData(str(name), to_json(item)) for name, item in value.items())
-    return tuple(NamedData(field(item, "name"), to_json(field(item, "value"))) for item in value)
+    return tuple(NamedData(get_field(item, "name"), to_json(get_field(item, "value"))) for item in value)
 
 
 def _passages(value: Any) -> tuple[str, ...] | None:
@@ -187,7 +187,7 @@ def as_text(turn: Turn) -> str:
     return turn.input if isinstance(turn.input, str) else to_text(turn.input)
 
 
-def read_data(text: str) -> Json:
+def parse_json_answer(text: str) -> Json:
     """An answer that should be JSON, as data; `None` if it is not."""
     try:
         return to_json(json.loads(text))
@@ -195,6 +195,6 @@ def read_data(text: str) -> Json:
         return None
 
 
-def state_of(value: Any) -> Mapping[str, Json] | None:
+def as_state(value: Any) -> Mapping[str, Json] | None:
     """A state as plain data; `None` for what is no mapping."""
     return to_json(value) if isinstance(value, Mapping) else None

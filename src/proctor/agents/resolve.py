@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import BaseAgent, Session, with_defaults
+from proctor.agents.agent import BaseAgent, Session, as_base_agent
 from proctor.agents.control_agents import NopAgent, OracleAgent
-from proctor.agents.frameworks import advice, find_agent, installed_adapters
+from proctor.agents.frameworks import find_agent, installed_adapters, naming_hint
 from proctor.agents.function_agent import CallableAgent
 from proctor.agents.runnable_agent import RunnableAgent
 from proctor.agents.user_code import call_user_function
@@ -30,7 +30,7 @@ from proctor.base.references import is_reference, locate, resolve
 from proctor.cases.suite import Case
 from proctor.plugins import AgentKind, load, plugins
 
-WAYS = (
+REFERENCE_HELP = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
     'cmd:program arguments, an object with "http", "chat", "command" or "python", or one of the controls oracle and nop'
 )
@@ -41,7 +41,7 @@ _CALL = "()"
 def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
     """The agent that `reference` means; files and folders are looked up from `base`."""
     if reference is None or reference == "":
-        raise UsageError(f"no agent is named; {WAYS}")
+        raise UsageError(f"no agent is named; {REFERENCE_HELP}")
     agent: BaseAgent | None
     if isinstance(reference, str):
         agent = _from_text(reference.strip(), base) or _from_plugins(reference, base)
@@ -51,7 +51,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
         agent = _from_object(reference, "", base)
     if agent is None:
         problems = "".join(f"; {found.problem}" for found in installed_adapters() if found.problem)
-        raise UsageError(f"{_title(reference)} is not an agent{_hint(reference)}; {WAYS}{problems}")
+        raise UsageError(f"{_title(reference)} is not an agent{_hint(reference)}; {REFERENCE_HELP}{problems}")
     return agent
 
 
@@ -69,7 +69,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
     """
     if isinstance(reference, str) and reference.strip().startswith("{"):
         reference = _parse(reference.strip())
-    if isinstance(reference, str) and is_code(reference.strip()):
+    if isinstance(reference, str) and is_python_reference(reference.strip()):
         locate(reference.strip().removesuffix(_CALL), base)
         return None
     found = agent_kind(reference)
@@ -87,7 +87,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
     return resolve_agent(reference, base)
 
 
-def is_code(text: str) -> bool:
+def is_python_reference(text: str) -> bool:
     """Whether a text that names an agent is a reference to Python code."""
     return is_reference(text.removesuffix(_CALL)) and not text.lower().startswith(("http://", "https://", "cmd:"))
 
@@ -99,7 +99,7 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
         return resolve_agent(_parse(text), base)
     if text.lower().startswith(("http://", "https://", "cmd:")):
         # Heavy, with pydantic and an HTTP client; most agents are Python code.
-        from proctor.agents.described_agents import command_agent, http_agent
+        from proctor.agents.agents_from_config import command_agent, http_agent
 
         is_command = text.startswith("cmd:")
         return command_agent(text.removeprefix("cmd:"), base) if is_command else http_agent(text)
@@ -109,7 +109,7 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
     if text.endswith(_CALL):
         return FactoryAgent(target, text, base)
     if isinstance(target, str):
-        raise UsageError(f"{text!r} is text, not an agent; {WAYS}")
+        raise UsageError(f"{text!r} is text, not an agent; {REFERENCE_HELP}")
     return _from_object(target, text, base) or resolve_agent(target, base)
 
 
@@ -127,17 +127,17 @@ def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | No
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
     if not ways:
         found = agent_kind(data)
-        return None if found is None else with_defaults(load(found.build)(data[found.key], base))
+        return None if found is None else as_base_agent(load(found.build)(data[found.key], base))
     if ways == ["python"]:
         return _python(data, base)
-    from proctor.agents.described_agents import agent_from_mapping  # heavy, see `_from_text`
+    from proctor.agents.agents_from_config import agent_from_mapping  # heavy, see `_from_text`
 
     return agent_from_mapping(data, base)
 
 
 def _read_python(data: Mapping[str, Json]) -> tuple[str, dict[str, Any], str]:
     """The reference, the arguments and the name of a mapping with the key `python`."""
-    from proctor.agents.described_agents import read_python_config  # heavy, see `_from_text`
+    from proctor.agents.agents_from_config import read_python_config  # heavy, see `_from_text`
 
     config = read_python_config(data)
     return config.python, config.arguments, config.name or config.python
@@ -177,7 +177,7 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
             raise UsageError(f"{_title(target)} has a session but no name; give it a name attribute with a text")
-        return with_defaults(target)
+        return as_base_agent(target)
     return CallableAgent(target, name or None) if callable(target) else None
 
 
@@ -233,8 +233,8 @@ class FactoryAgent(BaseAgent):
 
     async def _make_and_start(self) -> BaseAgent:
         agent = await self._make_agent()
-        self.sees_calls, self.takes_files = agent.sees_calls, agent.takes_files
-        self.tells_cost, self.endpoint = agent.tells_cost, agent.endpoint
+        self.reports_all_tool_calls, self.reads_files = agent.reports_all_tool_calls, agent.reads_files
+        self.reports_cost, self.endpoint = agent.reports_cost, agent.endpoint
         await agent.start()
         return agent
 
@@ -266,7 +266,7 @@ def _from_plugins(reference: Any, base: Path | None) -> BaseAgent | None:
             logging.getLogger("proctor.agents").warning("the plugin %s failed: %s", found.name, one_line(error))
             continue
         if agent is not None:
-            return with_defaults(agent)
+            return as_base_agent(agent)
     return None
 
 
@@ -286,4 +286,4 @@ def _hint(reference: Any) -> str:
     if isinstance(reference, Mapping):
         hints = [did_you_mean(str(key), _KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")
-    return advice(reference)
+    return naming_hint(reference)

@@ -47,7 +47,7 @@ class Runnable(Protocol[ArgsT]):
 class RunnableAgent(BaseAgent):
     """Drives one Runnable class."""
 
-    takes_files = False
+    reads_files = False
 
     def __init__(self, kind: type[Any], name: str | None = None) -> None:
         self.kind = kind

@@ -10,30 +10,30 @@ from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.agents.tool_mocks import is_mocked
-from proctor.agents.tools import Tool, UnfitArguments, fitted
+from proctor.agents.tools import InvalidArguments, Tool, bind_arguments
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import one_line
 from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 from proctor.cases.matchers import same
 
-SECONDS = 30.0
+TOOL_TIMEOUT_SECONDS = 30.0
 """How long one tool may take."""
 
 SIDE_EFFECTS = "it has side effects"
-DOUBLED = "the case answers for it"
+MOCKED = "the case answers for it"
 
 
 @dataclass(frozen=True, slots=True)
-class Reexecution:
+class ToolRerun:
     """One call of the agent, made again."""
 
     name: str
     arguments: Mapping[str, Json]
-    seen: Json = None
+    original: Json = None
     """What the agent was given, an `error` included; `None` where that is not known."""
     result: Json = None
     """What the tool gives now, whole, as plain data."""
-    differs: bool | None = None
+    changed: bool | None = None
     """Whether that is something else than the agent was given; `None` where it cannot be told."""
     error: str | None = None
     """Why there is no result now."""
@@ -45,48 +45,52 @@ class Reexecution:
         """The result as text; what the agent was given, where there is no other."""
         if self.skipped is None and self.error is None:
             return to_text(self.result)
-        return None if self.seen is None else to_text(self.seen)
+        return None if self.original is None else to_text(self.original)
 
 
-async def reexecute(
-    calls: Iterable[ToolCall], tools: Mapping[str, Tool], *, seconds: float = SECONDS, apart_from: Sequence[str] = ()
-) -> list[Reexecution]:
+async def rerun_tools(
+    calls: Iterable[ToolCall],
+    tools: Mapping[str, Tool],
+    *,
+    seconds: float = TOOL_TIMEOUT_SECONDS,
+    exclude: Sequence[str] = (),
+) -> list[ToolRerun]:
     """Each call made again, in order. Never raises: what fails or must not be repeated is told call by call.
 
     Tools with side effects, tools that the case answers for, and those in `apart_from` are not called.
     """
-    return [await _again(call, tools.get(call.name), seconds, apart_from) for call in calls]
+    return [await _again(call, tools.get(call.name), seconds, exclude) for call in calls]
 
 
-def passages_of(again: Iterable[Reexecution]) -> list[str]:
+def results_as_context(again: Iterable[ToolRerun]) -> list[str]:
     """What the tools gave, as the texts an answer is held against, in the order of the calls."""
     return [passage for item in again if (passage := item.passage) is not None]
 
 
-async def _again(call: ToolCall, tool: Tool | None, seconds: float, apart_from: Sequence[str]) -> Reexecution:
-    known: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "seen": _seen(call)}
-    if reason := _why_not(call, tool, apart_from):
-        return Reexecution(**known, skipped=reason)
+async def _again(call: ToolCall, tool: Tool | None, seconds: float, exclude: Sequence[str]) -> ToolRerun:
+    known: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "original": _original(call)}
+    if reason := _why_not(call, tool, exclude):
+        return ToolRerun(**known, skipped=reason)
     assert tool is not None
     if call.raw_arguments is not None:
-        return Reexecution(**known, error=f"the arguments are not a JSON object: {to_text(call.raw_arguments, 200)}")
+        return ToolRerun(**known, error=f"the arguments are not a JSON object: {to_text(call.raw_arguments, 200)}")
     try:
-        positional, named = fitted(tool.function, call.arguments)
+        positional, named = bind_arguments(tool.function, call.arguments)
         async with asyncio.timeout(seconds) as limit:
             raw = await call_user_function(_whole(tool.function), *positional, **named)
-    except UnfitArguments as error:
-        return Reexecution(**known, error=f"the arguments do not fit: {error}", differs=_failed_before(call))
+    except InvalidArguments as error:
+        return ToolRerun(**known, error=f"the arguments do not fit: {error}", changed=_failed_before(call))
     except (Exception, SystemExit) as error:
         late = isinstance(error, TimeoutError) and limit.expired()
         said = f"no result within {seconds:g} s" if late else one_line(error)
-        return Reexecution(**known, error=said, differs=_failed_before(call))
+        return ToolRerun(**known, error=said, changed=_failed_before(call))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Reexecution(**known, error="it cancelled itself")
+        return ToolRerun(**known, error="it cancelled itself")
     result = to_json(raw)
-    return Reexecution(**known, result=result, differs=_differs(call, result, raw))
+    return ToolRerun(**known, result=result, changed=_has_changed(call, result, raw))
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,13 +106,13 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
     return collected
 
 
-def _seen(call: ToolCall) -> Json:
+def _original(call: ToolCall) -> Json:
     return call.result if call.error is None else {"error": call.error}
 
 
-def _why_not(call: ToolCall, tool: Tool | None, apart_from: Sequence[str]) -> str:
-    if call.name in apart_from or is_mocked(call.name):
-        return DOUBLED
+def _why_not(call: ToolCall, tool: Tool | None, exclude: Sequence[str]) -> str:
+    if call.name in exclude or is_mocked(call.name):
+        return MOCKED
     if tool is None:
         return "no tool of that name is known, or several are; mark it with @proctor.tool or give `tools`"
     return SIDE_EFFECTS if tool.side_effects else ""
@@ -119,7 +123,7 @@ def _failed_before(call: ToolCall) -> bool | None:
     return None if call.error is None else False
 
 
-def _differs(call: ToolCall, result: Json, raw: Any) -> bool | None:
+def _has_changed(call: ToolCall, result: Json, raw: Any) -> bool | None:
     if call.error is not None:
         return True
     if call.result is None:

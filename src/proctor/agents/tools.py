@@ -15,7 +15,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.references import is_reference, locate, resolve
 
-MARK = "__proctor_tool__"
+TOOL_ATTRIBUTE = "__proctor_tool__"
 """Where a marked function keeps what is known about it as a tool."""
 _CODE = ("func", "function", "fn", "coroutine")
 """Where tool objects of frameworks keep the function behind them."""
@@ -33,7 +33,7 @@ class Tool:
     """Whether it changes something outside, so that calling it twice is not the same as calling it once."""
 
     @property
-    def home(self) -> str:
+    def source_file(self) -> str:
         """The file it is written in, as far as that is known."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return "" if code is None else str(code.co_filename)
@@ -43,13 +43,13 @@ _REGISTERED: dict[str, dict[tuple[str, str], Tool]] = {}
 """By name, then by where it is written: a file that is loaded again replaces its own tools, and no others."""
 
 
-def register(tool: Tool) -> None:
+def register_tool(tool: Tool) -> None:
     """Let a tool be found by its name."""
-    place = tool.home, getattr(tool.function, "__qualname__", tool.name)
+    place = tool.source_file, getattr(tool.function, "__qualname__", tool.name)
     _REGISTERED.setdefault(tool.name, {})[place] = tool
 
 
-def registered(base: Path | None = None) -> dict[str, Tool]:
+def registered_tools(base: Path | None = None) -> dict[str, Tool]:
     """The tools that were marked with `@proctor.tool` so far; of several of one name, the one below `base`.
 
     A name that still means several tools is left out: it is not known which of them the agent called.
@@ -58,22 +58,22 @@ def registered(base: Path | None = None) -> dict[str, Tool]:
     for name, tools in _REGISTERED.items():
         chosen = list(tools.values())
         if len(chosen) > 1 and base is not None:
-            chosen = [tool for tool in chosen if base in Path(tool.home).parents]
+            chosen = [tool for tool in chosen if base in Path(tool.source_file).parents]
         if len(chosen) == 1:
             found[name] = chosen[0]
     return found
 
 
-def toolbox(given: Any = None, base: Path | None = None, agent: Any = None) -> dict[str, Tool]:
+def find_tools(given: Any = None, base: Path | None = None, agent: Any = None) -> dict[str, Tool]:
     """The tools by name: as `given`, or else those that are marked and those that the agent shows.
 
     `given` is a table of names and functions, a list of functions, an object with `tools`, or a reference to any of
     these. Raises `UsageError` for what is none of them.
     """
     if given is None or given is True:
-        marked = registered(base)
+        marked = registered_tools(base)
         # What an agent lists is its own; yet a framework's wrapper may hide the mark of a tool with side effects.
-        return marked | {name: tool for name, tool in shown_by(agent).items() if not _has_effects(marked.get(name))}
+        return marked | {name: tool for name, tool in tools_of(agent).items() if not _has_effects(marked.get(name))}
     if isinstance(given, str):
         given = _resolved(given, base)
     if isinstance(given, Mapping):
@@ -81,7 +81,7 @@ def toolbox(given: Any = None, base: Path | None = None, agent: Any = None) -> d
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         return {tool.name: tool for tool in (_tool(item, None, base) for item in given)}
     if isinstance(getattr(given, "tools", None), (Mapping, list, tuple)):
-        return toolbox(given.tools, base)
+        return find_tools(given.tools, base)
     if callable(given):
         tool = _tool(given, None, base)
         return {tool.name: tool}
@@ -101,7 +101,7 @@ def _has_effects(tool: Tool | None) -> bool:
     return tool is not None and tool.side_effects
 
 
-def shown_by(agent: Any) -> dict[str, Tool]:
+def tools_of(agent: Any) -> dict[str, Tool]:
     """The tools that an agent object lists itself; what is no function in the list is passed over."""
     for owner in (agent, *(getattr(agent, name, None) for name in _OWNERS)):
         listed = getattr(owner, "tools", None)
@@ -123,7 +123,7 @@ def _read(item: Any, name: str | None) -> Tool | None:
     """A function as a tool; what a mark says about it holds, also of a method that is bound to its object."""
     if isinstance(item, Tool):
         return item
-    mark = getattr(item, MARK, None)
+    mark = getattr(item, TOOL_ATTRIBUTE, None)
     if isinstance(mark, Tool):
         function = item if inspect.ismethod(item) else mark.function
         return Tool(name or mark.name, function, mark.side_effects)
@@ -152,11 +152,11 @@ def _check_reference(text: str) -> None:
         raise UsageError(f"{text!r} names no tools; write file.py:TOOLS or package.module:TOOLS")
 
 
-class UnfitArguments(Exception):
+class InvalidArguments(Exception):
     """The tool cannot be called with these arguments; the message says why."""
 
 
-def fitted(function: Callable[..., Any], arguments: Mapping[str, Json]) -> tuple[list[Any], dict[str, Any]]:
+def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Json]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments by position and by name, each converted to the type of its parameter by pydantic.
 
     A tool with one parameter that is an object, such as `LoanRequest`, gets that object made of all arguments together.
@@ -177,7 +177,7 @@ def fitted(function: Callable[..., Any], arguments: Mapping[str, Json]) -> tuple
         return list(converted), by_name
     except ValidationError as error:
         problems = [_problem(list(parameters), item) for item in error.errors(include_url=False, include_context=False)]
-        raise UnfitArguments("; ".join(problems)) from None
+        raise InvalidArguments("; ".join(problems)) from None
 
 
 def _validator(signature: inspect.Signature) -> Callable[..., Any]:

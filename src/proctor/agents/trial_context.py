@@ -109,7 +109,7 @@ _STRAY_CALLS: Counter[str] = Counter()
 
 
 @contextmanager
-def running(trial: TrialContext) -> Iterator[TrialContext]:
+def running_trial(trial: TrialContext) -> Iterator[TrialContext]:
     """Make `trial` the current one inside the block, and let the process know that it is running."""
     with _LOCK:
         _RUNNING.append(trial)

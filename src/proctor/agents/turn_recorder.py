@@ -31,10 +31,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
+from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall, Usage
 from proctor.agents.streams import follow_async_stream, follow_stream, join_stream
 from proctor.agents.tool_mocks import ToolMocks
-from proctor.agents.trial_context import TrialContext, current_turn, running
+from proctor.agents.trial_context import TrialContext, current_turn, running_trial
 from proctor.base.errors import one_line
 from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
@@ -290,7 +290,7 @@ class TurnRecorder:
         call = replace(event.call, result=to_json(result), error=reason, duration_ms=duration_ms)
         self._put(replace(event, call=call, ended=True))
 
-    def not_called(self, name: str, arguments: Any, reason: str, *, id: str | None = None) -> None:  # noqa: A002
+    def record_unexecuted_call(self, name: str, arguments: Any, reason: str, *, id: str | None = None) -> None:  # noqa: A002
         """Record a call that the model requested and that was not executed, such as one of an unknown tool."""
         self.end_call(self.begin_call(name, arguments, id=id), error=reason)
 
@@ -304,7 +304,7 @@ class TurnRecorder:
             self._calls[key] = event = CallEvent(key, replace(call, id=own), ended=True, marked=False)
         self._announce(event)
 
-    def hand_over(self, name: str, arguments: Any, agent: str, *, id: str | None = None) -> None:  # noqa: A002
+    def record_handoff(self, name: str, arguments: Any, agent: str, *, id: str | None = None) -> None:  # noqa: A002
         """Record that another agent takes over; the calls that it makes are inside this call."""
         key = self.begin_call(name, arguments, id=id)
         self.end_call(key, {"agent": agent})
@@ -318,10 +318,11 @@ class TurnRecorder:
         return tuple(event.call for event in self._reported_calls() if event.ended or not event.marked)
 
     @property
-    def tool_calls_so_far(self) -> tuple[ToolCall, ...]:
+    def partial_tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of a turn that broke off; one that did not end has an error that says so."""
         return tuple(
-            event.call if event.ended else replace(event.call, error=NOT_BACK) for event in self._reported_calls()
+            event.call if event.ended else replace(event.call, error=UNFINISHED_CALL)
+            for event in self._reported_calls()
         )
 
     def _reported_calls(self) -> list[CallEvent]:
@@ -373,7 +374,7 @@ class TurnRecorder:
 
     # Values that the application names with `wrap`
 
-    def take_input(self, name: str) -> Json:
+    def use_input(self, name: str) -> Json:
         """The case's value of an input, which counts as used; raises `KeyError` if the case does not have it."""
         value = (self.inputs or {})[name]
         self.used_inputs.add(name)
@@ -428,7 +429,7 @@ def recorded_turn() -> Iterator[TurnRecorder]:
         yield recorder
         return
     recorder = TurnRecorder()
-    with running(TrialContext(turn=recorder)):
+    with running_trial(TrialContext(turn=recorder)):
         yield recorder
 
 

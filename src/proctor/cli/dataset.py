@@ -19,7 +19,7 @@ from proctor.cli.suite_files import check_ending, format_for, write_file, writte
 from proctor.config import read_configuration
 from proctor.results.trace_cases import suite_of_traces
 from proctor.running.plan import unresolved
-from proctor.tracing.otlp import find_traces, is_otlp
+from proctor.tracing.otlp import is_otlp, read_trace_file
 
 
 @click.group(
@@ -117,7 +117,7 @@ def _of_traces(source: str) -> list[Suite]:
     path = Path(source)
     if path.suffix not in (".json", ".jsonl", ".gz") or not is_otlp(path):
         return []
-    made = suite_of_traces(find_traces(path), path)
+    made = suite_of_traces(read_trace_file(path), path)
     for note in made.notes:
         say(f"note: {note}", err=True)
     return [made.suite]

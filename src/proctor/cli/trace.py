@@ -30,8 +30,8 @@ from proctor.results.store.trace_encoding import span_to_json
 from proctor.results.store.traces import TraceRow
 from proctor.running.assertions.observed_call import run_once
 from proctor.tracing.instrumentation import missing_instrumentation
-from proctor.tracing.otlp import find_traces, trace_text, trial_resource
-from proctor.tracing.spans import SHOWN, Span, build_tree, tool_calls_of, usage_of
+from proctor.tracing.otlp import read_trace_file, trace_text, trial_resource
+from proctor.tracing.spans import MAX_VALUE_CHARS, Span, build_tree, tool_calls_of, usage_of
 
 
 @click.group(
@@ -154,7 +154,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
         if row.info.get(name):
             say(f"note: {row.info[name]}")
     for root in build_tree(spans):
-        say(root.to_text(shown=None if verbose else SHOWN))
+        say(root.to_text(shown=None if verbose else MAX_VALUE_CHARS))
     return 0
 
 
@@ -248,11 +248,11 @@ def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
     found: list[tuple[tuple[Span, ...], Mapping[str, Json]]] = []
     for path in paths:
         try:
-            traces = find_traces(Path(path))
+            traces = read_trace_file(Path(path))
         except InvalidSuite as error:
             problems.extend(error.problems)
             continue
-        found += [(trace.spans, {**trace.about, "file": Path(path).name}) for trace in traces]
+        found += [(trace.spans, {**trace.trial, "file": Path(path).name}) for trace in traces]
     if problems:
         raise InvalidSuite(problems)
     return store.traces.add_all(found)

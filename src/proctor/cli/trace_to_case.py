@@ -19,7 +19,7 @@ from proctor.config import read_configuration
 from proctor.plugins import load
 from proctor.results.store.store import Store
 from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
-from proctor.tracing.otlp import FoundTrace, find_traces
+from proctor.tracing.otlp import FileTrace, read_trace_file
 from proctor.tracing.spans import Span
 
 
@@ -61,10 +61,10 @@ def command(given: str | None, trace_id: str | None, output: str | None, kind: s
 
 def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str | None, store: str | None) -> int:
     if given is not None:
-        traces, path = find_traces(Path(given)), Path(given)
+        traces, path = read_trace_file(Path(given)), Path(given)
     else:
         spans = tuple(spans_of(trace_id, store))
-        traces, path = [FoundTrace(spans, {})], Path(f"trace-{spans[0].trace_id[:8]}" if spans else "trace")
+        traces, path = [FileTrace(spans, {})], Path(f"trace-{spans[0].trace_id[:8]}" if spans else "trace")
     if not any(trace.spans for trace in traces):
         raise UsageError("the trace has no spans, so that nothing can be made of it")
     made = suite_of_traces(traces, path, agent)
@@ -103,7 +103,7 @@ def _put(text: str, output: str | None, noun: str) -> None:
 
 def proposal_from_file(path: str) -> Proposal:
     """From the only trace that a file holds."""
-    traces = [found.spans for found in find_traces(Path(path))]
+    traces = [found.spans for found in read_trace_file(Path(path))]
     if len(traces) > 1:
         raise UsageError(f"{path} holds {len(traces)} traces; import it and name one: --trace ID")
     return proposal_of_spans(traces[0] if traces else ())

@@ -162,13 +162,13 @@ def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
     total = sum(made, Usage())
     if any(usage.cost_usd is None for usage in made):
         total = replace(total, cost_usd=None)
-    return total.known()
+    return total.to_json()
 
 
 def call_account(call: JudgeCall) -> dict[str, Json]:
     """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
-    usage = {} if call.cached else call.usage.known()
+    usage = {} if call.cached else call.usage.to_json()
     flags: dict[str, Json] = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
     flags |= {"cut_off": call.cut_off, "cut_off_tokens": call.cut_off_tokens}
     return said | {name: value for name, value in flags.items() if value}

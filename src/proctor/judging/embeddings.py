@@ -205,7 +205,7 @@ def _entry_of(model: str, text: str, vector: Vector, usage: Usage) -> Entry:
         "version": VERSION,
         "user": text,
         "vector": base64.b64encode(array("d", vector).tobytes()).decode("ascii"),
-        "usage": usage.known(),
+        "usage": usage.to_json(),
     }
     return entry
 

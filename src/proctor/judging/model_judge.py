@@ -209,7 +209,7 @@ def _entry_of(
         "system": prompt.system,
         "user": prompt.user,
         "reply": sendable(completion.text),
-        "usage": cost.usage.known(),
+        "usage": cost.usage.to_json(),
         "duration_ms": round(cost.duration_ms, 3),
     }
     return entry | ({"unfit": to_json(unusable)} if unusable else {})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from proctor.agents.reply import NOT_BACK, ToolCall
+from proctor.agents.reply import UNFINISHED_CALL, ToolCall
 from proctor.base.json_data import to_text
 from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, shorten
 from proctor.reporting.terminal.screen import encodable, one_line, visible
@@ -123,6 +123,6 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
     else:
         yield "   Arguments: none"
     if call.error is not None:
-        yield f"   {'Result' if call.error == NOT_BACK else 'Raised'}: {shorten(call.error, LONGEST)}"
+        yield f"   {'Result' if call.error == UNFINISHED_CALL else 'Raised'}: {shorten(call.error, LONGEST)}"
     elif call.result is not None:
         yield f"   Result: {shorten(to_text(call.result), LONGEST)}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from proctor.agents.reply import NOT_BACK, Reply, ToolCall
+from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
@@ -123,7 +123,7 @@ def call_text(call: ToolCall, limit: int) -> str:
         inside = ", ".join(f"{name}={shorten(_literal(value), limit)}" for name, value in call.arguments.items())
     text = f"{call.name}({inside})"
     if call.error is not None:
-        return f"{text} {'' if call.error == NOT_BACK else 'raised '}{shorten(call.error, limit)}"
+        return f"{text} {'' if call.error == UNFINISHED_CALL else 'raised '}{shorten(call.error, limit)}"
     return text if call.result is None else f"{text} -> {shorten(_literal(call.result), limit)}"
 
 

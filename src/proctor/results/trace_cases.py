@@ -17,7 +17,7 @@ from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, 
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
 from proctor.results.run import TrialResult
-from proctor.tracing.otlp import FoundTrace
+from proctor.tracing.otlp import FileTrace
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -42,7 +42,7 @@ class TracedSuite:
     notes: tuple[str, ...] = ()
 
 
-def suite_of_traces(traces: Sequence[FoundTrace], path: Path, agent: str | None = None) -> TracedSuite:
+def suite_of_traces(traces: Sequence[FileTrace], path: Path, agent: str | None = None) -> TracedSuite:
     """A case for each trace that shows what was asked and what came of it; raises `UsageError` where none does."""
     ids, cases, notes = UniqueIds(), [], []
     for trace in traces:
@@ -52,7 +52,7 @@ def suite_of_traces(traces: Sequence[FoundTrace], path: Path, agent: str | None 
         if not checks:
             notes.append(f"trace {name}: shows neither an answer nor a tool call, so that nothing could be expected")
             continue
-        wanted = str(trace.about.get("case") or f"trace-{name}")
+        wanted = str(trace.trial.get("case") or f"trace-{name}")
         origin: dict[str, Json] = {"trace": trace.spans[0].trace_id}
         cases.append(Case(ids.claim(wanted), turns, evaluators=checks, metadata=origin))
     if not cases:
@@ -60,7 +60,7 @@ def suite_of_traces(traces: Sequence[FoundTrace], path: Path, agent: str | None 
     return TracedSuite(Suite(path.name.partition(".")[0], tuple(cases), agent=agent), tuple(notes))
 
 
-def _turns_of(trace: FoundTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
+def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
     """What the application was given and gave back; where no step of it was seen, what the model was told and said."""
     steps = [span for span in trace.spans if not (isinstance(span, ObserveSpan) and span.kind == "wrap")]
     if not steps:

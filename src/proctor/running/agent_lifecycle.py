@@ -28,7 +28,7 @@ class AgentNotStarted(AgentFailed):
 async def started(agent: BaseAgent, seconds: float = START_SECONDS) -> AsyncIterator[BaseAgent]:
     """The agent, started on the way in and stopped on the way out.
 
-    Raises `AgentNotStarted` if it does not start within `seconds`, or `agent.start_seconds` if that is longer, and
+    Raises `AgentNotStarted` if it does not start within `seconds`, or `agent.start_timeout` if that is longer, and
     `AgentFailed` if it does not stop properly.
     """
     await start(agent, seconds)
@@ -48,7 +48,7 @@ async def start(agent: BaseAgent, seconds: float = START_SECONDS) -> None:
 
 async def start_problem(agent: BaseAgent, seconds: float = START_SECONDS) -> str:
     """Start an agent and return why it could not start, or an empty string."""
-    problem = await step_problem(agent.start, max(seconds, agent.start_seconds))
+    problem = await step_problem(agent.start, max(seconds, agent.start_timeout))
     return "" if problem is None else f"the agent {agent.name} could not start: {problem}"
 
 

@@ -43,7 +43,7 @@ class AttachedFiles:
         """The files of a trial, or `None` if it has none or the agent reads them itself."""
         if not any(turn.attachments for turn in planned.case.turns):
             return None
-        if planned.suite.agent.takes_files and self._read_file is None:
+        if planned.suite.agent.reads_files and self._read_file is None:
             return None
         return TrialFiles(planned, self)
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Session
-from proctor.agents.pricing import model_of
-from proctor.agents.reply import Reply, ToolCall, Usage, priced
+from proctor.agents.pricing import model_name_of
+from proctor.agents.reply import Reply, ToolCall, Usage, with_estimated_cost
 from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, check_size
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import (
@@ -31,7 +31,7 @@ from proctor.agents.trial_context import (
     TrialContext,
     current_trial,
     max_reply_bytes,
-    running,
+    running_trial,
     stray_call_warnings,
     trial_number,
 )
@@ -245,7 +245,7 @@ class _Conversation:
         return self._user.seconds + self._paused + pausing + self.trial.waited_seconds
 
     async def hold(self) -> None:
-        with running(self.trial):
+        with running_trial(self.trial):
             try:
                 mocks = self.trial.mocks
                 async with self._agent.session(self._case) as session:
@@ -368,7 +368,7 @@ class OpenTurn:
         """What there was of an answer, with the reason why there is no more; `None` if there was nothing at all."""
         self.recorder.closed = True
         where = "".join(f"\n  at {place}" for place in places_of(self.error, self._trial))
-        reply = self._merged(self._partial_answer(), self.recorder.tool_calls_so_far)
+        reply = self._merged(self._partial_answer(), self.recorder.partial_tool_calls)
         reply = replace(reply, duration_ms=self.duration_ms, error=reason + where)
         found = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
         return _limited(reply, self._limit) if any(found) else None
@@ -376,8 +376,8 @@ class OpenTurn:
     def _merged(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
         """What the session reports itself comes first, then the recorder, then the trace."""
         spans, recorder = self.spans, self.recorder
-        sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
-        calls = tuple(answer.tool_calls) or recorded_calls or (() if sees_calls else tool_calls_of(spans))
+        reports_all_tool_calls = isinstance(self._agent, BaseAgent) and self._agent.reports_all_tool_calls
+        calls = tuple(answer.tool_calls) or recorded_calls or (() if reports_all_tool_calls else tool_calls_of(spans))
         used = answer.usage if answer.usage is not None else recorder.usage
         usage = _measured(used) if used is not None else usage_of(spans) if spans else None
         return replace(
@@ -427,7 +427,7 @@ def _priced(usage: Usage | None, agent: Agent) -> Usage | None:
     """The usage with an estimate of its cost, if tokens are known and the cost is not."""
     if usage is None or usage.cost_usd is not None or not usage.total_tokens:
         return usage
-    return priced(usage, model_of(agent))
+    return with_estimated_cost(usage, model_name_of(agent))
 
 
 def _limited(reply: Reply, limit: int) -> Reply:

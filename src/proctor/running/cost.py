@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.agents.pricing import unknown_cost
+from proctor.agents.pricing import unknown_cost_reason
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import Tally
@@ -38,7 +38,7 @@ class RunCosts:
         if self._budget.limit_usd is None:
             return ""
         agents = {item.agent.name: item.agent for item in plan.suites}
-        unknown = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost(agent))]
+        unknown = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost_reason(agent))]
         return f"the budget may not count agents ({'; '.join(unknown)})" if unknown else ""
 
     def count(self, trial: TrialResult) -> None:

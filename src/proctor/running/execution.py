@@ -43,7 +43,7 @@ from proctor.running.settings import Listener, RunOptions, TrialListener
 from proctor.running.timeouts import Watchdog
 from proctor.running.trial import TrialRunner, internal_error
 from proctor.running.trial_writer import TrialWriter
-from proctor.tracing.instrumentation import instrumenting
+from proctor.tracing.instrumentation import instrument_clients
 
 if TYPE_CHECKING:
     from proctor.gate.session import GateSession
@@ -207,7 +207,7 @@ class Execution:
         self._tasks = [asyncio.create_task(item) for item in work]
         if self._is_interrupted:
             self._cancel()
-        with instrumenting():
+        with instrument_clients():
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):

@@ -51,7 +51,7 @@ from proctor.running.remote_agent import (
     trial_to_host,
     unpack,
 )
-from proctor.tracing.instrumentation import instrumenting
+from proctor.tracing.instrumentation import instrument_clients
 
 ABORT_SECONDS = 3.0
 """How long a session that is ended in the middle of a turn may take to close."""
@@ -131,7 +131,7 @@ class IsolatedAgent(RemoteAgent):
     def __init__(self, agent: BaseAgent, control: socket.socket, suite: int, start_seconds: float) -> None:
         super().__init__(agent)
         self.suite = suite
-        self.start_limit = max(start_seconds, agent.start_seconds)
+        self.start_limit = max(start_seconds, agent.start_timeout)
         """How long the agent may take to start, in every process."""
         self.control = control
         self.processes: set[IsolatedSession] = set()
@@ -313,7 +313,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         asyncio.set_event_loop(None)
         asyncio.events._set_running_loop(None)  # the fork has the loop of its parent, which is not running here
         _send(link, ProcessStarted(os.getpid()))
-        with instrumenting():
+        with instrument_clients():
             run_sync(_host(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):

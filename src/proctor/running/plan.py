@@ -19,7 +19,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import check_agent, resolve_agent
-from proctor.agents.tools import check_tools, toolbox
+from proctor.agents.tools import check_tools, find_tools
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
@@ -331,7 +331,7 @@ def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
     if suite.reexecute is None:
         return []
     try:
-        (toolbox if load else check_tools)(suite.reexecute, suite.base)
+        (find_tools if load else check_tools)(suite.reexecute, suite.base)
     except UsageError as error:
         position = position_of(suite, "reexecute", suite.reexecute, str(error))
         return [Problem.at(position, f"reexecute: {error}", path=suite.path)]

@@ -32,7 +32,7 @@ from proctor.agents.trial_context import (
     agent_settings,
     current_trial,
     current_turn,
-    running,
+    running_trial,
     trial_number,
 )
 from proctor.agents.turn_recorder import TurnEvent
@@ -84,10 +84,10 @@ class RemoteAgent(BaseAgent):
         self.target = agent
         self.name = agent.name
         self.fingerprint = agent.identity
-        self.unknown_parts = agent.unknown_parts
-        self.takes_files = agent.takes_files
-        self.sees_calls = agent.sees_calls
-        self.tells_cost = agent.tells_cost
+        self.unfingerprinted_parts = agent.unfingerprinted_parts
+        self.reads_files = agent.reads_files
+        self.reports_all_tool_calls = agent.reports_all_tool_calls
+        self.reports_cost = agent.reports_cost
         self.endpoint = agent.endpoint
 
     def __getattr__(self, name: str) -> Any:
@@ -214,7 +214,7 @@ class HostedSession:
         mocks = ToolMocks(case.doubles) if case.doubles else None
         trial = TrialContext(self._trial.number, self._trial.settings, mocks)
         try:
-            with running(trial):
+            with running_trial(trial):
                 async with self._agent.session(case) as session:
                     self._opened.set()
                     while (request := await self._turns.get()) is not None:

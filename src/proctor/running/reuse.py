@@ -35,9 +35,9 @@ def with_reuse(plan: Plan) -> Plan:
     """The plan with a reason for each suite whose agent cannot be compared with that of an earlier run."""
 
     def change(item: PlannedSuite) -> PlannedSuite:
-        if not item.agent.unknown_parts:
+        if not item.agent.unfingerprinted_parts:
             return item
-        parts = ", ".join(item.agent.unknown_parts)
+        parts = ", ".join(item.agent.unfingerprinted_parts)
         reason = f"asked anew: the agent holds {parts}, which cannot be compared with an earlier run"
         return replace(item, not_reused_because=reason)
 

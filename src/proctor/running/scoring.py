@@ -47,7 +47,7 @@ from proctor.running.plan import PlannedTrial
 from proctor.running.settings import Limits
 from proctor.running.suite_judges import session_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInterrupt, run_with_timeout
-from proctor.tracing.capture import untraced
+from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "all of its evaluators need a language model (--fast)"
 RETRIES = "retries"
@@ -260,7 +260,7 @@ async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
     call: Callable[..., Any] = bound.call
     extra = {"trace": seen.trace} if bound.traced else {}
     try:
-        with untraced():
+        with suppress_tracing():
             verdict = call(seen, **extra) if bound.asynchronous else await run_in_thread(call, seen, **extra)
             return _as_plain_data(read_verdict(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:

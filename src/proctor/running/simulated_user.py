@@ -21,7 +21,7 @@ from proctor.running.conversation import User, WrittenUser
 from proctor.running.failures import ConversationSpoiled
 from proctor.running.settings import RunOptions
 from proctor.running.suite_judges import judge_sources, position_of, unavailable
-from proctor.tracing.capture import untraced
+from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
 
@@ -106,7 +106,7 @@ class SimulatedUser:
         from proctor.running.user_prompt import next_message  # heavy (pydantic), and few suites simulate users
 
         question = next_message(self._scenario, [turn.input for turn in self._turns], replies)
-        with self._thinking(), call_log() as calls, untraced():
+        with self._thinking(), call_log() as calls, suppress_tracing():
             try:
                 reply = await self._judge.ask(question, sample=self._sample)
             except JudgeFailed as error:

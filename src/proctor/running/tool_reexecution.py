@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from proctor.agents.reply import Reply
 from proctor.agents.tool_mocks import ToolMocks
-from proctor.agents.tool_rerun import passages_of, reexecute
-from proctor.agents.tools import Tool, toolbox
+from proctor.agents.tool_rerun import rerun_tools, results_as_context
+from proctor.agents.tools import Tool, find_tools
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.cases.suite import Case
 from proctor.evaluators.tools.consistency import describe
 from proctor.running.conversation import Answer
 from proctor.running.plan import PlannedSuite
-from proctor.tracing.capture import untraced
+from proctor.tracing.capture import suppress_tracing
 
 
 @contextmanager
@@ -30,10 +30,10 @@ def answering_for_tools(case: Case) -> Iterator[None]:
 
 async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answer:
     """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
-    tools = toolbox(planned.suite.reexecute, planned.suite.base, planned.agent)
+    tools = find_tools(planned.suite.reexecute, planned.suite.base, planned.agent)
     replies: list[Reply] = []
     warnings: list[str] = []
-    with answering_for_tools(case), untraced():
+    with answering_for_tools(case), suppress_tracing():
         for reply in answer.replies:
             passages, found = await _passages(reply, tools)
             replies.append(replace(reply, retrieval_context=passages))
@@ -43,7 +43,7 @@ async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answe
 
 async def _passages(reply: Reply, tools: dict[str, Tool]) -> tuple[tuple[str, ...] | None, list[str]]:
     """What the agent says it read, then what its tools give."""
-    again = await reexecute(reply.tool_calls, tools)
-    passages = dict.fromkeys([*(reply.retrieval_context or ()), *passages_of(again)])
-    found = [item for item in again if item.differs or (item.error is not None and item.differs is None)]
+    again = await rerun_tools(reply.tool_calls, tools)
+    passages = dict.fromkeys([*(reply.retrieval_context or ()), *results_as_context(again)])
+    found = [item for item in again if item.changed or (item.error is not None and item.changed is None)]
     return tuple(passages) or reply.retrieval_context, [f"called again, {describe(item)}" for item in found]

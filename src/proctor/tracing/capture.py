@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from proctor.tracing.instrumentation import instrumenting, listen_if_in_use, listen_to_opentelemetry
-from proctor.tracing.scope import SCOPE, MemoryTraceHandler, Scope, in_scope, untraced
+from proctor.tracing.instrumentation import instrument_clients, listen_if_in_use, listen_to_opentelemetry
+from proctor.tracing.scope import SCOPE, MemoryTraceHandler, TraceScope, in_scope, suppress_tracing
 from proctor.tracing.thread_context import carry_context_into_pools
 
-__all__ = ["SCOPE", "MemoryTraceHandler", "Scope", "capture_traces", "collect_spans", "untraced"]
+__all__ = ["SCOPE", "MemoryTraceHandler", "TraceScope", "capture_traces", "collect_spans", "suppress_tracing"]
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def capture_traces() -> Iterator[MemoryTraceHandler]:
     """
     carry_context_into_pools()
     listen_to_opentelemetry()
-    with instrumenting(), collect_spans() as handler:
+    with instrument_clients(), collect_spans() as handler:
         yield handler
 
 
@@ -30,9 +30,9 @@ def collect_spans() -> Iterator[MemoryTraceHandler]:
     listen_if_in_use()
     handler = MemoryTraceHandler()
     outer = SCOPE.get()
-    captures, muted = ((), False) if outer is None else (outer.captures, outer.muted)
+    captures, silent = ((), False) if outer is None else (outer.captures, outer.silent)
     try:
-        with in_scope(Scope((*captures, handler), muted)):
+        with in_scope(TraceScope((*captures, handler), silent)):
             yield handler
     finally:
         handler.close()

@@ -64,7 +64,7 @@ SwitchOff = Callable[[], None]
 
 
 @contextlib.contextmanager
-def instrumenting() -> Iterator[None]:
+def instrument_clients() -> Iterator[None]:
     """While inside, model clients that are imported, or already were, report their calls."""
     _watch_imports()
     _SWITCHBOARD.enter()

@@ -18,7 +18,7 @@ from proctor.agents.streams import follow_async_stream, follow_stream, join_stre
 from proctor.base.errors import one_line
 from proctor.base.json_data import Json, to_json
 from proctor.tracing.instrumentation import begin_otel_span
-from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
+from proctor.tracing.scope import SCOPE, TraceScope, deliver, is_captured
 from proctor.tracing.spans import ObserveSpan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ class Observation:
         self._input = to_json(given)
         self._output: Json = None
         self._metadata: dict[str, Json] = {}
-        self._scope: Scope | None = SCOPE.get()
+        self._scope: TraceScope | None = SCOPE.get()
         self._outer = _INSIDE.get()
         self._otel_span: Any = None
         self._started_at: float | None = None
@@ -136,7 +136,7 @@ _UNOBSERVED = _Unobserved()
 @contextlib.contextmanager
 def start_observation(*, input: Any, name: str | None = None) -> Iterator[Observing]:  # noqa: A002
     """Mark a block of code as one step; an exception is recorded with it and goes on its way."""
-    if not wanted(SCOPE.get()):
+    if not is_captured(SCOPE.get()):
         yield _UNOBSERVED
         return
     observation = Observation(name or "(unnamed)", input)
@@ -166,7 +166,7 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
 
         @functools.wraps(function)
         async def asynchronous(*args: Any, **kwargs: Any) -> Any:
-            if not wanted(SCOPE.get()):
+            if not is_captured(SCOPE.get()):
                 return await function(*args, **kwargs)
             observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
             with observation.span():
@@ -178,7 +178,7 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
 
     @functools.wraps(function)
     def synchronous(*args: Any, **kwargs: Any) -> Any:
-        if not wanted(SCOPE.get()):
+        if not is_captured(SCOPE.get()):
             return function(*args, **kwargs)
         observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
         return observe_call(observation, functools.partial(function, *args, **kwargs))

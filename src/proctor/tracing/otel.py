@@ -29,8 +29,8 @@ from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from proctor.base.json_data import Json, to_json
-from proctor.tracing.scope import SCOPE, Scope, deliver, wanted
-from proctor.tracing.semantic_conventions import FinishedSpan, read_span
+from proctor.tracing.scope import SCOPE, TraceScope, deliver, is_captured
+from proctor.tracing.semantic_conventions import OtelSpan, read_span
 
 TRACER = "proctor"
 _LOCK = threading.Lock()
@@ -61,7 +61,7 @@ class _Listener(SpanProcessor):
     """Delivers each finished span to the scope in which it began."""
 
     def __init__(self) -> None:
-        self._scopes: dict[int, weakref.ref[Scope]] = {}
+        self._scopes: dict[int, weakref.ref[TraceScope]] = {}
         """By identity of the span's context: ids are not unique where an application seeds its random numbers.
 
         The reference is weak, because a capture that is no longer held needs no spans.
@@ -75,7 +75,7 @@ class _Listener(SpanProcessor):
         else:
             self._scopes.pop(key, None)
 
-    def _scope_of(self, parent: trace.Span) -> Scope | None:
+    def _scope_of(self, parent: trace.Span) -> TraceScope | None:
         """Where the parent's spans go: an application that hands on OpenTelemetry's context may not hand on ours."""
         known = self._scopes.get(id(parent.get_span_context()))
         return None if known is None else known()
@@ -83,7 +83,7 @@ class _Listener(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         known = self._scopes.pop(id(span.get_span_context()), None)
         scope = None if known is None else known()
-        if (known is not None and scope is None) or not wanted(scope):
+        if (known is not None and scope is None) or not is_captured(scope):
             return
         if span.instrumentation_scope is None or span.instrumentation_scope.name != TRACER:
             with contextlib.suppress(Exception):  # whatever a span holds, the application goes on
@@ -93,10 +93,10 @@ class _Listener(SpanProcessor):
 _LISTENER = _Listener()
 
 
-def _finished(span: ReadableSpan) -> FinishedSpan:
+def _finished(span: ReadableSpan) -> OtelSpan:
     context = span.get_span_context()
     started, ended = span.start_time or 0, span.end_time or span.start_time or 0
-    return FinishedSpan(
+    return OtelSpan(
         span.name,
         trace.format_span_id(context.span_id if context else 0),
         trace.format_trace_id(context.trace_id if context else 0),

@@ -18,7 +18,7 @@ from proctor.base.json_data import Json, canonical
 from proctor.base.source import refuse_endless
 from proctor.plugins import TraceFormat, load, plugins
 from proctor.tracing.model_messages import write_message, write_tool
-from proctor.tracing.semantic_conventions import SPAN_KIND, FinishedSpan, number, read_span, text
+from proctor.tracing.semantic_conventions import SPAN_KIND, OtelSpan, as_number, as_string, read_span
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 from proctor.version import __version__
 
@@ -138,20 +138,20 @@ def _list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any
     return items
 
 
-def _finished(span: Mapping[str, Any], where: str) -> FinishedSpan:
-    span_id, trace_id = text(span.get("spanId")), text(span.get("traceId"))
+def _finished(span: Mapping[str, Any], where: str) -> OtelSpan:
+    span_id, trace_id = as_string(span.get("spanId")), as_string(span.get("traceId"))
     if span_id is None or trace_id is None:
         raise ValueError(f"{where} lacks {'spanId' if span_id is None else 'traceId'}")
-    started = number(span.get("startTimeUnixNano")) or 0.0
+    started = as_number(span.get("startTimeUnixNano")) or 0.0
     events = [(str(e.get("name", "")), _unwrapped_all(e.get("attributes"))) for e in _list(span, "events", where)]
     status = span.get("status")
-    return FinishedSpan(
+    return OtelSpan(
         str(span.get("name") or ""),
         span_id,
         trace_id,
-        text(span.get("parentSpanId")),
+        as_string(span.get("parentSpanId")),
         started / 1e9,
-        (number(span.get("endTimeUnixNano")) or started) / 1e9,
+        (as_number(span.get("endTimeUnixNano")) or started) / 1e9,
         _unwrapped_all(span.get("attributes")),
         tuple(events),
         _error(status) if isinstance(status, Mapping) else None,
@@ -159,7 +159,7 @@ def _finished(span: Mapping[str, Any], where: str) -> FinishedSpan:
 
 
 def _error(status: Mapping[str, Any]) -> str | None:
-    return text(status.get("message")) or "error" if status.get("code") in (ERROR, "STATUS_CODE_ERROR") else None
+    return as_string(status.get("message")) or "error" if status.get("code") in (ERROR, "STATUS_CODE_ERROR") else None
 
 
 def _unwrapped_all(pairs: Any) -> dict[str, Json]:
@@ -197,17 +197,17 @@ ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTrace:
+class FileTrace:
     """Spans of a file that belong together."""
 
     spans: tuple[Span, ...]
-    about: Mapping[str, Json]
+    trial: Mapping[str, Json]
     """`run`, `suite`, `case` and `number` of the trial that they were seen in, where the file says so."""
 
 
-def trial_resource(spans: Iterable[Span], **about: Json) -> dict[str, Json]:
+def trial_resource(spans: Iterable[Span], **trial: Json) -> dict[str, Json]:
     """The spans of one trial as an entry of `resourceSpans`; `about` as in `FoundTrace`."""
-    said = {attribute: about[name] for name, attribute in ATTRIBUTES.items()}
+    said = {attribute: trial[name] for name, attribute in ATTRIBUTES.items()}
     return to_resource(spans, {"service.name": "proctor", **said})
 
 
@@ -223,7 +223,7 @@ LARGEST_UNPACKED = 200_000_000
 """Bytes; a compressed file of a few kilobytes can hold more than any memory."""
 
 
-def find_traces(path: Path) -> list[FoundTrace]:
+def read_trace_file(path: Path) -> list[FileTrace]:
     """The spans that `path` holds, those of a trial or of one trace together; raises `InvalidSuite`."""
     problems: list[Problem] = []
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
@@ -243,8 +243,8 @@ def find_traces(path: Path) -> list[FoundTrace]:
             problems.append(Problem(str(error), path, line))
     if problems:
         raise InvalidSuite(problems)
-    found = [FoundTrace(tuple(spans), about) for about, spans in groups.values()]
-    return found + [FoundTrace(tuple(load(formats[name].read)(lines)), {}) for name, lines in records.items()]
+    found = [FileTrace(tuple(spans), trial) for trial, spans in groups.values()]
+    return found + [FileTrace(tuple(load(formats[name].read)(lines)), {}) for name, lines in records.items()]
 
 
 def _format_of(document: Json) -> TraceFormat | None:

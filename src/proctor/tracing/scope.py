@@ -76,46 +76,46 @@ class MemoryTraceHandler:
             self.spans.clear()
 
 
-class Scope:
+class TraceScope:
     """Where the spans that begin in one context go."""
 
-    __slots__ = ("__weakref__", "captures", "muted")
+    __slots__ = ("__weakref__", "captures", "silent")
 
-    def __init__(self, captures: tuple[MemoryTraceHandler, ...], muted: bool) -> None:
+    def __init__(self, captures: tuple[MemoryTraceHandler, ...], silent: bool) -> None:
         self.captures = captures
-        self.muted = muted
+        self.silent = silent
         """Whether the listeners of the process are left out."""
 
 
-SCOPE: ContextVar[Scope | None] = ContextVar("proctor_trace_scope", default=None)
+SCOPE: ContextVar[TraceScope | None] = ContextVar("proctor_trace_scope", default=None)
 
 
-def wanted(scope: Scope | None) -> bool:
+def is_captured(scope: TraceScope | None) -> bool:
     """Whether spans of this scope go anywhere; asked for every call of an observed function, so it is short."""
     if scope is None:
         return bool(_LISTENERS)
-    return bool(scope.captures) or (not scope.muted and bool(_LISTENERS))
+    return bool(scope.captures) or (not scope.silent and bool(_LISTENERS))
 
 
-def deliver(scope: Scope | None, span: Span) -> None:
+def deliver(scope: TraceScope | None, span: Span) -> None:
     """Hand a finished span to the captures of its scope and to the listeners."""
     if scope is not None:
         for handler in scope.captures:
             handler.add(span)
-    if scope is None or not scope.muted:
+    if scope is None or not scope.silent:
         for listener in tuple(_LISTENERS):
             listener(span)
 
 
 @contextlib.contextmanager
-def untraced() -> Iterator[None]:
+def suppress_tracing() -> Iterator[None]:
     """Keep what happens inside out of every trace: a judge's own calls are not the application's."""
-    with in_scope(Scope((), muted=True)):
+    with in_scope(TraceScope((), silent=True)):
         yield
 
 
 @contextlib.contextmanager
-def in_scope(scope: Scope) -> Iterator[None]:
+def in_scope(scope: TraceScope) -> Iterator[None]:
     token = SCOPE.set(scope)
     try:
         yield

@@ -25,16 +25,16 @@ from proctor.tracing.spans import (
 )
 
 
-def first(attributes: Mapping[str, Any], *keys: str) -> Any:
+def first_present(attributes: Mapping[str, Any], *keys: str) -> Any:
     """The value of the first key that has one."""
     return next((attributes[key] for key in keys if attributes.get(key) is not None), None)
 
 
-def text(value: Any) -> str | None:
+def as_string(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -44,24 +44,24 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def whole(value: Any) -> int | None:
-    found = number(value)
+def as_int(value: Any) -> int | None:
+    found = as_number(value)
     return None if found is None else int(found)
 
 
-def texts(value: Any) -> tuple[str, ...]:
+def as_strings(value: Any) -> tuple[str, ...]:
     """One text or several."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(str(item) for item in value if item is not None) if isinstance(value, (list, tuple)) else ()
 
 
-def known(fields: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Only what was said; an empty list says nothing."""
     return {name: value for name, value in fields.items() if value is not None and value != ()}
 
 
-def spread(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """The items of a list written as `prefix.0.key`, `prefix.1.key`, each with its keys; a bare value is under ""."""
     start = f"{prefix}."
     items: dict[int, dict[str, Any]] = {}
@@ -93,31 +93,31 @@ def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
     """What is said of a model call, by field of `LLMSpan`."""
     said = {**attributes, **_details(events)}
     asked, answered = _said_messages(said, events)
-    reasons = texts(parsed_list(said.get("gen_ai.response.finish_reasons")))
+    reasons = as_strings(parsed_list(said.get("gen_ai.response.finish_reasons")))
     spoken = tuple(
         message.finish_reason
         for message in answered
         if isinstance(message, AssistantMessage) and message.finish_reason is not None
     )
-    return known(
+    return without_empty(
         {
-            "provider": text(first(said, "gen_ai.provider.name", "gen_ai.system")),
-            "request_model": text(said.get("gen_ai.request.model")),
-            "response_model": text(said.get("gen_ai.response.model")),
-            "input_tokens": whole(first(said, f"{USAGE}input_tokens", f"{USAGE}prompt_tokens")),
-            "output_tokens": whole(first(said, f"{USAGE}output_tokens", f"{USAGE}completion_tokens")),
-            "cache_read_tokens": whole(
-                first(said, f"{USAGE}cache_read.input_tokens", f"{USAGE}cache_read_input_tokens")
+            "provider": as_string(first_present(said, "gen_ai.provider.name", "gen_ai.system")),
+            "request_model": as_string(said.get("gen_ai.request.model")),
+            "response_model": as_string(said.get("gen_ai.response.model")),
+            "input_tokens": as_int(first_present(said, f"{USAGE}input_tokens", f"{USAGE}prompt_tokens")),
+            "output_tokens": as_int(first_present(said, f"{USAGE}output_tokens", f"{USAGE}completion_tokens")),
+            "cache_read_tokens": as_int(
+                first_present(said, f"{USAGE}cache_read.input_tokens", f"{USAGE}cache_read_input_tokens")
             ),
-            "cache_creation_tokens": whole(
-                first(said, f"{USAGE}cache_creation.input_tokens", f"{USAGE}cache_creation_input_tokens")
+            "cache_creation_tokens": as_int(
+                first_present(said, f"{USAGE}cache_creation.input_tokens", f"{USAGE}cache_creation_input_tokens")
             ),
-            "request_temperature": number(said.get("gen_ai.request.temperature")),
-            "request_max_tokens": whole(said.get("gen_ai.request.max_tokens")),
-            "request_top_p": number(said.get("gen_ai.request.top_p")),
+            "request_temperature": as_number(said.get("gen_ai.request.temperature")),
+            "request_max_tokens": as_int(said.get("gen_ai.request.max_tokens")),
+            "request_top_p": as_number(said.get("gen_ai.request.top_p")),
             "finish_reasons": reasons or spoken,
-            "response_id": text(said.get("gen_ai.response.id")),
-            "output_type": text(said.get("gen_ai.output.type")),
+            "response_id": as_string(said.get("gen_ai.response.id")),
+            "output_type": as_string(said.get("gen_ai.output.type")),
             "input_messages": asked,
             "output_messages": answered,
             "tool_definitions": read_tools(said.get("gen_ai.tool.definitions")),
@@ -127,11 +127,15 @@ def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
 
 def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of a tool or an agent, by field of `ObserveSpan`."""
-    return known(
+    return without_empty(
         {
-            "name": text(first(attributes, "gen_ai.tool.name", "gen_ai.agent.name")),
-            "input": parse_json_or_keep(first(attributes, "gen_ai.tool.call.arguments", "gen_ai.input.messages")),
-            "output": parse_json_or_keep(first(attributes, "gen_ai.tool.call.result", "gen_ai.output.messages")),
+            "name": as_string(first_present(attributes, "gen_ai.tool.name", "gen_ai.agent.name")),
+            "input": parse_json_or_keep(
+                first_present(attributes, "gen_ai.tool.call.arguments", "gen_ai.input.messages")
+            ),
+            "output": parse_json_or_keep(
+                first_present(attributes, "gen_ai.tool.call.result", "gen_ai.output.messages")
+            ),
         }
     )
 
@@ -174,7 +178,7 @@ def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ..
     asked: list[Message] = []
     answered: list[Message] = []
     for name, attributes in events:
-        body = parse_json_or_keep(first(attributes, "gen_ai.event.content", "event.body"))
+        body = parse_json_or_keep(first_present(attributes, "gen_ai.event.content", "event.body"))
         said = {**attributes, **(body if isinstance(body, Mapping) else {})}
         if name in ROLE_OF_EVENT:
             asked.append(read_message({"role": ROLE_OF_EVENT[name], **_unpacked(said)}))
@@ -197,7 +201,8 @@ def _unpacked(said: Mapping[str, Any]) -> dict[str, Any]:
 def _spread_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
     role = "assistant" if prefix.endswith("completion") else "user"
     return tuple(
-        read_message({"role": role, **item, "tool_calls": spread(item, "tool_calls")}) for item in spread(said, prefix)
+        read_message({"role": role, **item, "tool_calls": unflatten(item, "tool_calls")})
+        for item in unflatten(said, prefix)
     )
 
 
@@ -212,25 +217,29 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
     asked = _object(attributes, "input.value")
     answered = _object(attributes, "output.value")
     options = asked | _object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
-    model = text(first(attributes, "llm.model_name", "embedding.model_name"))
-    return known(
+    model = as_string(first_present(attributes, "llm.model_name", "embedding.model_name"))
+    return without_empty(
         {
-            "provider": text(first(attributes, "llm.provider", "llm.system")),
-            "request_model": text(first(attributes, "llm.request.model_name")) or text(options.get("model")) or model,
-            "response_model": text(first(attributes, "llm.response.model_name"))
-            or text(answered.get("model"))
+            "provider": as_string(first_present(attributes, "llm.provider", "llm.system")),
+            "request_model": as_string(first_present(attributes, "llm.request.model_name"))
+            or as_string(options.get("model"))
             or model,
-            "input_tokens": whole(attributes.get(f"{COUNT}prompt")),
-            "output_tokens": whole(attributes.get(f"{COUNT}completion")),
-            "cache_read_tokens": whole(
-                first(attributes, f"{COUNT}prompt_details.cache_read", f"{COUNT}prompt_details.cache_input")
+            "response_model": as_string(first_present(attributes, "llm.response.model_name"))
+            or as_string(answered.get("model"))
+            or model,
+            "input_tokens": as_int(attributes.get(f"{COUNT}prompt")),
+            "output_tokens": as_int(attributes.get(f"{COUNT}completion")),
+            "cache_read_tokens": as_int(
+                first_present(attributes, f"{COUNT}prompt_details.cache_read", f"{COUNT}prompt_details.cache_input")
             ),
-            "cache_creation_tokens": whole(attributes.get(f"{COUNT}prompt_details.cache_write")),
-            "request_temperature": number(options.get("temperature")),
-            "request_max_tokens": whole(first(options, "max_tokens", "max_completion_tokens", "max_output_tokens")),
-            "request_top_p": number(options.get("top_p")),
+            "cache_creation_tokens": as_int(attributes.get(f"{COUNT}prompt_details.cache_write")),
+            "request_temperature": as_number(options.get("temperature")),
+            "request_max_tokens": as_int(
+                first_present(options, "max_tokens", "max_completion_tokens", "max_output_tokens")
+            ),
+            "request_top_p": as_number(options.get("top_p")),
             "finish_reasons": _finish_reasons(attributes, answered),
-            "response_id": text(answered.get("id")),
+            "response_id": as_string(answered.get("id")),
             "input_messages": _asked(attributes, asked),
             "output_messages": _answered(attributes, answered),
             "tool_definitions": _tools(attributes, options),
@@ -241,13 +250,13 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def openinference_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of any other step, by field of `ObserveSpan`."""
     metadata = parse_json_or_keep(attributes.get("metadata"))
-    given = first(attributes, "input.value", "tool.parameters")
-    documents = spread(attributes, "retrieval.documents")
+    given = first_present(attributes, "input.value", "tool.parameters")
+    documents = unflatten(attributes, "retrieval.documents")
     found = [content for item in documents if (content := item.get("document.content")) is not None]
     output = attributes.get("output.value")
-    return known(
+    return without_empty(
         {
-            "name": text(attributes.get("tool.name")) or text(attributes.get("agent.name")),
+            "name": as_string(attributes.get("tool.name")) or as_string(attributes.get("agent.name")),
             "input": _data(given, attributes.get("input.mime_type")),
             "output": _data(output, attributes.get("output.mime_type")) if output is not None else (found or None),
             "metadata": dict(metadata) if isinstance(metadata, Mapping) else None,
@@ -261,27 +270,27 @@ def _data(value: Any, mime_type: Any) -> Json:
 
 
 def _object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    data = parse_json_or_keep(first(attributes, *keys))
+    data = parse_json_or_keep(first_present(attributes, *keys))
     return dict(data) if isinstance(data, Mapping) else {}
 
 
 def _finish_reasons(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[str, ...]:
-    said = texts(attributes.get("llm.finish_reason"))
+    said = as_strings(attributes.get("llm.finish_reason"))
     choices = answered.get("choices")
     if said or not isinstance(choices, list):
-        return said or texts(first(answered, "stop_reason", "status"))
-    return texts([choice.get("finish_reason") for choice in choices if isinstance(choice, Mapping)])
+        return said or as_strings(first_present(answered, "stop_reason", "status"))
+    return as_strings([choice.get("finish_reason") for choice in choices if isinstance(choice, Mapping)])
 
 
 def _asked(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Message, ...]:
     messages = _spread_out(attributes, "llm.input_messages")
     if not messages:
-        prompts = [item.get("prompt.text", item.get("")) for item in spread(attributes, "llm.prompts")]
-        embedded = [item.get("embedding.text") for item in spread(attributes, "embedding.embeddings")]
+        prompts = [item.get("prompt.text", item.get("")) for item in unflatten(attributes, "llm.prompts")]
+        embedded = [item.get("embedding.text") for item in unflatten(attributes, "embedding.embeddings")]
         messages = tuple(UserMessage.from_text(said) for said in prompts + embedded if isinstance(said, str))
     if not messages:
-        messages = read_messages(first(asked, "messages", "input"))
-    told = text(first(asked, "instructions", "system"))
+        messages = read_messages(first_present(asked, "messages", "input"))
+    told = as_string(first_present(asked, "instructions", "system"))
     if told and not any(isinstance(message, SystemMessage) for message in messages):
         messages = (SystemMessage(told), *messages)
     return messages
@@ -291,7 +300,7 @@ def _answered(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tup
     messages = _spread_out(attributes, "llm.output_messages")
     if messages:
         return messages
-    choices = [item.get("completion.text", item.get("")) for item in spread(attributes, "llm.choices")]
+    choices = [item.get("completion.text", item.get("")) for item in unflatten(attributes, "llm.choices")]
     if choices:
         return read_messages([{"role": "assistant", "content": said} for said in choices if isinstance(said, str)])
     if answered.get("object") == "response":
@@ -300,18 +309,18 @@ def _answered(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tup
 
 
 def _spread_out(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
-    return tuple(_message(item) for item in without_prefix(spread(attributes, prefix), "message."))
+    return tuple(_message(item) for item in without_prefix(unflatten(attributes, prefix), "message."))
 
 
 def _message(item: Mapping[str, Any]) -> Message:
     """One message, put together again as libraries write it."""
     calls = [
         {"id": call.get("id"), "name": call.get("function.name"), "arguments": call.get("function.arguments")}
-        for call in without_prefix(spread(item, "tool_calls"), "tool_call.")
+        for call in without_prefix(unflatten(item, "tool_calls"), "tool_call.")
     ]
-    if not calls and text(item.get("function_call_name")):
+    if not calls and as_string(item.get("function_call_name")):
         calls = [{"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")}]
-    parts = [_part(part) for part in without_prefix(spread(item, "contents"), "message_content.")]
+    parts = [_part(part) for part in without_prefix(unflatten(item, "contents"), "message_content.")]
     whole_message = {**item, "content": parts or item.get("content"), "tool_calls": calls}
     message = read_message(whole_message)
     if isinstance(message, UserMessage) and calls:  # a message without a role that calls tools is the model's
@@ -320,12 +329,12 @@ def _message(item: Mapping[str, Any]) -> Message:
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    url = first(part, "image.image.url", "image.url")
+    url = first_present(part, "image.image.url", "image.url")
     return {"type": "image", "url": url} if url is not None else dict(part)
 
 
 def _tools(attributes: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    offered = [first(item, "tool.json_schema", "json_schema") for item in spread(attributes, "llm.tools")]
+    offered = [first_present(item, "tool.json_schema", "json_schema") for item in unflatten(attributes, "llm.tools")]
     found = tuple(tool for schema in offered for tool in read_tools(schema))
     return found or read_tools(options.get("tools"))
 
@@ -355,7 +364,7 @@ READ_INTO_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class FinishedSpan:
+class OtelSpan:
     """A span of OpenTelemetry that has ended, from this process or from a file."""
 
     name: str
@@ -369,7 +378,7 @@ class FinishedSpan:
     error: str | None = None
 
 
-def read_span(span: FinishedSpan) -> Span:
+def read_span(span: OtelSpan) -> Span:
     """A model call if the span says it is one, an observed step otherwise."""
     kind = _kind(span.attributes)
     duration_ms = max(0.0, (span.ended_at - span.started_at) * 1000)

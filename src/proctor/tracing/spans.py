@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from proctor.agents.pricing import price
+from proctor.agents.pricing import estimate_cost
 from proctor.agents.reply import ToolCall, Usage
 from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 
-SHOWN = 200
+MAX_VALUE_CHARS = 200
 """Characters of an input or output that a tree shows as text."""
 
 
@@ -213,7 +213,7 @@ class ObservationNode:
         """The nodes whose span is of that type, this one included."""
         return [node for _, node in self.walk() if isinstance(node.span, kind)]
 
-    def to_text(self, indent: int = 0, *, shown: int | None = SHOWN) -> str:
+    def to_text(self, indent: int = 0, *, shown: int | None = MAX_VALUE_CHARS) -> str:
         """The tree as a person or a judge reads it, begun `indent` levels in; texts up to `shown` characters."""
         lines: list[str] = []
         for depth, node in self.walk():
@@ -289,7 +289,7 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
 def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
     """The total of several models; its cost is known only if the price of each is."""
     costs = [
-        price(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
+        estimate_cost(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
         for call in calls
     ]
     known = [cost for cost in costs if cost is not None]

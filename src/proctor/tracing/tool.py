@@ -7,12 +7,12 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from proctor.agents.tools import MARK, Tool, register
+from proctor.agents.tools import TOOL_ATTRIBUTE, Tool, register_tool
 from proctor.agents.trial_context import check_stray_call, current_trial
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.json_data import Json, to_json
 from proctor.tracing.observe import Observation, named_arguments, observe_call
-from proctor.tracing.scope import SCOPE, wanted
+from proctor.tracing.scope import SCOPE, is_captured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,8 +40,8 @@ def _mark(function: Callable[P, R], side_effects: bool) -> Callable[P, R]:
     name = getattr(function, "__name__", type(function).__name__)
     recorded = _recorded(function, name)
     mark = Tool(name, function, side_effects)
-    setattr(recorded, MARK, mark)
-    register(mark)
+    setattr(recorded, TOOL_ATTRIBUTE, mark)
+    register_tool(mark)
     return recorded
 
 
@@ -53,7 +53,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
         @functools.wraps(function)
         async def recorded_async(*args: P.args, **kwargs: P.kwargs) -> Any:
             turn = _turn_of_call(name)
-            if turn is None and not wanted(SCOPE.get()):
+            if turn is None and not is_captured(SCOPE.get()):
                 return await function(*args, **kwargs)
             arguments = to_json(named_arguments(signature, args, kwargs, defaults=False))
             run = functools.partial(function, *args, **kwargs)
@@ -67,7 +67,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
     @functools.wraps(function)
     def recorded(*args: P.args, **kwargs: P.kwargs) -> Any:
         turn = _turn_of_call(name)
-        if turn is None and not wanted(SCOPE.get()):
+        if turn is None and not is_captured(SCOPE.get()):
             return function(*args, **kwargs)
         arguments = to_json(named_arguments(signature, args, kwargs, defaults=False))
         run = functools.partial(function, *args, **kwargs)
@@ -90,7 +90,7 @@ def _turn_of_call(name: str) -> TurnRecorder | None:
 
 def _is_seen(turn: TurnRecorder) -> bool:
     """Whether a call in this turn is a span: what a thread does after the turn is over is in no trace either."""
-    return not turn.closed and wanted(SCOPE.get())
+    return not turn.closed and is_captured(SCOPE.get())
 
 
 def _call_in_turn(turn: TurnRecorder, name: str, arguments: dict[str, Json], run: functools.partial[Any]) -> Any:

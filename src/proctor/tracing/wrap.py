@@ -91,7 +91,7 @@ def _show(turn: TurnRecorder, purpose: str, name: str, value: Any) -> None:
 
 def _input(turn: TurnRecorder, name: str) -> Json:
     try:
-        return turn.take_input(name)
+        return turn.use_input(name)
     except KeyError:
         raise MissingInput(name, sorted(turn.inputs or ())) from None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from proctor.agents.pricing import price
+from proctor.agents.pricing import estimate_cost
 from proctor.base.json_data import Json
 from proctor.judging.judge import is_rule_based
 from proctor.reporting.html.environment import pretty
@@ -276,7 +276,7 @@ def _cost(span: LLMSpan) -> float | None:
     model = span.response_model or span.request_model
     if model is None or span.input_tokens is None or span.output_tokens is None:
         return None
-    return price(model, span.input_tokens, span.output_tokens)
+    return estimate_cost(model, span.input_tokens, span.output_tokens)
 
 
 PAGES = (PageRoute("/runs/{run}/case", case_page),)

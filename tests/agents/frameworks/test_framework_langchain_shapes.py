@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import pytest
 
 import proctor
-from proctor.agents.frameworks import advice
+from proctor.agents.frameworks import naming_hint
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
 
 pytest.importorskip("langgraph.graph", reason="langchain has an environment of its own: make frameworks")
@@ -136,8 +136,8 @@ def test_a_graph_may_keep_its_messages_in_any_of_langchains_ways(said: Any) -> N
 
 
 def test_what_is_no_agent_is_told_what_would_be() -> None:
-    assert advice(get_rate) == ": of LangChain and LangGraph, name an agent, a graph, a chain or a chat model"
-    assert advice(object()) == ""
+    assert naming_hint(get_rate) == ": of LangChain and LangGraph, name an agent, a graph, a chain or a chat model"
+    assert naming_hint(object()) == ""
 
 
 def test_a_factory_is_found_from_a_reference(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from span_strategies import CALLS, STEPS
 
 from proctor.compat.pixie.trace_lines import to_lines
-from proctor.tracing.otlp import find_traces
+from proctor.tracing.otlp import read_trace_file
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
 
@@ -23,7 +23,7 @@ def test_any_trace_can_be_written_as_records_and_read_again(tmp_path_factory: An
     calls = [s for s in spans if isinstance(s, LLMSpan)]
     if not path.read_text():
         return
-    [found] = find_traces(path)
+    [found] = read_trace_file(path)
     again = [s for s in found.spans if isinstance(s, LLMSpan)]
     assert [(s.request_model, s.input_tokens, s.finish_reasons) for s in again] == [
         (s.request_model, s.input_tokens, s.finish_reasons) for s in calls
@@ -44,5 +44,5 @@ def test_records_begin_with_the_arguments_and_say_what_was_wrapped(tmp_path: Pat
     ]
     path = tmp_path / "trace.jsonl"
     path.write_text(text, encoding="ascii")
-    [found] = find_traces(path)
+    [found] = read_trace_file(path)
     assert [(s.name, s.started_at) for s in found.spans] == [("run", 2.0), ("profile", 2.0), ("answer", 4.0)]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor.compat.pixie.span_handlers import add_handler, flush, remove_handler
-from proctor.tracing.capture import MemoryTraceHandler, capture_traces, untraced
+from proctor.tracing.capture import MemoryTraceHandler, capture_traces, suppress_tracing
 from proctor.tracing.observe import observe
 from proctor.tracing.spans import ObserveSpan
 
@@ -28,7 +28,7 @@ def outputs(handler: MemoryTraceHandler) -> list[Any]:
 
 def test_untraced_calls_are_in_no_capture_and_reach_no_handler(handler: Keeping) -> None:
     with capture_traces() as capture:
-        with untraced():
+        with suppress_tracing():
             greet("judge")
             with capture_traces() as inner:
                 greet("inner")

@@ -63,7 +63,7 @@ class Adapter:
     """The modules that the classes of its agents come from."""
     takes: ClassVar[str]
     """The objects that it takes, for a person to read, such as `an Agent or a Team`."""
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
     """Whether each of its replies says what it cost."""
 
     def __init__(self, target: Any) -> None:
@@ -112,15 +112,15 @@ class Adapter:
 class FrameworkAgent(BaseAgent):
     """An agent of a framework, run by its adapter."""
 
-    sees_calls = True
-    takes_files = False
+    reports_all_tool_calls = True
+    reads_files = False
 
     def __init__(self, adapter: Adapter, name: str = "", own_fingerprint: str = "") -> None:
         """`own_fingerprint` is for a caller who knows better than the adapter what makes two agents alike."""
         self.adapter = adapter
         self.name = name or adapter.agent_name
         self.fingerprint = own_fingerprint or fingerprint(adapter.describe())
-        self.tells_cost = adapter.tells_cost
+        self.reports_cost = adapter.reports_cost
 
     def __repr__(self) -> str:
         return f"FrameworkAgent({self.adapter.name}, {self.name})"
@@ -173,7 +173,7 @@ _FRAMEWORK: ContextVar[str] = ContextVar("proctor_framework", default="")
 user's may use the same classes in its own turn: what is recorded there must not depend on which agents ran before."""
 
 
-def turn_of(framework: str) -> TurnRecorder | None:
+def current_turn_of(framework: str) -> TurnRecorder | None:
     """The recorder of the turn that an agent of this framework is answering here, also inside its tools."""
     return current_turn() if _FRAMEWORK.get() == framework else None
 
@@ -234,7 +234,7 @@ def find_agent(target: Any, name: str) -> FrameworkAgent | None:
     return None
 
 
-def advice(target: Any) -> str:
+def naming_hint(target: Any) -> str:
     """What to name instead of an object that comes from a known framework and is not an agent."""
     kind = target if isinstance(target, type) else type(target)
     return next((f": of {a.title}, name {a.takes}" for a in adapters() if _is_from(a, kind)), "")

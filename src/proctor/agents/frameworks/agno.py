@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from proctor.agents.frameworks import Adapter, turn_of
+from proctor.agents.frameworks import Adapter, current_turn_of
 from proctor.agents.frameworks.adapter_helpers import describe_tool
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_reader import as_text
@@ -83,7 +83,7 @@ _TRIAL_AGENTS: ContextVar[TrialAgents | None] = ContextVar("proctor_agno_agents"
 
 
 @dataclass(slots=True)
-class Session:
+class AgnoSession:
     """One conversation: a copy of the agent, a session id and a state."""
 
     agents: TrialAgents
@@ -119,7 +119,7 @@ class Agno(Adapter):
     def describe(self) -> Json:
         return _describe(self.target)
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> AgnoSession:
         from agno.agent import Agent as AgnoAgent
         from agno.team import Team
 
@@ -128,9 +128,9 @@ class Agno(Adapter):
                 patch_once(kind, method, _run_copy)
         agents = TrialAgents()
         state = {**copy.deepcopy(self.target.session_state or {}), **to_json(case.state)}
-        return Session(agents, agents.copy(self.target), state, own_keys=frozenset(state))
+        return AgnoSession(agents, agents.copy(self.target), state, own_keys=frozenset(state))
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: AgnoSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         token = _TRIAL_AGENTS.set(session.agents)
         try:
             run = await session.agent.arun(
@@ -143,7 +143,7 @@ class Agno(Adapter):
         for tool in run.tools or []:
             if tool.is_paused and tool.result is None:
                 reason = "not called: it waits for a person"
-                recorder.not_called(tool.tool_name or "", tool.tool_args, reason, id=tool.tool_call_id)
+                recorder.record_unexecuted_call(tool.tool_name or "", tool.tool_args, reason, id=tool.tool_call_id)
         _record_refused_calls(run, recorder)
         recorder.add_usage(_usage(run))
         content = run.content
@@ -168,7 +168,7 @@ def record_tool(function_name: str, function_call: Hook, arguments: dict[str, An
     It is a plain function for sync and async tools alike: Agno runs tools without an async hook in threads, and must go
     on doing so. What a tool returns later, as an awaitable or a stream, is recorded when it is done.
     """
-    recorder = turn_of(Agno.name)
+    recorder = current_turn_of(Agno.name)
     if recorder is None:
         return function_call(**arguments)
 
@@ -195,7 +195,7 @@ def _is_in_loop() -> bool:
 
 def _run_copy(original: Any, agent: Any, *args: Any, **kwargs: Any) -> Any:
     """A run of a copy. The tokens of a run that a tool starts are the turn's too, unless it is a stream of events."""
-    agents, recorder = _TRIAL_AGENTS.get(), turn_of(Agno.name)
+    agents, recorder = _TRIAL_AGENTS.get(), current_turn_of(Agno.name)
     if agents is None or recorder is None:
         return original(agent, *args, **kwargs)
     own = agents.copy_of(agent)
@@ -285,7 +285,7 @@ def _record_refused_calls(run: Any, recorder: TurnRecorder) -> None:
         name, arguments = str(function.get("name")), function.get("arguments")
         is_unreadable = ToolCall.parse(name, arguments).raw_arguments is not None
         if answer is not None and (is_unreadable or name not in recorded):
-            recorder.not_called(name, arguments, str(answer.content), id=request.get("id"))
+            recorder.record_unexecuted_call(name, arguments, str(answer.content), id=request.get("id"))
 
 
 def _describe(target: Any) -> Json:

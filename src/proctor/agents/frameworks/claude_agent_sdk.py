@@ -27,7 +27,7 @@ ClientFactory = Callable[[Any], Any]
 
 
 @dataclasses.dataclass(slots=True)
-class Session:
+class ClaudeSession:
     """One client, which remembers the turns of one case."""
 
     servers: frozenset[str]
@@ -45,7 +45,7 @@ class ClaudeAgentSdk(Adapter):
     name, title, packages = "claude_agent_sdk", "the Claude Agent SDK", ("claude-agent-sdk",)
     modules = ("claude_agent_sdk",)
     takes = "ClaudeAgentOptions"
-    tells_cost = True
+    reports_cost = True
 
     def __init__(self, target: Any, client: ClientFactory | None = None) -> None:
         super().__init__(target)
@@ -79,19 +79,19 @@ class ClaudeAgentSdk(Adapter):
             return "only tools of an in-process MCP server (create_sdk_mcp_server) can be doubled"
         return None
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> ClaudeSession:
         from claude_agent_sdk import ClaudeSDKClient
 
-        session = Session(_own_servers(self.target))
+        session = ClaudeSession(_own_servers(self.target))
         options = self._fresh_session_options(session, case)
         session.client = ClaudeSDKClient(options) if self._client is None else self._client(options)
         await session.client.connect()
         return session
 
-    async def close(self, session: Session) -> None:
+    async def close(self, session: ClaudeSession) -> None:
         await session.client.disconnect()
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: ClaudeSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         from claude_agent_sdk import AssistantMessage, ResultMessage, UserMessage
 
         messages = MessageReader(session.servers, recorder)
@@ -106,7 +106,7 @@ class ClaudeAgentSdk(Adapter):
                 return _reply(session, message, len(answers))
         raise AgentFailed("the conversation ended without a result")
 
-    def _fresh_session_options(self, session: Session, case: Case) -> Any:
+    def _fresh_session_options(self, session: ClaudeSession, case: Case) -> Any:
         """Options with which no trial continues the session of another one."""
         changes: dict[str, Any] = {"session_id": None, "continue_conversation": False}
         if self.target.resume is not None:
@@ -115,7 +115,7 @@ class ClaudeAgentSdk(Adapter):
             changes |= self._mocking_options(session, case)
         return dataclasses.replace(self.target, **changes)
 
-    def _mocking_options(self, session: Session, case: Case) -> dict[str, Any]:
+    def _mocking_options(self, session: ClaudeSession, case: Case) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
 
         async def deny_unmockable_tool(call: Any, *_: Any) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class ClaudeAgent(FrameworkAgent):
         super().__init__(ClaudeAgentSdk(options, client), name)
 
 
-def _reply(session: Session, result: Any, model_calls: int) -> Reply:
+def _reply(session: ClaudeSession, result: Any, model_calls: int) -> Reply:
     if session.refused:
         raise AgentFailed(
             f"the case doubles {', '.join(session.refused)}, which Claude Code runs itself: it was refused"
@@ -155,7 +155,7 @@ def _reply(session: Session, result: Any, model_calls: int) -> Reply:
     return Reply(text, usage=_turn_usage(session, result, model_calls), structured=structured)
 
 
-def _turn_usage(session: Session, result: Any, model_calls: int) -> Usage:
+def _turn_usage(session: ClaudeSession, result: Any, model_calls: int) -> Usage:
     """The SDK reports costs, and tokens by model, for the whole session so far, but plain tokens for the turn."""
     before, session.usage = session.usage, _totals(result)
     total = session.usage

@@ -13,7 +13,7 @@ from typing import Any
 from proctor.agents.frameworks import Adapter
 from proctor.agents.frameworks.adapter_helpers import describe_tool
 from proctor.agents.reply import Reply, Usage
-from proctor.agents.reply_reader import as_text, read_data
+from proctor.agents.reply_reader import as_text, parse_json_answer
 from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed
@@ -25,7 +25,7 @@ USER = "proctor"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class AdkSession:
     """One session of an in-memory runner."""
 
     runner: Any
@@ -61,7 +61,7 @@ class GoogleAdk(Adapter):
     def describe(self) -> Json:
         return _describe(self._root)
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> AdkSession:
         from google.adk.runners import InMemoryRunner
 
         names = case.extra.get("x-adk")
@@ -76,9 +76,9 @@ class GoogleAdk(Adapter):
         session = await runner.session_service.create_session(
             app_name=runner.app_name, user_id=user, state=to_json(case.state)
         )
-        return Session(runner, plugin, user, session.id)
+        return AdkSession(runner, plugin, user, session.id)
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: AdkSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         from google.genai import types
 
         session.plugin.recorder = recorder
@@ -91,7 +91,7 @@ class GoogleAdk(Adapter):
             answer.read(event)
             recorder.partial(answer.text)
         answer.check()
-        structured = read_data(answer.text) if self._answers_data(answer.author) else None
+        structured = parse_json_answer(answer.text) if self._answers_data(answer.author) else None
         return Reply(answer.text, structured=structured, state=await _state(session))
 
     def _answers_data(self, author: str) -> bool:
@@ -111,7 +111,7 @@ def _failure(event: Any, raised: Exception | None) -> Exception:
     return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
 
 
-async def _state(session: Session) -> Any:
+async def _state(session: AdkSession) -> Any:
     """The state of the session, without its events, all of which would be copied."""
     from google.adk.sessions.base_session_service import GetSessionConfig
 

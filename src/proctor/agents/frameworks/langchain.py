@@ -20,7 +20,7 @@ from proctor.agents.frameworks import Adapter
 from proctor.agents.frameworks.adapter_helpers import closure_values, fill_context
 from proctor.agents.messages import text_of_parts
 from proctor.agents.reply import Reply, ToolCall
-from proctor.agents.reply_reader import state_of, to_reply
+from proctor.agents.reply_reader import as_state, to_reply
 from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
@@ -31,7 +31,7 @@ from proctor.cases.suite import Case, Turn
 
 
 @dataclass(slots=True)
-class Session:
+class LangChainSession:
     """One conversation: a thread of its own if the graph has a memory, else messages and a state."""
 
     context: Any
@@ -92,17 +92,17 @@ class LangChain(Adapter):
     def _context(self, case: Case) -> Any:
         return None if self._schema.context is None else fill_context(self._schema.context, case.state)
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> LangChainSession:
         from langchain_core.tools import BaseTool
 
         patch_once(BaseTool, "run", _run_tool)
         patch_once(BaseTool, "arun", _run_tool_async)
         try:
-            return Session(self._context(case), to_json(case.state))
+            return LangChainSession(self._context(case), to_json(case.state))
         except ValueError as error:
             raise AgentFailed(str(error)) from None
 
-    async def close(self, session: Session) -> None:
+    async def close(self, session: LangChainSession) -> None:
         """Forget the thread, if the graph's memory can."""
         memory = self._schema.memory
         for method, is_async in (("adelete_thread", True), ("delete_thread", False)):
@@ -115,7 +115,7 @@ class LangChain(Adapter):
                     continue
                 return
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: LangChainSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         requests = Requests(recorder)
         token = _REQUESTS.set(requests)
         try:
@@ -124,7 +124,7 @@ class LangChain(Adapter):
             _REQUESTS.reset(token)
         return self._read(session, result, requests)
 
-    def _input(self, session: Session, turn: Turn) -> Any:
+    def _input(self, session: LangChainSession, turn: Turn) -> Any:
         if session.is_interrupted:
             from langgraph.types import Command
 
@@ -132,7 +132,7 @@ class LangChain(Adapter):
         session.question = ("human", to_text(to_json(turn.input)))
         return self._schema.build_input(to_json(turn.input), session.state, session.messages)
 
-    async def _invoke(self, session: Session, value: Any, requests: Requests) -> Any:
+    async def _invoke(self, session: LangChainSession, value: Any, requests: Requests) -> Any:
         configurable = dict.fromkeys(("thread_id", *self._schema.sessions), session.thread)
         config = {"callbacks": [_callback_class()(requests)], "configurable": configurable}
         context = {} if session.context is None else {"context": session.context}
@@ -143,7 +143,7 @@ class LangChain(Adapter):
                 raise
             return await run_in_thread(self.target.invoke, value, config, **context)
 
-    def _read(self, session: Session, result: Any, requests: Requests) -> Reply:
+    def _read(self, session: LangChainSession, result: Any, requests: Requests) -> Reply:
         from langchain_core.messages import BaseMessage
 
         if isinstance(result, BaseMessage):
@@ -157,7 +157,7 @@ class LangChain(Adapter):
             return Reply(reply.text, structured=reply.structured, raw=result)
         return self._read_state(session, dict(result), requests)
 
-    def _read_state(self, session: Session, state: dict[str, Any], requests: Requests) -> Reply:
+    def _read_state(self, session: LangChainSession, state: dict[str, Any], requests: Requests) -> Reply:
         """The reply of a graph. One without a memory of its own gets its state and messages again in the next turn."""
         interrupts = state.pop("__interrupt__", None)
         session.is_interrupted = bool(interrupts)
@@ -167,7 +167,7 @@ class LangChain(Adapter):
             session.messages = messages
         else:
             session.state = {}
-        public = state_of({key: value for key, value in state.items() if key != "messages"})
+        public = as_state({key: value for key, value in state.items() if key != "messages"})
         structured = to_json(state.get("structured_response"))
         requests.record_unrun(messages, structured)
         if interrupts:

@@ -13,9 +13,9 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from proctor.agents.frameworks import Adapter, turn_of
+from proctor.agents.frameworks import Adapter, current_turn_of
 from proctor.agents.frameworks.adapter_helpers import dump_context, fill_context
-from proctor.agents.messages import field
+from proctor.agents.messages import get_field
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_reader import as_text
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
@@ -26,7 +26,7 @@ from proctor.cases.suite import Case, Turn
 
 
 @dataclasses.dataclass(slots=True)
-class Session:
+class OpenAiSession:
     """One conversation: after a handoff, the agent that took over answers the next turn."""
 
     agent: Any
@@ -62,16 +62,16 @@ class OpenAiAgents(Adapter):
             return str(error)
         return None
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> OpenAiSession:
         from agents import Agent as SdkAgent
 
         patch_once(SdkAgent, "get_all_tools", _recorded_tools)
         try:
-            return Session(self.target, fill_context(_context_type(self.target), case.state))
+            return OpenAiSession(self.target, fill_context(_context_type(self.target), case.state))
         except ValueError as error:
             raise AgentFailed(str(error)) from None
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: OpenAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         result = await _run(session, [*session.items, {"role": "user", "content": as_text(turn)}], recorder)
         if result.interruptions:
             waiting = ", ".join(str(item.name) for item in result.interruptions)
@@ -89,7 +89,7 @@ class OpenAiAgents(Adapter):
         )
 
 
-async def _run(session: Session, messages: list[Any], recorder: TurnRecorder) -> Any:
+async def _run(session: OpenAiSession, messages: list[Any], recorder: TurnRecorder) -> Any:
     """Run the agent. The SDK would post traces to its vendor: they are switched off, also in runs that tools start."""
     from agents import RunConfig, Runner, trace
 
@@ -108,7 +108,7 @@ async def _recorded_tools(original: Any, agent: Any, *args: Any, **kwargs: Any) 
     from agents import FunctionTool
 
     tools = await original(agent, *args, **kwargs)
-    recorder = turn_of(OpenAiAgents.name)
+    recorder = current_turn_of(OpenAiAgents.name)
     if recorder is None:
         return list(tools)
     return [_recorded_tool(tool, recorder) if isinstance(tool, FunctionTool) else tool for tool in tools]
@@ -147,19 +147,21 @@ def _hooks_class() -> type[Any]:
             self.requests: list[Any] = []
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-            self.requests = [item for item in response.output if field(item, "type") == "function_call"]
+            self.requests = [item for item in response.output if get_field(item, "type") == "function_call"]
             if (usage := getattr(response, "usage", None)) is not None:
                 self.recorder.add_usage(_usage(usage))
-            parts = [part for item in response.output for part in field(item, "content") or ()]
-            self.recorder.partial("".join(str(field(part, "text") or "") for part in parts))
+            parts = [part for item in response.output for part in get_field(item, "content") or ()]
+            self.recorder.partial("".join(str(get_field(part, "text") or "") for part in parts))
 
         async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
             tools = {getattr(tool, "name", "") for tool in from_agent.tools}
             recorded = {call.id for call in self.recorder.tool_calls}
             handoffs = [item for item in self.requests if item.call_id not in recorded and item.name not in tools]
             request: Any = handoffs[0] if handoffs else {}
-            name = field(request, "name") or f"transfer_to_{to_agent.name}"
-            self.recorder.hand_over(name, field(request, "arguments"), to_agent.name, id=field(request, "call_id"))
+            name = get_field(request, "name") or f"transfer_to_{to_agent.name}"
+            self.recorder.record_handoff(
+                name, get_field(request, "arguments"), to_agent.name, id=get_field(request, "call_id")
+            )
 
     return Hooks
 
@@ -170,14 +172,14 @@ def _record_calls_elsewhere(items: list[Any], recorder: TurnRecorder) -> None:
     outputs = {_id(item.raw_item): item.output for item in items if item.type == "tool_call_output_item"}
     for raw in [item.raw_item for item in items if item.type == "tool_call_item"]:
         if _id(raw) not in recorded:
-            name = str(field(raw, "name") or str(field(raw, "type")).removesuffix("_call"))
-            arguments = to_json(field(raw, "arguments", "action", "queries", "code"))
-            result = to_json(outputs.get(_id(raw), field(raw, "output", "results", "outputs")))
+            name = str(get_field(raw, "name") or str(get_field(raw, "type")).removesuffix("_call"))
+            arguments = to_json(get_field(raw, "arguments", "action", "queries", "code"))
+            result = to_json(outputs.get(_id(raw), get_field(raw, "output", "results", "outputs")))
             recorder.add_call(ToolCall.parse(name, arguments, result=result, id=_id(raw)))
 
 
 def _id(raw: Any) -> Any:
-    return field(raw, "call_id", "id")
+    return get_field(raw, "call_id", "id")
 
 
 def _usage(usage: Any) -> Usage:

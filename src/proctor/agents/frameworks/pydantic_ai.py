@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.agents.frameworks import Adapter, turn_of
+from proctor.agents.frameworks import Adapter, current_turn_of
 from proctor.agents.frameworks.adapter_helpers import dump_context, fill_context
 from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import as_text
@@ -24,7 +24,7 @@ from proctor.cases.suite import Case, Turn
 
 
 @dataclass(slots=True)
-class Session:
+class PydanticAiSession:
     """One conversation: the messages of a turn are the history of the next."""
 
     deps: Any
@@ -71,16 +71,16 @@ class PydanticAi(Adapter):
             return str(error)
         return None
 
-    async def open(self, case: Case) -> Session:
+    async def open(self, case: Case) -> PydanticAiSession:
         from pydantic_ai import Agent as PydanticAgent
 
         patch_once(PydanticAgent, "iter", _iter_with_recording)
         try:
-            return Session(fill_context(self.target.deps_type, case.state))
+            return PydanticAiSession(fill_context(self.target.deps_type, case.state))
         except ValueError as error:
             raise AgentFailed(str(error)) from None
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: PydanticAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         result = await self.target.run(as_text(turn), message_history=session.history, deps=session.deps)
         session.history = result.all_messages()
         output = result.output
@@ -98,11 +98,11 @@ def _record_deferred(output: Any, recorder: TurnRecorder) -> None:
         return
     for calls, reason in ((output.approvals, "it waits for a person"), (output.calls, "it is for others to run")):
         for call in calls:
-            recorder.not_called(call.tool_name, call.args, f"not called: {reason}", id=call.tool_call_id)
+            recorder.record_unexecuted_call(call.tool_name, call.args, f"not called: {reason}", id=call.tool_call_id)
 
 
 def _iter_with_recording(original: Any, agent: Any, *args: Any, **kwargs: Any) -> Any:
-    recorder = turn_of(PydanticAi.name)
+    recorder = current_turn_of(PydanticAi.name)
     if recorder is not None:
         kwargs["capabilities"] = [*(kwargs.get("capabilities") or ()), _recording_class()(recorder)]
     return original(agent, *args, **kwargs)
@@ -166,7 +166,7 @@ def _recording_class() -> type[Any]:
         def _refused(self, call: Any, reason: str) -> None:
             if call.tool_name not in self.output_tools:
                 self.reported.add(call.tool_call_id)
-                self.recorder.not_called(call.tool_name, call.args, reason, id=call.tool_call_id)
+                self.recorder.record_unexecuted_call(call.tool_name, call.args, reason, id=call.tool_call_id)
 
     return Recording
 

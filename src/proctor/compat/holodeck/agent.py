@@ -46,9 +46,9 @@ class DescribedAgent(BaseAgent):
     Both happen in one task of its own: what MCP servers open must be closed by the task that opened it.
     """
 
-    sees_calls = True
-    takes_files = False
-    start_seconds = 60.0
+    reports_all_tool_calls = True
+    reads_files = False
+    start_timeout = 60.0
     """Libraries are loaded and servers of tools started once, however little time a trial has."""
 
     def __init__(self, spec: AgentSpec, backend: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.agents.agent import Agent, BaseAgent, with_defaults
+from proctor.agents.agent import Agent, BaseAgent, as_base_agent
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError, UnreadableReply, one_line
@@ -165,7 +165,7 @@ class ProctorBackend:
     """Any agent that Proctor can test, as a backend."""
 
     def __init__(self, agent: Agent) -> None:
-        self.agent = with_defaults(agent)
+        self.agent = as_base_agent(agent)
         self._started = False
 
     async def initialize(self) -> None:
@@ -242,7 +242,7 @@ class ProctorSession:
 class BackendAgent(BaseAgent):
     """Any backend as an agent that Proctor can test; one that a program passes is used as it is."""
 
-    takes_files = False
+    reads_files = False
 
     def __init__(self, backend: AgentBackend, name: str = "") -> None:
         self.backend = backend

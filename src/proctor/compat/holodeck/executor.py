@@ -155,7 +155,7 @@ class TestExecutor:
     def _file_reader(self, agent: _KeptAgent | None) -> Callable[[Attachment], Any] | None:
         """Reads the files of turns; `None` if the agent takes files itself and nobody passed a processor."""
         processor = self.file_processor
-        if processor is self._own_processor and agent is not None and agent.takes_files:
+        if processor is self._own_processor and agent is not None and agent.reads_files:
             return None
         if isinstance(processor, FileProcessor) and getattr(processor, "base_dir", "") is None:
             processor.base_dir = self._own_processor.base_dir
@@ -227,9 +227,9 @@ class _KeptAgent(BaseAgent):
         self.agent = agent
         self.name = agent.name
         self.fingerprint = agent.fingerprint
-        self.start_seconds = agent.start_seconds
-        self.sees_calls = agent.sees_calls
-        self.takes_files = agent.takes_files
+        self.start_timeout = agent.start_timeout
+        self.reports_all_tool_calls = agent.reports_all_tool_calls
+        self.reads_files = agent.reads_files
         self.tokens = agent.tokens if isinstance(agent, BackendAgent) else {}
         self._started = False
 

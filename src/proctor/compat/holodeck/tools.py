@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.agents.tools import UnfitArguments, fitted
+from proctor.agents.tools import InvalidArguments, bind_arguments
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import run_in_thread
 from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec, PromptSpec, StoreSpec, ToolSpec, tool_name
@@ -59,7 +59,7 @@ def _checked(schema: Mapping[str, Json], work: Any) -> Any:
     async def call(arguments: Mapping[str, Any]) -> Json:
         wrong = schema_error(schema, to_json(arguments))
         if wrong is not None:
-            raise UnfitArguments(wrong)
+            raise InvalidArguments(wrong)
         return to_json(await work(arguments))
 
     return call
@@ -71,7 +71,7 @@ def _function(spec: FunctionSpec) -> Any:
         raise ValueError(f"the tool {spec.name} was only checked, and its function was not loaded")
 
     async def call(arguments: Mapping[str, Any]) -> Any:
-        positional, named = fitted(function, arguments)
+        positional, named = bind_arguments(function, arguments)
         if inspect.iscoroutinefunction(function):
             return await function(*positional, **named)
         result = await run_in_thread(function, *positional, **named)

@@ -11,7 +11,7 @@ from typing import Any
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks import FrameworkAgent
 from proctor.agents.frameworks.openai_agents import OpenAiAgents
-from proctor.agents.tools import UnfitArguments
+from proctor.agents.tools import InvalidArguments
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import Json, to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, VendorOptions, no_answer_message
@@ -78,7 +78,7 @@ def _tool(tool: Tool) -> Any:
             return "The arguments are not JSON."
         try:
             result = await tool.call(given if isinstance(given, Mapping) else {})
-        except UnfitArguments as error:
+        except InvalidArguments as error:
             return f"The arguments do not fit: {error}"
         return result if isinstance(result, str) else to_text(result)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks import FrameworkAgent
-from proctor.agents.frameworks.pydantic_ai import PydanticAi, Session
+from proctor.agents.frameworks.pydantic_ai import PydanticAi, PydanticAiSession
 from proctor.agents.reply import Reply
-from proctor.agents.tools import UnfitArguments
+from proctor.agents.tools import InvalidArguments
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.masking import mask
@@ -60,7 +60,7 @@ class _DescribedAdapter(PydanticAi):
         super().__init__(target)
         self._model = model
 
-    async def send(self, session: Session, turn: Turn, recorder: TurnRecorder) -> Reply:
+    async def send(self, session: PydanticAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
 
         try:
@@ -141,7 +141,7 @@ def _tool(tool: Tool) -> Any:
     async def call(**arguments: Any) -> Any:
         try:
             return await tool.call(arguments)
-        except UnfitArguments as error:
+        except InvalidArguments as error:
             raise ModelRetry(str(error)) from error
         except Exception as error:
             raise ToolFailed(one_line(error)) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.tracing.model_messages import read_messages, read_tools, write_tool
-from proctor.tracing.semantic_conventions import number, text, texts, whole
+from proctor.tracing.semantic_conventions import as_int, as_number, as_string, as_strings
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 
@@ -114,27 +114,27 @@ def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]
 
 
 def _read_wrap(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
-    purpose, data = text(record.get("purpose")) or "output", record.get("data")
+    purpose, data = as_string(record.get("purpose")) or "output", record.get("data")
     said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
     given, taken = (data, None) if purpose == "input" else (None, data)
     return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
 
 
 def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
-    duration_ms = number(record.get("duration_ms")) or 0.0
+    duration_ms = as_number(record.get("duration_ms")) or 0.0
     said: dict[str, Any] = {
-        name: text(record.get(name))
+        name: as_string(record.get(name))
         for name in ("provider", "request_model", "response_model", "output_type", "error_type")
     }
     said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
-    said |= {side: whole(record.get(side)) for side in ("input_tokens", "output_tokens")}
+    said |= {side: as_int(record.get(side)) for side in ("input_tokens", "output_tokens")}
     return LLMSpan(
         *place,
         now,
         _seconds(record.get("ended_at")) or now + duration_ms / 1000,
         duration_ms,
-        text(record.get("operation")) or "chat",
-        finish_reasons=texts(record.get("finish_reasons")),
+        as_string(record.get("operation")) or "chat",
+        finish_reasons=as_strings(record.get("finish_reasons")),
         tool_definitions=read_tools(record.get("tool_definitions")),
         **said,
     )
@@ -142,7 +142,7 @@ def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[s
 
 def _seconds(value: Any) -> float | None:
     if not isinstance(value, str):
-        return number(value)
+        return as_number(value)
     try:
         return datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):

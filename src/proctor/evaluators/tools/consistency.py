@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.agents.tool_rerun import SECONDS, Reexecution, reexecute
-from proctor.agents.tools import toolbox
+from proctor.agents.tool_rerun import TOOL_TIMEOUT_SECONDS, ToolRerun, rerun_tools
+from proctor.agents.tools import find_tools
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import to_json, to_text
 from proctor.evaluators.declaration import evaluator
@@ -36,7 +36,7 @@ class ToolConsistency:
 
     tools: Any = None
     """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
-    seconds: float = SECONDS
+    seconds: float = TOOL_TIMEOUT_SECONDS
     """How long one call may take."""
     base: Path | None = None
 
@@ -44,21 +44,21 @@ class ToolConsistency:
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
             raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
         if self.tools is not None:
-            object.__setattr__(self, "tools", toolbox(self.tools, self.base))
+            object.__setattr__(self, "tools", find_tools(self.tools, self.base))
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         if not evaluable.tool_calls:
             raise NothingToCompare("no tools were used, so that none can be called again")
-        tools = toolbox(None, self.base) if self.tools is None else self.tools
-        again = await reexecute(evaluable.tool_calls, tools, seconds=self.seconds)
+        tools = find_tools(None, self.base) if self.tools is None else self.tools
+        again = await rerun_tools(evaluable.tool_calls, tools, seconds=self.seconds)
         return _verdict(again)
 
 
-def _verdict(again: Sequence[Reexecution]) -> Evaluation:
+def _verdict(again: Sequence[ToolRerun]) -> Evaluation:
     """What differs is a finding, whatever else went wrong; what could not be called again is none."""
-    told = [item for item in again if item.differs is not None]
-    differing = [item for item in told if item.differs]
-    failed = [item for item in again if item.error is not None and item.differs is None]
+    told = [item for item in again if item.changed is not None]
+    differing = [item for item in told if item.changed]
+    failed = [item for item in again if item.error is not None and item.changed is None]
     if failed and not differing:
         raise CannotRepeat(f"could not be called again: {_listed(failed)}")
     if not told:
@@ -69,23 +69,23 @@ def _verdict(again: Sequence[Reexecution]) -> Evaluation:
     return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [to_json(item) for item in again]})
 
 
-def _rest(again: Sequence[Reexecution]) -> list[Reexecution]:
-    return [item for item in again if item.differs is None]
+def _rest(again: Sequence[ToolRerun]) -> list[ToolRerun]:
+    return [item for item in again if item.changed is None]
 
 
-def _listed(items: Sequence[Reexecution]) -> str:
+def _listed(items: Sequence[ToolRerun]) -> str:
     named = [describe(item) for item in items[:NAMED]]
     return "; ".join([*named, f"and {len(items) - NAMED} more"] if len(items) > NAMED else named)
 
 
-def describe(item: Reexecution) -> str:
+def describe(item: ToolRerun) -> str:
     """One call and what came of it, in a line."""
     call = actual_text(ToolCall(item.name, item.arguments))
     if item.skipped is not None:
         return f"{call}: {item.skipped}"
     if item.error is not None:
         return f"{call}: {to_text(item.error, LONGEST)}"
-    if item.differs is None:
+    if item.changed is None:
         return f"{call}: it is not known what the agent was given"
-    verb = "gives" if item.differs else "still gives"
-    return f"{call} {verb} {to_text(item.result, LONGEST)}; the agent was given {to_text(item.seen, LONGEST)}"
+    verb = "gives" if item.changed else "still gives"
+    return f"{call} {verb} {to_text(item.result, LONGEST)}; the agent was given {to_text(item.original, LONGEST)}"

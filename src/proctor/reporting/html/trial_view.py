@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from proctor.agents.reply import NOT_BACK, Reply, ToolCall, Usage
+from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
@@ -335,7 +335,7 @@ def _made_call(call: ToolCall, pair: CallPair) -> CallSide:
         arguments=arguments[:CALLS_SHOWN],
         more_arguments=max(0, len(arguments) - CALLS_SHOWN),
         raw_arguments=call.raw_arguments,
-        error_label="no result" if call.error == NOT_BACK else "raised",
+        error_label="no result" if call.error == UNFINISHED_CALL else "raised",
         error=call.error,
         result=None if call.result is None or call.error is not None else pretty(call.result),
     )

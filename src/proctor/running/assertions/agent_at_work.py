@@ -9,7 +9,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.base.errors import AgentFailed
 from proctor.running.agent_lifecycle import AgentNotStarted, start, stop_problem
 from proctor.running.timeouts import Watchdog
-from proctor.tracing.instrumentation import instrumenting
+from proctor.tracing.instrumentation import instrument_clients
 
 
 class AgentAtWork:
@@ -29,7 +29,7 @@ class AgentAtWork:
 
     async def __aenter__(self) -> AgentAtWork:
         self._cleanup.enter_context(self.watchdog)
-        self._cleanup.enter_context(instrumenting())
+        self._cleanup.enter_context(instrument_clients())
         return self
 
     async def start(self) -> None:

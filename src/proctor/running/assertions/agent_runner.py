@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.agents.resolve import resolve_agent
-from proctor.agents.tool_rerun import Reexecution, reexecute
-from proctor.agents.tool_rerun import passages_of as reexecuted_passages
-from proctor.agents.tools import toolbox
+from proctor.agents.tool_rerun import ToolRerun, rerun_tools
+from proctor.agents.tool_rerun import results_as_context as reexecuted_passages
+from proctor.agents.tools import find_tools
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import run_in_session_loop
@@ -33,8 +33,8 @@ from proctor.running.conversation import Answer, WrittenUser, converse
 from proctor.running.evaluables import evaluable_of
 from proctor.running.settings import Limits, RunOptions, limits_for
 from proctor.running.tool_reexecution import answering_for_tools
-from proctor.tracing.capture import untraced
-from proctor.tracing.instrumentation import instrumenting
+from proctor.tracing.capture import suppress_tracing
+from proctor.tracing.instrumentation import instrument_clients
 
 
 class AgentRun(dict[str, Any]):
@@ -80,7 +80,7 @@ class AgentRun(dict[str, Any]):
 ANSWERED = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
 
 
-def run_of(trial: TrialResult, reexecuted: Sequence[Reexecution] | None = None) -> AgentRun:
+def run_of(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
     """The run of a trial; the results of tools that were called again replace those that the agent got."""
     case = trial.case
     keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
@@ -175,7 +175,7 @@ class AgentRunner:
         """The folder in which files of cases and tools are looked up."""
         self._tools = tools
         if tools is not None:
-            toolbox(tools, base, self.agent)  # what is not a tool is refused before anything runs
+            find_tools(tools, base, self.agent)  # what is not a tool is refused before anything runs
         self._options = RunOptions(given=Settings(timeout=timeout, parallel=parallel))
         self._limits = self._limits_for(None)
 
@@ -193,7 +193,7 @@ class AgentRunner:
 
         A case may be a dict of `id`, `input` and, if it has any, `expected_output_contains`.
         """
-        with instrumenting():  # entered here too, since loading an instrumentation would block the event loop
+        with instrument_clients():  # entered here too, since loading an instrumentation would block the event loop
             return run_in_session_loop(self.run_cases_async(cases))
 
     async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
@@ -223,10 +223,10 @@ class AgentRunner:
         )
         return _trial_of(case, answer, self.agent.name, self.fingerprint)
 
-    async def _reexecute(self, trial: TrialResult) -> list[Reexecution]:
+    async def _reexecute(self, trial: TrialResult) -> list[ToolRerun]:
         calls = [call for reply in trial.replies for call in reply.tool_calls]
-        with answering_for_tools(trial.case), untraced():
-            return await reexecute(calls, toolbox(self._tools, self.base, self.agent))
+        with answering_for_tools(trial.case), suppress_tracing():
+            return await rerun_tools(calls, find_tools(self._tools, self.base, self.agent))
 
     def _limits_for(self, case: Case | None) -> Limits:
         return limits_for(self._options, Suite(self.agent.name, ()), case)

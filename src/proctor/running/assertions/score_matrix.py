@@ -33,7 +33,7 @@ from proctor.results.run import Outcome, ScoreThreshold
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import NO_OPTIONS, limits_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
-from proctor.tracing.capture import untraced
+from proctor.tracing.capture import suppress_tracing
 
 Matrix: TypeAlias = list[list[Evaluation]]
 PassCriteria: TypeAlias = Callable[[Matrix], tuple[bool, str]]
@@ -180,7 +180,7 @@ class NamedEvaluator:
         seen, waits = self._selected(evaluable), WaitTimer()
 
         async def call() -> Evaluation | None:
-            with untraced(), counting_waits(waits):
+            with suppress_tracing(), counting_waits(waits):
                 return await evaluate(self.call, seen)
 
         try:

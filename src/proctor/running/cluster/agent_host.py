@@ -35,7 +35,7 @@ from proctor.base.errors import ProctorError, one_line
 from proctor.cases.suite import Suite
 from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
 from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
-from proctor.tracing.instrumentation import instrumenting
+from proctor.tracing.instrumentation import instrument_clients
 from proctor.version import __version__
 
 ABORT_SECONDS = 5.0
@@ -193,7 +193,7 @@ class AgentHost:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.call_soon(self._move)
-        with instrumenting():
+        with instrument_clients():
             while True:
                 try:
                     self._loop.run_forever()
@@ -253,7 +253,7 @@ class AgentHost:
     async def _start(self, suite: int) -> str | None:
         agent = self._agents[suite]
         if agent not in self._starting:
-            seconds = max(self._order.suites[suite].start_seconds, agent.start_seconds)
+            seconds = max(self._order.suites[suite].start_seconds, agent.start_timeout)
             self._starting[agent] = self._loop.create_task(step_problem(agent.start, seconds))
         return await asyncio.shield(self._starting[agent])
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.chat_agent import read_chat
-from proctor.agents.command_agent import CommandAgent, read_command, split
+from proctor.agents.command_agent import CommandAgent, read_command, split_command_line
 from proctor.agents.http_agent import HttpAgent
 from proctor.agents.http_config import AgentConfig, read_config, read_http_options
 from proctor.base.errors import UsageError
@@ -33,7 +33,7 @@ def http_agent(address: str) -> BaseAgent:
 
 
 def command_agent(command_line: str, base: Path | None) -> BaseAgent:
-    return CommandAgent(split(command_line), cwd=base)
+    return CommandAgent(split_command_line(command_line), cwd=base)
 
 
 def agent_from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
