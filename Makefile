@@ -69,7 +69,7 @@ docs: $(VENV)/.ready
 docs-check: $(VENV)/.ready
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder dummy docs site/.check
 
-# What is derived from the declarations of evaluators: the index of names, the tables of the docs, the schema of suites.
+# What is derived from the declarations of evaluators: the index of names, the schema of suites.
 index schema: $(VENV)/.ready
 	$(BIN)/python -m proctor.evaluators.index
 

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of these pages (`make docs`): offline, and with every broken link as an error."""
+"""How Sphinx builds the site (`make docs`): offline, and with every broken link as an error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
 smartquotes = False
 default_role = "literal"
-"""Docstrings are written with single backticks."""
+"""Docstrings use single backticks for code."""
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 suppress_warnings = ["misc.highlighting_failure"]
-"""Examples leave things out with `…`, which no lexer knows."""
+"""Examples leave lines out with `…`, which no lexer knows."""
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False
@@ -40,44 +40,47 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
+OUTSIDE_CONTRIBUTING = re.compile(r"\[([^\]]+)\]\((?:\.\./){2,}([^)#\s]+)(?:#[^)]*)?\)")
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)#\s]+)(?:#[^)]*)?\)")
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def as_site(app: Any, page: str, source: list[str]) -> None:
-    """A page as the site shows it."""
+    """Change the Markdown of a page into what the site needs."""
     text = source[0]
     if page == "index":
-        text = listed(text, {path.stem for path in HERE.glob("*.md")} - {"index"})
-    # Files of the repository that are no pages are named, since the site does not have them.
-    if "/" not in page:
+        text = with_all_pages(text, {path.stem for path in HERE.glob("*.md")} - {"index"})
+    # Links to files outside docs/ become their names: the site does not have those files.
+    if page.startswith("contributing/"):
+        text = OUTSIDE_CONTRIBUTING.sub(r"\1 (`\2` in the repository)", text)
+    elif "/" not in page:
         text = OUTSIDE.sub(r"\1 (`\2` in the repository)", text)
-    source[0] = MERMAID.sub(drawn, text)
+    source[0] = MERMAID.sub(picture, text)
 
 
-def listed(index: str, pages: set[str]) -> str:
-    """The index with the pages that are there: those it does not name come last."""
+def with_all_pages(index: str, pages: set[str]) -> str:
+    """The index without the pages that do not exist, and with those that it does not list under "More"."""
     lines = index.split("\n")
-    named = {line for line in lines if re.fullmatch(r"[a-z-]+", line)}
-    kept = "\n".join(line for line in lines if line not in named - pages)
-    if more := sorted(pages - named):
-        kept += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(more) + "\n```\n"
-    return kept
+    listed = {line for line in lines if re.fullmatch(r"[a-z-]+", line)}
+    text = "\n".join(line for line in lines if line not in listed - pages)
+    if more := sorted(pages - listed):
+        text += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(more) + "\n```\n"
+    return text
 
 
-def index_of_new_pages(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """The index is read again where the pages that it lists are others."""
+def outdated_pages(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Read the index again if pages were added or removed."""
     return ["index"] if added or removed else []
 
 
-def drawn(fence: re.Match[str]) -> str:
-    """The picture of a diagram that `docs/diagrams.py` drew; its text, where it was not drawn since it changed."""
-    picture = HERE / "_static" / "diagrams" / drawn_name(fence[1])
-    return f"![Diagram](_static/diagrams/{picture.name})" if picture.is_file() else fence[0]
+def picture(fence: re.Match[str]) -> str:
+    """The picture that `docs/diagrams.py` drew of a diagram, or its text if it has changed since."""
+    file = HERE / "_static" / "diagrams" / drawn_name(fence[1])
+    return f"![Diagram](/_static/diagrams/{file.name})" if file.is_file() else fence[0]
 
 
 def reference(app: Any) -> None:
-    """The pages that the program itself writes."""
+    """Write the reference pages, which are generated from the code."""
     write_reference(HERE / "generated")
 
 
@@ -85,6 +88,6 @@ def setup(app: Any) -> None:
     from pygments.lexers.special import TextLexer
 
     app.add_lexer("mermaid", TextLexer)
-    app.connect("env-get-outdated", index_of_new_pages)
+    app.connect("env-get-outdated", outdated_pages)
     app.connect("source-read", as_site)
     app.connect("builder-inited", reference)

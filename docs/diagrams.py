@@ -27,7 +27,7 @@ mermaid.initialize({{startOnLoad: true, theme: "neutral", flowchart: {{htmlLabel
 
 def diagrams() -> dict[Path, str]:
     """By the file that shows it, the text of every diagram in the documentation."""
-    texts = [text for page in sorted(DOCS.glob("*.md")) for text in FENCE.findall(page.read_text(encoding="utf-8"))]
+    texts = [text for page in sorted(DOCS.rglob("*.md")) for text in FENCE.findall(page.read_text(encoding="utf-8"))]
     return {DRAWN / drawn_name(text): text for text in texts}
 
 

@@ -1,4 +1,4 @@
-"""Writes the reference pages of the documentation from the program itself: commands, evaluators, JSON output, Python.
+"""Writes the reference pages of the documentation from the code: commands, evaluators, suite keys, JSON, Python.
 
 python docs/reference.py FOLDER
 """
@@ -15,23 +15,45 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 API = {
     "Load, run, compare": "load run run_async compare judge",
     "Suites and cases": "Suite Case Turn Expected ExpectedCall Keywords Criteria Settings EvaluatorSpec NamedData",
     "Agents": "Agent Session Reply ToolCall Usage Runnable",
-    "Evaluators of your own": "Evaluator Evaluable Evaluation EvaluationPending by_name",
+    "Your own evaluators": "Evaluator Evaluable Evaluation EvaluationPending by_name",
     "Asserting in tests": "assert_pass assert_dataset_pass evaluate run_and_evaluate ScoreThreshold EvalAssertionError",
-    "What came of it": "Run RunVerdict TrialResult Score Outcome Comparison",
-    "Inside applications": "tool wrap observe start_observation capture_traces",
+    "Results": "Run RunVerdict TrialResult Score Outcome Comparison",
+    "Tracing": "tool wrap observe start_observation capture_traces",
     "Judges": "Judge Question Panel",
     "Exceptions": "ProctorError InvalidSuite AgentFailed JudgeFailed StoreError UsageError",
 }
-"""The sections of the page on Python, and the public names in each."""
+"""The sections of the Python reference, and the public names in each."""
+
+NEEDS = {
+    "reference": "an expected output",
+    "keywords": "keywords, in the case or here",
+    "tools": "expected tools",
+    "passages": "passages",
+    "question": "an input",
+    "rubrics": "rubrics, in the case or here",
+    "final state": "`final_state`",
+    "scenario": "a scenario",
+    "role": "a role",
+    "grounds": "context, passages or an expected output",
+}
+"""What an evaluator is skipped without, as the reference names it."""
+
+TOOLS = {
+    "proctor.compat.adk": "ADK",
+    "proctor.compat.pixie": "pixie",
+    "proctor.compat.holodeck": "HoloDeck",
+    "proctor.compat.deepeval": "DeepEval",
+}
 
 
 def write_reference(folder: Path) -> list[Path]:
-    """Write every page whose text has changed, so that an unchanged one is not built again."""
+    """Write every page whose text has changed; Sphinx then does not build the others again."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {
         "commands.md": commands_page(),
@@ -48,7 +70,7 @@ def write_reference(folder: Path) -> list[Path]:
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command with the words that call it."""
+    """Every command, with the words that call it."""
     if words:
         yield words, command
     if isinstance(command, click.Group):
@@ -64,8 +86,7 @@ def commands_page() -> str:
 
     parts = [
         "# Commands\n",
-        "After this page you know every command with its options; it is written from the program itself. "
-        "[Running](../running.md) shows them at work.\n",
+        "Every command with its options, generated from the code. [Running](../running.md) shows them at work.\n",
         "Exit codes: 0 passed, 1 failed, 2 usage or invalid files, 3 inconclusive, 4 errors prevented a verdict, "
         "130 interrupted.\n",
     ]
@@ -84,14 +105,14 @@ def commands_page() -> str:
 
 
 def _help(text: str) -> str:
-    """The help of a command as Markdown; what click leaves as it is written stays so."""
-    told = []
+    """The help of a command as Markdown. Paragraphs that click does not wrap (`\\b`) become code."""
+    parts = []
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.startswith("\b"):
-            told.append("```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
+            parts.append("```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
         else:
-            told.append(_escaped(" ".join(paragraph.split())))
-    return "\n\n".join(told) + "\n"
+            parts.append(_escaped(" ".join(paragraph.split())))
+    return "\n\n".join(parts) + "\n"
 
 
 def _option(parameter: click.Parameter, context: click.Context) -> str:
@@ -102,37 +123,78 @@ def _option(parameter: click.Parameter, context: click.Context) -> str:
 
 
 def evaluators_page() -> str:
-    from proctor.evaluators.registry import listed
+    from proctor import plugins
+    from proctor.evaluators.declaration import FAMILIES
+    from proctor.evaluators.index import PACKAGE, declared
 
-    rows = []
-    for item in sorted(listed(), key=lambda item: item.name.lower()):
-        given = [_code(p.name if p.required else f"{p.name}: {json.dumps(p.default)}") for p in item.parameters]
-        needs = ", ".join((*item.needs, *(["judge"] if item.judge != "none" else []))) or "an answer"
-        rows.append(f"| `{item.name}` | {_escaped(item.summary)} | {needs} | {', '.join(given)} | {item.threshold:g} |")
-    return (
-        "# Evaluators, one line each\n\n"
-        "After this page you know the name, needs, parameters and usual threshold of each shipped evaluator; "
-        "it is written from their declarations, as `proctor list evaluators` is. [Evaluators](../evaluators.md) says "
-        "how each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
-        "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
-    )
+    own = declared(PACKAGE)
+    groups = {
+        title: [item for item in own if item.family == family and not item.variant_of]
+        for family, title in FAMILIES.items()
+    }
+    groups["Variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
+    for name in plugins.SHIPPED:
+        package, _, module = name.rpartition(".")
+        if module == "plugin" and (items := declared(package)):
+            groups[f"From {TOOLS.get(package, package)}"] = items
+    parts = [
+        "# Evaluator reference\n",
+        "Every shipped evaluator with its parameters, generated from the code. `proctor list evaluators NAME` shows "
+        "the same in the terminal. [Evaluators](../evaluators.md) says which one to choose.\n",
+        "An evaluator that lacks what it needs is skipped. A parameter without a default is required.\n",
+    ]
+    for title, items in groups.items():
+        parts.append(f"## {title}\n")
+        parts += [_evaluator(item) for item in items]
+    return "\n".join(parts)
+
+
+def _evaluator(item: Any) -> str:
+    needs = [NEEDS.get(need, need) for need in item.needs]
+    judge = {"none": "", "model": "yes, a model", "rules or model": "yes; the rule-based judge can answer"}[item.judge]
+    rows = {
+        "Other names": ", ".join(map(_code, item.also)),
+        "Parameters": ", ".join(
+            _code(p.name) if p.required else _code(f"{p.name}: {_yaml(p.default)}")
+            for p in sorted(item.parameters, key=lambda p: (not p.required, p.name in ("model", "samples")))
+        ),
+        "Needs": " or ".join(needs),
+        "Asks a judge": judge,
+        "Threshold": f"{item.threshold:g}",
+        "Scores": {"turn": "each turn", "case": "the whole conversation"}.get(item.scope, item.scope),
+    }
+    listed = "\n".join(f"- {name}: {value}" for name, value in rows.items() if value)
+    example = f"- {item.name}\n"
+    if item.example:
+        example = yaml.safe_dump([item.entry], default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
+    text = "\n\n".join(_escaped(part) for part in (item.summary, item.score) if part)
+    return f"### {item.name}\n\n{text}\n\n{listed}\n\n```yaml\n{example}```\n"
+
+
+def _yaml(value: object) -> str:
+    """A default as YAML writes it on one line."""
+    if isinstance(value, str):
+        return value or '""'
+    if isinstance(value, list):
+        return f"[{', '.join(map(_yaml, value))}]"
+    return json.dumps(value)
 
 
 def json_page() -> str:
     parts = [
         "# JSON output\n",
-        "After this page you can read whatever a command prints with `--json`: every document, and every row of a "
-        "list, names its schema and version in `schema`. A change that would break a reader gets a new version. The "
-        "files are in `proctor/schemas` of the installed package.\n",
+        "What commands print with `--json`. Every document, and every row of a list, names its schema and version in "
+        "`schema`. A change that would break a reader gets a new version. The schemas are in `proctor/schemas` of the "
+        "installed package.\n",
     ]
     for schema in _schemas():
         parts.append(f"## {schema['$id']}\n\n{_escaped(schema['description'])}\n")
         rows = [
-            _row(name, item, schema, "" if name in schema["required"] else " Not always there.")
+            _row(name, item, schema, "" if name in schema["required"] else " Optional.")
             for name, item in schema["properties"].items()
             if name != "schema"
         ]
-        parts.append("| key | type | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+        parts.append("| key | type | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 
@@ -140,18 +202,18 @@ def suite_page() -> str:
     text = resources.files("proctor").joinpath("schemas", "suite.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     parts = [
-        "# Keys of a suite\n",
-        "After this page you know every key of the native format and its type; it is written from the schema that "
-        "`proctor init` puts beside a suite, for editors. [The native format](../native.md) explains them.\n",
+        "# Suite keys\n",
+        "Every key of a suite file and its type, generated from the schema that `proctor init` writes next to a suite "
+        "for editors. [Writing suites](../native.md) explains them.\n",
     ]
     named = {"Suite": schema, **schema["$defs"]}
     for name, item in sorted(named.items(), key=lambda pair: pair[0] != "Suite"):
-        if not item.get("properties") or name == "EvaluatorWithOptions":  # a row for each evaluator: another page
+        if not item.get("properties") or name == "EvaluatorWithOptions":  # has its own page
             continue
         parts.append(f"## {name.removesuffix('Model')}\n\n{_escaped(' '.join(item.get('description', '').split()))}\n")
         needed = item.get("required", ())
-        rows = [_row(key, value, schema, " Needed." * (key in needed)) for key, value in item["properties"].items()]
-        parts.append("| key | type | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+        rows = [_row(key, value, schema, " Required." * (key in needed)) for key, value in item["properties"].items()]
+        parts.append("| key | type | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 
@@ -167,10 +229,10 @@ def _row(name: str, item: dict[str, Any], schema: dict[str, Any], remark: str) -
 
 def _about(item: dict[str, Any], schema: dict[str, Any]) -> str:
     inner = _resolved(item, schema)
-    told = item.get("description") or inner.get("description", "")
-    held = _resolved(inner.get("items", inner), schema).get("properties")
-    keys = ", ".join(f"`{key}`" for key in held) if held else ""
-    return " ".join(part for part in (told, f"Keys: {keys}." if keys else "") if part)
+    text = item.get("description") or inner.get("description", "")
+    properties = _resolved(inner.get("items", inner), schema).get("properties")
+    keys = ", ".join(f"`{key}`" for key in properties) if properties else ""
+    return " ".join(part for part in (text, f"Keys: {keys}." if keys else "") if part)
 
 
 def _kind(item: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -193,11 +255,11 @@ def python_page() -> str:
     import proctor
 
     lines = [
-        "Python",
-        "======",
+        "Python API",
+        "==========",
         "",
-        "After this page you can call Proctor from your own code; it is written from the docstrings, whose examples",
-        "are executed. Every shipped evaluator is a public name too: see :doc:`evaluator-list`.",
+        "The public names of `proctor`, from their docstrings. Every shipped evaluator is a public name too: see",
+        ":doc:`evaluator-list`. :doc:`../notebooks` shows them at work.",
         "",
         ".. currentmodule:: proctor",
         "",
@@ -217,12 +279,12 @@ def _code(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Words as Markdown shows them: signs that would mean something are taken as they are, outside of code."""
+    """Text with Markdown's special characters escaped, except inside code."""
     pieces = re.split(r"(`[^`]*`)", text)
-    told = [
-        piece if number % 2 else re.sub(r"([*_\[\]<>#{}|\\$])", r"\\\1", piece) for number, piece in enumerate(pieces)
-    ]
-    return "".join(piece.replace("|", "\\|") if number % 2 else piece for number, piece in enumerate(told))
+    return "".join(
+        piece.replace("|", "\\|") if number % 2 else re.sub(r"([*_\[\]<>#{}|\\$])", r"\\\1", piece)
+        for number, piece in enumerate(pieces)
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Every example in the documentation is executed.
 
-A fenced block with `file=NAME` is written to the page's own folder; a `console` block is typed there, line by line. A
-block's commands must exit as `exit=N` says (0 if it says nothing), and each line of output it shows must be there, `…`
-standing for anything. A block with `needs=NAME` is run where that package is installed, as by `make frameworks`.
+A fenced block with `file=NAME` is written to a folder that belongs to the page; the lines of a `console` block that
+begin with `$ ` are run there in order. Each command must exit with the code that `exit=N` gives for its block (0 if
+there is none), and must print every line that is shown below it; `…` inside a line matches anything. An output may
+leave lines out, but must show at least one. A block with `needs=NAME` runs only if that package is installed, as in
+`make frameworks`.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from repository import ROOT
 
-ROOT = ROOT
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "contributing").glob("*.md")])
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1\s*$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?(?: \"[^\"]*\")?\)")
 
 
 @dataclass
@@ -27,6 +31,17 @@ class Block:
     language: str
     options: dict[str, str]
     text: str
+
+    def commands(self) -> Iterator[tuple[str, list[str]]]:
+        """The commands of a `console` block, each with the lines of output below it."""
+        command, shown = "", []
+        for line in [*self.text.splitlines(), "$ "]:
+            if not line.startswith("$ "):
+                shown.append(line)
+                continue
+            if command:
+                yield command, shown
+            command, shown = line[2:], []
 
 
 def blocks(page: Path) -> list[Block]:
@@ -37,11 +52,14 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def runnable(page: Path) -> bool:
-    return any(block.language == "console" for block in blocks(page))
+def page_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda page: page.name)
+WITH_COMMANDS = [page for page in PAGES if any(block.language == "console" for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=page_name)
 def test_the_examples_of_a_page_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
@@ -58,22 +76,11 @@ def test_the_examples_of_a_page_do_what_the_page_says(page: Path, tmp_path: Path
             target = work / block.options["file"]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
-        elif block.language == "console" and "norun" not in block.options:
+        elif block.language == "console":
             if "needs" in block.options:
                 pytest.importorskip(block.options["needs"])
-            type_in(block, work, environment)
-
-
-def type_in(block: Block, work: Path, environment: dict[str, str]) -> None:
-    expected_code = int(block.options.get("exit", "0"))
-    command, shown = "", []
-    for line in [*block.text.splitlines(), "$ "]:
-        if not line.startswith("$ "):
-            shown.append(line)
-            continue
-        if command:
-            check(command, shown, expected_code, work, environment)
-        command, shown = line[2:], []
+            for command, shown in block.commands():
+                check(command, shown, int(block.options.get("exit", "0")), work, environment)
 
 
 def check(command: str, shown: list[str], code: int, work: Path, environment: dict[str, str]) -> None:
@@ -90,8 +97,17 @@ def check(command: str, shown: list[str], code: int, work: Path, environment: di
         assert any(re.fullmatch(pattern, real) for real in lines), f"{command} does not print {line!r}:\n{output}"
 
 
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=page_name)
+def test_an_output_shows_more_than_an_ellipsis(page: Path) -> None:
+    for block in blocks(page):
+        if block.language == "console":
+            for command, shown in block.commands():
+                hidden = "…" in map(str.strip, shown) and not any(line.strip(" …") for line in shown)
+                assert not hidden, f"{page_name(page)} hides what `{command}` prints; show the lines that matter"
+
+
 def test_every_link_to_a_file_of_the_repository_leads_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?(?: \"[^\"]*\")?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not target.startswith("generated/"):  # `make docs` writes those, and checks them
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            if "://" not in target and "generated/" not in target:  # `make docs` writes and checks those
+                assert (page.parent / target).exists(), f"{page_name(page)}: {target}"

@@ -152,8 +152,6 @@ def test_a_new_evaluator_is_one_file_and_the_index(tmp_path: Path, monkeypatch: 
     assert "    Manners = Polite\n" in text
     assert '"polite": "shop_evaluators.polite:Polite"' in text
     assert "as polite" not in text
-    page = "Before.\n<!-- evaluators: text -->\nold\n<!-- end -->\nAfter.\n"
-    assert "| `Polite` or `Manners` or `polite` |  | It is polite | 0.5 |  |" in index.documented(page, {"text": found})
     (folder / "again.py").write_text(f"{head}@evaluator(family='text')\n@dataclass\nclass Polite:\n    '''Again.'''\n")
     with pytest.raises(SystemExit, match="another evaluator is called Polite"):
         index.declared("shop_evaluators")

@@ -7,10 +7,10 @@ An evaluator with a name of its own declares itself once, above its class:
     class Contains:
         \"\"\"The answer mentions any, or all, of the keywords.
 
-        How it scores stands here, and becomes the row in docs/evaluators.md.
+        How it scores is described here, and shown in the evaluator reference.
         \"\"\"
 
-`proctor list evaluators`, the schema of a suite, the tables of the documentation and the names that `proctor` exports
+`proctor list evaluators`, the schema of a suite, the evaluator reference and the names that `proctor` exports
 are derived from that; see `index.py`. The same decorator says how the score of any function is used:
 
     @evaluator(threshold=0.8, report_only=True)

@@ -2,18 +2,16 @@
 
 Names must be found without importing all evaluators, which takes longer than most runs. So this command imports them
 once and writes, for the package of shipped evaluators and for each plugin that brings some, a module `_index` that says
-where each name is; the tables of evaluators in docs/evaluators.md; and the schema of suites, in which editors find the
-names. `--check` writes nothing and fails if something is not up to date; `make lint` runs it.
+where each name is, and the schema of suites, in which editors find the names. `--check` writes nothing and fails if
+something is not up to date; `make lint` runs it.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from proctor import plugins
@@ -21,7 +19,6 @@ from proctor.cases.formats.native.schema import schema_text
 from proctor.evaluators.declaration import FAMILIES, Declaration
 
 PACKAGE = "proctor.evaluators"
-PAGE = "docs/evaluators.md"
 SCHEMA = "proctor/schemas/suite.schema.json"
 
 HEAD = '''"""The evaluators of this package and where each is. Written by `python -m proctor.evaluators.index`."""
@@ -30,21 +27,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
 '''
-
-NEEDS = {
-    "reference": "an expected output",
-    "keywords": "keywords, in the case or here",
-    "tools": "expected tools",
-    "tool calls": "tool calls",
-    "passages": "passages",
-    "question": "a question",
-    "rubrics": "rubrics, in the case or here",
-    "final state": "`final_state`",
-    "scenario": "a scenario",
-    "role": "a role",
-    "grounds": "something known besides the question",
-}
-"""How the documentation names what an evaluator is skipped without."""
 
 
 def declared(package: str) -> list[Declaration]:
@@ -98,58 +80,18 @@ def rendered(items: list[Declaration]) -> str:
     )
 
 
-def documented(page: str, tables: Mapping[str, list[Declaration]]) -> str:
-    """The page with the table below each `<!-- evaluators: KEY -->` written again."""
-
-    def table(match: re.Match[str]) -> str:
-        key = match[1]
-        if key not in tables:
-            raise SystemExit(f"{PAGE}: there are no evaluators {key!r}; write one of {', '.join(tables)}")
-        rows = "".join(f"{_row(item)}\n" for item in tables[key])
-        head = "| name | parameters | score | passes from | skipped without |\n|---|---|---|---|---|\n"
-        return f"<!-- evaluators: {key} -->\n\n{head}{rows}\n<!-- end -->"
-
-    return re.sub(r"<!-- evaluators: (.*?) -->\n.*?<!-- end -->", table, page, flags=re.DOTALL)
-
-
-def _row(item: Declaration) -> str:
-    parameters = ", ".join(
-        f"`{p.name}`" if p.required else f"`{p.name}: {_value(p.default)}`"
-        for p in sorted(item.parameters, key=lambda p: (not p.required, p.name in ("model", "samples")))
-    )
-    names = " or ".join(f"`{name}`" for name in (item.name, *item.also))
-    score = (item.score or item.summary).replace("|", "\\|").removesuffix(".")
-    without = " or ".join(NEEDS.get(need, need) for need in item.needs)
-    return f"| {names} | {parameters} | {score} | {item.threshold:g} | {without} |"
-
-
-def _value(value: object) -> str:
-    """A default as YAML would write it."""
-    if isinstance(value, str):
-        return value or '""'
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value)
-
-
 def outputs() -> dict[Path, str]:
     """Every file that is derived from declarations, and what must be in it."""
     source = Path(__file__).parents[2]
     own = declared(PACKAGE)
     found = {Path(__file__).with_name("_index.py"): rendered(own)}
-    tables = {family: [item for item in own if item.family == family and not item.variant_of] for family in FAMILIES}
-    tables["variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
     for name in plugins.SHIPPED:
         package, _, module = name.rpartition(".")
         # A plugin that is one module, with no folder of its own, names its evaluators itself.
         if module == "plugin" and (items := declared(package)):
             found[source.joinpath(*package.split("."), "_index.py")] = rendered(items)
-            tables[package.rpartition(".")[2]] = items
-    summaries = {item.name: item.summary for family in FAMILIES for item in tables[family]}
-    found[source / SCHEMA] = schema_text(summaries)
-    page = source.parent / PAGE
-    if page.is_file():
-        found[page] = documented(page.read_text(encoding="utf-8"), tables)
+    listed = [item for item in own if item.family in FAMILIES and not item.variant_of]
+    found[source / SCHEMA] = schema_text({item.name: item.summary for item in listed})
     return found
 
 
