@@ -133,9 +133,9 @@ def _needs_model(item: pytest.Item) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: all processes share one run."""
-    from proctor.plugin.startup import sharing_of
+    from proctor.plugin.startup import shared_session_data
 
-    node.workerinput["proctor"] = sharing_of(node.config)
+    node.workerinput["proctor"] = shared_session_data(node.config)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proctor
-from proctor.agents.chat_agent import ChatAgent, Completion, read_completion, tool_of
+from proctor.agents.chat_agent import ChatAgent, Completion, make_tool, read_completion
 from proctor.agents.resolve import resolve_agent
 from proctor.agents.tools import tools_of
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
@@ -453,6 +453,6 @@ def test_an_object_that_can_be_called_is_a_tool() -> None:
         async def __call__(self, thing: str) -> str:
             return thing.upper()
 
-    found = tool_of(Lookup())
+    found = make_tool(Lookup())
     assert (found.name, found.description) == ("Lookup", "Finds things.")
     assert asyncio.run(found.call({"thing": "x"})) == "X"  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, field_validator, validate_call
 from proctor.agents.agent import BaseAgent
 from proctor.agents.http_agent import HttpAgent, HttpSession
 from proctor.agents.http_config import AgentConfig, HttpOptions, Seconds, invalid_value, read_config, read_http_options
-from proctor.agents.messages import get_field, is_list, text_of_parts, to_usage
+from proctor.agents.messages import get_field, is_list, parts_text, to_usage
 from proctor.agents.reply import Reply, Usage
 from proctor.agents.reply_reader import as_text, parse_json_answer
 from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
@@ -33,7 +33,7 @@ from proctor.base.references import resolve
 from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
-_NAME = r"[A-Za-z0-9_-]{1,64}"
+_TOOL_NAME = r"[A-Za-z0-9_-]{1,64}"
 """What chat interfaces allow."""
 
 
@@ -62,20 +62,20 @@ def read_tools(references: Sequence[str], base: Path | None) -> tuple[ChatTool, 
     for reference in references:
         target = resolve(reference, base)
         functions = target if isinstance(target, (list, tuple)) else [target]
-        tools += [tool_of(function, reference) for function in functions]
+        tools += [make_tool(function, reference) for function in functions]
     names = [tool.name for tool in tools]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"two tools are called {', '.join(twice)}; a model tells tools apart by their names")
     return tuple(tools)
 
 
-def tool_of(function: Any, where: str = "") -> ChatTool:
+def make_tool(function: Any, where: str = "") -> ChatTool:
     """Raises `UsageError` where a model could not call it."""
     name = getattr(function, "__name__", type(function).__name__)
     place = where or name
     if not callable(function) or isinstance(function, type):
         raise UsageError(f"{place} is not a function that could be a tool")
-    if not re.fullmatch(_NAME, name):
+    if not re.fullmatch(_TOOL_NAME, name):
         raise UsageError(f"{place}: {name!r} is no name for a tool; define it with letters, digits and _")
     called: Any = function if inspect.isroutine(function) else function.__call__
     try:
@@ -177,7 +177,7 @@ def _text(message: Mapping[str, Any]) -> str:
         content = message.get("refusal")
     if content is None or isinstance(content, str):
         return content or ""
-    parts = text_of_parts(content)
+    parts = parts_text(content)
     if parts is None:
         raise UnreadableReply(f"the content of the message is {type(content).__name__}")
     return parts
@@ -292,7 +292,7 @@ class ChatSession:
     async def _run_tool(self, request: ToolRequest, recorder: TurnRecorder) -> Json:
         """Run a tool; the model is told what goes wrong and may do better in its next request."""
         try:
-            arguments = _object(request.arguments)
+            arguments = _parse_arguments(request.arguments)
         except ValueError as error:
             recorder.record_unexecuted_call(request.name, request.arguments, one_line(error), id=request.id)
             return _tool_message(request, {"error": one_line(error)})
@@ -315,7 +315,7 @@ def _tool_message(request: ToolRequest, result: Json) -> Json:
     return {"role": "tool", "tool_call_id": request.id, "content": to_text(result)}
 
 
-def _object(arguments: Json) -> Mapping[str, Json]:
+def _parse_arguments(arguments: Json) -> Mapping[str, Json]:
     """The arguments of a call; raises `ValueError` if the model wrote something else than a JSON object."""
     try:
         data = json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -330,7 +330,7 @@ EXAMPLE = (
     '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3", "instructions": "You advise on loans.", '
     '"tools": ["tools.py:get_rate"]}}'
 )
-OPENAI = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 
 
 class ChatConfig(AgentConfig):
@@ -355,7 +355,7 @@ class ChatConfig(AgentConfig):
             if not os.environ.get(variable):
                 raise invalid_value(f"names the environment variable {variable}, which is not set")
         try:
-            parts = urlsplit(expand(base_url or OPENAI, "base_url"))
+            parts = urlsplit(expand(base_url or OPENAI_URL, "base_url"))
         except ValueError:
             parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -396,11 +396,14 @@ def _service(config: ChatConfig) -> HttpOptions:
         if not os.environ.get(variable):
             raise UsageError(f"chat.api_key_env names the environment variable {variable}, which is not set")
     key = {"authorization": f"Bearer ${{{variable}}}"} if variable else {}
-    data: dict[str, Any] = {"url": _address(config.base_url or OPENAI), "headers": {**key, **config.headers}}
+    data: dict[str, Any] = {
+        "url": _completions_url(config.base_url or OPENAI_URL),
+        "headers": {**key, **config.headers},
+    }
     return read_http_options(data | {"timeout": config.timeout, "name": config.name})
 
 
-def _address(base_url: str) -> str:
+def _completions_url(base_url: str) -> str:
     """The address of the completions below a base address; the environment may hold parts of it."""
     parts = urlsplit(expand(base_url, "base_url"))
     path = parts.path.rstrip("/")

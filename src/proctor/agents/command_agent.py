@@ -37,7 +37,7 @@ _CHUNK_BYTES = 65536
 _GRACE_SECONDS = 2.0
 _OUTPUT_GRACE_SECONDS = 0.25
 """How long the output of a program that has ended may still come in; children of it may hold it open forever."""
-_LAST_LINES = 8
+_MAX_STDERR_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ async def _wait(process: asyncio.subprocess.Process) -> None:
 
 def exit_reason(program: Program, status: int | None, stderr: bytes) -> str:
     """How the program ended, with the last lines that it wrote to its error output."""
-    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()][-_LAST_LINES:]
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()][-_MAX_STDERR_LINES:]
     last_lines = ": " + "\n".join(lines) if lines else ""
-    return f"{program.title} {_status(status)}{last_lines}"
+    return f"{program.title} {_exit_status_text(status)}{last_lines}"
 
 
-def _status(status: int | None) -> str:
+def _exit_status_text(status: int | None) -> str:
     if status is None or status >= 0:
         return f"ended with exit code {status}"
     try:
@@ -150,8 +150,8 @@ class CommandAgent(BaseAgent):
         self.is_session = session
         self.name = name or shlex.join(argv)
         # Not the folder: the same script in another checkout is the same agent.
-        self.fingerprint = fingerprint(list(argv), dict(env or {}), session, _contents(argv, cwd))
-        _find(self.program)
+        self.fingerprint = fingerprint(list(argv), dict(env or {}), session, _script_hashes(argv, cwd))
+        _check_program_exists(self.program)
 
     def __repr__(self) -> str:
         return f"CommandAgent({shlex.join(self.program.argv)})"
@@ -171,10 +171,10 @@ class ProcessPerTurnSession(BaseSession):
     async def send(self, turn: Turn) -> Reply:
         process = await launch(self._program, stderr=streams.PIPE)
         output = _Output(process)
-        with _partial_answer_recorded(output):
+        with _record_partial_answer(output):
             try:
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    process.stdin.write(_message(self._conversation, turn))  # type: ignore[union-attr]
+                    process.stdin.write(_turn_message(self._conversation, turn))  # type: ignore[union-attr]
                     await process.stdin.drain()  # type: ignore[union-attr]
                     process.stdin.close()  # type: ignore[union-attr]
                 out = await output.all()
@@ -183,7 +183,7 @@ class ProcessPerTurnSession(BaseSession):
                 await terminate(process)
             if process.returncode:
                 raise AgentFailed(exit_reason(self._program, process.returncode, output.errors))
-            return self._conversation.record(turn, _read(out))
+            return self._conversation.record(turn, _read_answer(out))
 
 
 class _Output:
@@ -273,9 +273,9 @@ class ProcessSession:
         if not self._is_in_sync:
             raise AgentFailed(f"{self._program.title} did not answer an earlier turn and cannot be asked again")
         self._is_in_sync = False
-        with _partial_answer_recorded(self._output):
+        with _record_partial_answer(self._output):
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._process.stdin.write(_message(self._conversation, turn))
+                self._process.stdin.write(_turn_message(self._conversation, turn))
                 await self._process.stdin.drain()
             line = await self._output.line()
             if not line:
@@ -283,7 +283,7 @@ class ProcessSession:
                 reason = exit_reason(self._program, self._process.returncode, self._output.errors)
                 raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
             self._is_in_sync = True
-            return self._conversation.record(turn, _read(line))
+            return self._conversation.record(turn, _read_answer(line))
 
 
 class CommandConfig(AgentConfig):
@@ -336,7 +336,7 @@ def _folder(cwd: str | None, base: Path | None) -> Path | None:
     return folder
 
 
-def _find(program: Program) -> None:
+def _check_program_exists(program: Program) -> None:
     name = program.argv[0]
     if os.sep in name:
         found = ((program.cwd or Path.cwd()) / name).is_file()
@@ -346,14 +346,14 @@ def _find(program: Program) -> None:
         raise UsageError(f"there is no program {name!r}; give its path, or install it where PATH looks")
 
 
-def _contents(argv: Sequence[str], cwd: Path | None) -> list[str]:
+def _script_hashes(argv: Sequence[str], cwd: Path | None) -> list[str]:
     """The text of the scripts that the command names, so that a changed script is a changed agent."""
     files = [(cwd or Path.cwd()) / word for word in argv[1:] if not word.startswith("-")]
     readable = [file for file in files if len(str(file)) < 4096 and "\0" not in str(file) and file.is_file()]
     return [hashlib.blake2b(file.read_bytes(), digest_size=12).hexdigest() for file in readable]
 
 
-def _message(conversation: Conversation, turn: Turn) -> bytes:
+def _turn_message(conversation: Conversation, turn: Turn) -> bytes:
     message = {
         "input": to_json(turn.input),
         "history": conversation.messages(),
@@ -367,26 +367,26 @@ def _message(conversation: Conversation, turn: Turn) -> bytes:
 
 
 @contextlib.contextmanager
-def _partial_answer_recorded(output: _Output) -> Iterator[None]:
+def _record_partial_answer(output: _Output) -> Iterator[None]:
     """If the turn breaks off, also because it takes too long, record what the program printed by then."""
     try:
         yield
     except BaseException:
         recorder = current_turn()
         if recorder is not None:
-            recorder.partial(_read_partial(output.printed))
+            recorder.partial(_read_partial_answer(output.printed))
         raise
 
 
-def _read_partial(printed: bytearray) -> Reply:
+def _read_partial_answer(printed: bytearray) -> Reply:
     """The answer so far: all of it if the program broke down afterwards."""
     try:
-        return _read(bytes(printed))
+        return _read_answer(bytes(printed))
     except UnreadableReply:
         return Reply(printed.decode("utf-8", "replace").strip())
 
 
-def _read(out: bytes) -> Reply:
+def _read_answer(out: bytes) -> Reply:
     """An answer written as a JSON object, list or string is read as such; anything else is the text it is."""
     text = out.decode("utf-8", "replace").strip()
     if not text.startswith(("{", "[", '"')):

@@ -37,8 +37,8 @@ from proctor.cases.matchers import (
 )
 from proctor.cases.suite import Case, Expected, ExpectedCall, Keywords, Turn
 
-_FREE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
-_AN_INSTANT_MS = 0.001
+_ZERO_USAGE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
+_INSTANT_MS = 0.001
 
 
 class OracleAgent(BaseAgent):
@@ -65,20 +65,20 @@ class OracleSession(BaseSession):
     async def send(self, turn: Turn) -> Reply:
         self._left -= 1
         expected = turn.expected
-        text, structured = _answer(expected)
+        text, structured = _expected_answer(expected)
         try:
-            calls = tuple(call for wanted in expected.tool_calls or () for call in _calls(wanted))
+            calls = tuple(call for wanted in expected.tool_calls or () for call in _example_calls(wanted))
             state = self._state()
         except NoExample as error:
             raise UnreadableReply(f"the oracle cannot invent {error}") from None
         return Reply(
             text=text,
             tool_calls=calls,
-            usage=_FREE,
+            usage=_ZERO_USAGE,
             structured=structured,
             state=state,
             retrieval_context=turn.retrieval_context or expected.context,
-            duration_ms=_AN_INSTANT_MS,
+            duration_ms=_INSTANT_MS,
         )
 
     def _state(self) -> Mapping[str, Json] | None:
@@ -88,7 +88,7 @@ class OracleSession(BaseSession):
         state = copy.deepcopy(dict(case.state))
         if case.final_state is None or self._left > 0:
             return state
-        return _merged(state, examples_of(parse_state(case.final_state).fields))
+        return _merge_state(state, examples_of(parse_state(case.final_state).fields))
 
 
 class NopAgent(BaseAgent):
@@ -112,17 +112,17 @@ class NopSession(BaseSession):
         return Reply()
 
 
-def _answer(expected: Expected) -> tuple[str, Json]:
+def _expected_answer(expected: Expected) -> tuple[str, Json]:
     """The reference answer, followed by the keywords that it does not contain."""
     output = None if expected.output is UNSET else to_json(expected.output)
     text = "" if output is None else to_text(output)
     words = [text] if text else []
     if expected.keywords is not None:
-        words += _missing(expected.keywords, text)
+        words += _missing_keywords(expected.keywords, text)
     return " ".join(words), None if isinstance(output, str) else output
 
 
-def _missing(keywords: Keywords, text: str) -> list[str]:
+def _missing_keywords(keywords: Keywords, text: str) -> list[str]:
     missing = [word for word in keywords.all_of if not _mentions(text, word)]
     if not any(_mentions(text, word) for word in keywords.any_of):
         missing += [word for word in keywords.any_of if word not in missing]
@@ -139,7 +139,7 @@ def _mentions(text: str, word: str) -> bool:
     return re.search(pattern, text.casefold()) is not None
 
 
-def _calls(wanted: ExpectedCall) -> list[ToolCall]:
+def _example_calls(wanted: ExpectedCall) -> list[ToolCall]:
     arguments = examples_of(wanted.arguments or {})
     result = None if wanted.result is UNSET else to_json(wanted.result)
     with contextlib.suppress(BadForm):  # a key with a `$` of another format is only a key
@@ -147,14 +147,14 @@ def _calls(wanted: ExpectedCall) -> list[ToolCall]:
     return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
 
 
-def _merged(state: dict[str, Json], wanted: Mapping[str, Json]) -> dict[str, Json]:
+def _merge_state(state: dict[str, Json], wanted: Mapping[str, Json]) -> dict[str, Json]:
     for key, value in wanted.items():
         old = state.get(key)
-        state[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+        state[key] = _merge_state(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
     return state
 
 
-_LONGEST_LIST = 100_000
+_MAX_LIST_LENGTH = 100_000
 
 
 class NoExample(Exception):
@@ -163,7 +163,7 @@ class NoExample(Exception):
 
 def example_of(matcher: Matcher) -> Json:
     """A value that fits, checked against the matcher itself."""
-    value = _invent(matcher)
+    value = _make_example(matcher)
     try:
         fits = matcher.mismatch(value) is None
     except Exception:
@@ -185,7 +185,7 @@ def examples_of(matchers: Mapping[str, Matcher]) -> dict[str, Json]:
     return examples
 
 
-def _invent(matcher: Matcher) -> Json:
+def _make_example(matcher: Matcher) -> Json:
     match matcher:
         case Equals(value=value) | Fuzzy(value=value) | Approx(value=value):
             return value
@@ -199,18 +199,18 @@ def _invent(matcher: Matcher) -> Json:
             hint = "give the text itself, for example as expected.output"
             raise NoExample(f"a text for the pattern /{pattern[:100]}/; {hint}")
         case OfType():
-            return _of_type(matcher)
+            return _example_of_type(matcher)
         case ObjectOf(fields=fields):
             return examples_of(fields)
         case ListOf(items=items) | Including(items=items):
             return [example_of(item) for item in items]
         case Each():
-            return _list_of(matcher)
+            return _example_list(matcher)
         case _:
             raise NoExample(f"a value for {to_text(matcher.to_json(), 120)}")
 
 
-_OF_TYPES: Mapping[str, Json] = {
+_EXAMPLES_BY_TYPE: Mapping[str, Json] = {
     "string": "a",
     "integer": 1,
     "number": 1.5,
@@ -221,16 +221,16 @@ _OF_TYPES: Mapping[str, Json] = {
 }
 
 
-def _of_type(matcher: OfType) -> Json:
+def _example_of_type(matcher: OfType) -> Json:
     if matcher.value is None:
-        return copy.deepcopy(_OF_TYPES[matcher.types[0]])
+        return copy.deepcopy(_EXAMPLES_BY_TYPE[matcher.types[0]])
     value = example_of(matcher.value)
     return int(value) if isinstance(value, float) and value.is_integer() and "number" not in matcher.types else value
 
 
-def _list_of(matcher: Each) -> list[Json]:
+def _example_list(matcher: Each) -> list[Json]:
     count = max(matcher.at_least, 1 if matcher.at_most is None else min(1, matcher.at_most))
-    if count > _LONGEST_LIST:
+    if count > _MAX_LIST_LENGTH:
         raise NoExample("a list that long")
     return [example_of(matcher.item)] * count if count else []
 

@@ -40,10 +40,10 @@ from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
-_WHOLE = ("turn", "case")
+_WHOLE_OBJECTS = ("turn", "case")
 """Parameters through which the function sees the input without being passed it."""
-_RESERVED = (*_WHOLE, "history", "state", "session", "session_id", "trial")
-_CLASSES: Mapping[Any, str] = {Turn: "turn", Case: "case"}
+_RESERVED = (*_WHOLE_OBJECTS, "history", "state", "session", "session_id", "trial")
+_ROLE_OF_CLASS: Mapping[Any, str] = {Turn: "turn", Case: "case"}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TEXT_ANNOTATION = re.compile(r"(?:\w+\.)*(Turn|Case)(?:\s*\|\s*None)?")
 
@@ -113,7 +113,7 @@ class ParameterBinding:
     @property
     def _ignores_input(self) -> bool:
         """A function without parameters, or one that has the turn or the case and needs nothing else."""
-        return self.is_empty or (self.takes(*_WHOLE) and not self._required)
+        return self.is_empty or (self.takes(*_WHOLE_OBJECTS) and not self._required)
 
     def _is_keyword_call(self, value: Json) -> bool:
         if not isinstance(value, Mapping) or self.takes_object:
@@ -169,7 +169,7 @@ def _receiver(parameters: list[inspect.Parameter], roles: Mapping[str, str]) -> 
     required = [p for p in free if p.default is p.empty]
     if required:
         return required[0] if len(required) == 1 else None
-    if any(role in _WHOLE for role in roles.values()):
+    if any(role in _WHOLE_OBJECTS for role in roles.values()):
         return None
     candidates = [p for p in free if p.kind in _POSITIONAL]
     candidates += [p for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -183,9 +183,9 @@ def _is_variadic(parameter: inspect.Parameter) -> bool:
 
 def _role(parameter: inspect.Parameter, annotation: Any) -> str | None:
     for candidate in (annotation, *typing.get_args(annotation)):
-        if isinstance(candidate, type) and candidate in _CLASSES:
-            return _CLASSES[candidate]
-    if parameter.name in _WHOLE and annotation not in (parameter.empty, Any):
+        if isinstance(candidate, type) and candidate in _ROLE_OF_CLASS:
+            return _ROLE_OF_CLASS[candidate]
+    if parameter.name in _WHOLE_OBJECTS and annotation not in (parameter.empty, Any):
         return None  # `turn: str` is a name of the user's own for the input
     return parameter.name if parameter.name in _RESERVED else None
 
@@ -230,7 +230,7 @@ class CallableAgent(BaseAgent):
         self.fingerprint = source if settings == [source, {}] else fingerprint(source, settings)
         self.binding = read_binding(function)
         self.asynchronous = is_async(function)
-        self.reads_files = self.binding.takes(*_WHOLE)
+        self.reads_files = self.binding.takes(*_WHOLE_OBJECTS)
         self.target: Any = None
         """The framework's agent that the function returned, if it is a factory."""
         self._product: BaseAgent | None = None
@@ -253,7 +253,7 @@ class CallableAgent(BaseAgent):
             try:
                 self.binding.check(turn.input)
             except InputMismatch as error:
-                return f"{self.name} cannot be called with {_short(turn)}: {error}"
+                return f"{self.name} cannot be called with {_input_text(turn)}: {error}"
         return None
 
     def adopt(self, result: Any) -> BaseAgent | None:
@@ -297,7 +297,7 @@ class CallableSession(BaseSession):
         try:
             bound = agent.binding.bind(self._values(turn))
         except InputMismatch as error:
-            raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
+            raise AgentFailed(f"{agent.name} cannot be called with {_input_text(turn)}: {error}") from None
         result = await call_user_function_as(agent.asynchronous, agent.function, bound.args, bound.kwargs)
         product = agent.adopt(result)
         if product is not None:
@@ -325,7 +325,7 @@ class CallableSession(BaseSession):
         return conversation.record(turn, reply)
 
 
-def _short(turn: Turn) -> str:
+def _input_text(turn: Turn) -> str:
     return f"the input {to_text(to_json(turn.input), 80)}"
 
 

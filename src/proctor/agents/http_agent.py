@@ -61,7 +61,9 @@ def _read_default(data: Json) -> Reply:
     reply = read_envelope(data)
     if reply is None:
         places = ", ".join((*TEXT_KEYS, "choices[0].message.content"))
-        raise UnreadableReply(f"looked for {places} but there is {_shape(data)}; say where the words are with 'text'")
+        raise UnreadableReply(
+            f"looked for {places} but there is {_keys_or_type(data)}; say where the words are with 'text'"
+        )
     return reply
 
 
@@ -71,11 +73,11 @@ def _select(selector: Selector, data: Json, what: str) -> Json:
         if selector.optional:
             return None
         hint = f"; write {selector.text}? if it may be missing"
-        raise UnreadableReply(f"looked for {what} at {selector.text} but there is {_shape(data)}{hint}")
+        raise UnreadableReply(f"looked for {what} at {selector.text} but there is {_keys_or_type(data)}{hint}")
     return found
 
 
-def _shape(data: Json) -> str:
+def _keys_or_type(data: Json) -> str:
     if isinstance(data, Mapping):
         return f"only {', '.join(str(key) for key in list(data)[:20])}" if data else "an empty object"
     return json_type_name(data)
@@ -94,7 +96,9 @@ def _tool_calls(data: Json, selector: Selector, fields: Mapping[str, Selector]) 
         values = {name: inner.find(item) for name, inner in fields.items()}
         if values.get("name", "") is UNSET:
             looked = fields["name"].text
-            raise UnreadableReply(f"looked for the name of tool call {index} at {looked} but there is {_shape(item)}")
+            raise UnreadableReply(
+                f"looked for the name of tool call {index} at {looked} but there is {_keys_or_type(item)}"
+            )
         known = {name: None if value is UNSET else value for name, value in values.items()}
         calls.append(to_tool_call(item, f"tool call {index}", known))
     return tuple(calls)
@@ -119,7 +123,7 @@ def _state(data: Json, selector: Selector) -> Mapping[str, Json] | None:
 
 
 _MAX_REDIRECTS = 5
-_BODY_SHOWN = 300
+_MAX_BODY_CHARS = 300
 
 
 class HttpAgent(BaseAgent):
@@ -166,7 +170,7 @@ class HttpAgent(BaseAgent):
         """Why a request cannot be made for a turn of this case, if it cannot."""
         for turn in case.turns:
             try:
-                self.options.request.render(_values(Conversation(case), turn))
+                self.options.request.render(_placeholder_values(Conversation(case), turn))
             except MissingTemplateValue as error:
                 return str(error)
         return None
@@ -203,7 +207,7 @@ class HttpSession(BaseSession):
 
     async def _ask(self, turn: Turn) -> Reply:
         try:
-            body = self._options.request.render(_values(self._conversation, turn))
+            body = self._options.request.render(_placeholder_values(self._conversation, turn))
         except MissingTemplateValue as error:
             raise AgentFailed(str(error)) from None
         try:
@@ -249,7 +253,7 @@ class HttpSession(BaseSession):
         if self._options.method == "GET":
             query = {name: to_text(value) for name, value in body.items() if value is not None}
             return client.build_request("GET", self._options.url, params=query)
-        headers = {} if _has(self._options.headers, "content-type") else {"content-type": "application/json"}
+        headers = {} if _has_header(self._options.headers, "content-type") else {"content-type": "application/json"}
         # Escaped to ASCII, because text may hold halves of surrogate pairs, which UTF-8 cannot carry.
         return client.build_request(
             self._options.method, self._options.url, content=json.dumps(body).encode(), headers=headers
@@ -266,7 +270,7 @@ class HttpSession(BaseSession):
                     return HttpResponse(response, await self._body(response))
             finally:
                 await response.aclose()
-            if not _same_place(request.url, following.url):
+            if not _is_same_origin(request.url, following.url):
                 host = following.url.host
                 raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
             request = following
@@ -278,11 +282,11 @@ class HttpSession(BaseSession):
 
     def _http_error(self, response: HttpResponse) -> AgentFailed:
         status = response.status_code
-        body = to_text(response.text.strip(), _BODY_SHOWN + 1)
+        body = to_text(response.text.strip(), _MAX_BODY_CHARS + 1)
         return self._failed(
             f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
             transient=is_transient_status(status),
-            retry_after=_seconds(response.headers.get("retry-after")),
+            retry_after=_retry_after_seconds(response.headers.get("retry-after")),
         )
 
     def _failed(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> AgentFailed:
@@ -293,7 +297,7 @@ class HttpSession(BaseSession):
         return mask_values(text, self._options.secrets(), shortest=4)
 
 
-def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
+def _placeholder_values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
     """What the placeholders of a template stand for."""
     case, said = conversation.case, conversation.messages()
     question = to_json(turn.input)
@@ -319,11 +323,11 @@ def _selectors(options: HttpOptions) -> Json:
     return [repr(part) for part in parts]
 
 
-def _has(headers: Mapping[str, str], name: str) -> bool:
+def _has_header(headers: Mapping[str, str], name: str) -> bool:
     return any(header.lower() == name for header in headers)
 
 
-def _same_place(here: Any, there: Any) -> bool:
+def _is_same_origin(here: Any, there: Any) -> bool:
     if here.host != there.host:
         return False
     if here.scheme == "http" and there.scheme == "https":
@@ -344,7 +348,7 @@ class HttpResponse:
             self.text = body.decode("utf-8", "replace")
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _retry_after_seconds(retry_after: str | None) -> float | None:
     """The wait that a `Retry-After` header asks for, given in seconds or as a date."""
     if not retry_after:
         return None

@@ -34,7 +34,7 @@ class AgentConfig(BaseModel):
 
 ConfigT = TypeVar("ConfigT", bound=AgentConfig)
 
-_NOUNS = {
+_TYPE_NOUNS = {
     "string_type": "text",
     "dict_type": "an object",
     "list_type": "a list",
@@ -74,8 +74,8 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
             return f"{place} must be at least {detail['ctx']['ge']}"
         case "finite_number":
             return f"{place} must be a finite number"
-        case known if known in _NOUNS:
-            return f"{place} must be {_NOUNS[known]}, not {json_type_name(detail['input'])}"
+        case known if known in _TYPE_NOUNS:
+            return f"{place} must be {_TYPE_NOUNS[known]}, not {json_type_name(detail['input'])}"
         case _:
             return f"{place} {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
@@ -109,7 +109,7 @@ PLACEHOLDER_NAMES = ("input", "history", "messages", "state", "session_id", "cas
 """What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
-_MAY_LACK = ("state", "case")
+_OPTIONAL_PLACEHOLDERS = ("state", "case")
 
 
 class MissingTemplateValue(Exception):
@@ -131,7 +131,7 @@ class Template:
     def parse(cls, data: Json) -> Template:
         """Raises `UsageError` for a placeholder that means nothing."""
         selectors: dict[str, Selector] = {}
-        for text in _texts(data):
+        for text in _strings_in(data):
             for name in _PLACEHOLDER.findall(text):
                 selectors[name] = _placeholder_selector(name)
         return cls(data, selectors)
@@ -145,7 +145,7 @@ class Template:
             whole = _PLACEHOLDER.fullmatch(data.strip())
             if whole is not None and whole.group(1) in self.selectors:
                 return self._value(whole.group(1), values)
-            return _PLACEHOLDER.sub(lambda match: _written(self._value(match.group(1), values)), data)
+            return _PLACEHOLDER.sub(lambda match: _placeholder_text(self._value(match.group(1), values)), data)
         if isinstance(data, Mapping):
             return {key: self._render(item, values) for key, item in data.items()}
         if isinstance(data, list):
@@ -155,7 +155,7 @@ class Template:
     def _value(self, name: str, values: Mapping[str, Json]) -> Json:
         found = self.selectors[name].find(values)
         if found is UNSET:
-            if self.selectors[name].steps[0] in _MAY_LACK:
+            if self.selectors[name].steps[0] in _OPTIONAL_PLACEHOLDERS:
                 return None
             raise MissingTemplateValue(f"the request template wants {name}, which the input lacks")
         return found
@@ -174,19 +174,19 @@ def _placeholder_selector(name: str) -> Selector:
     return selector
 
 
-def _written(value: Json) -> str:
+def _placeholder_text(value: Json) -> str:
     return "" if value is None else to_text(value)
 
 
-def _texts(data: Json) -> Iterator[str]:
+def _strings_in(data: Json) -> Iterator[str]:
     if isinstance(data, str):
         yield data
     elif isinstance(data, Mapping):
         for item in data.values():
-            yield from _texts(item)
+            yield from _strings_in(item)
     elif isinstance(data, list):
         for item in data:
-            yield from _texts(item)
+            yield from _strings_in(item)
 
 
 EXAMPLE = '{"http": {"url": "http://localhost:8000/chat", "request": {"question": "{{input}}"}, "text": "$.answer"}}'

@@ -79,7 +79,7 @@ def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Jso
     name = found.get("name") or get_field(inner, *_NAMES) or get_field(value, *_NAMES)
     name = function if name is None and isinstance(function, str) else name
     if not isinstance(name, str) or not name:
-        raise UnreadableReply(f"{place} has no name; there is {_what_is_there(value)}")
+        raise UnreadableReply(f"{place} has no name; there is {_keys_or_type(value)}")
     arguments = found.get("arguments", UNSET)
     if isinstance(arguments, Unset):
         arguments = get_field(inner, "arguments", "args")
@@ -138,20 +138,20 @@ def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) and value >= 0 else None
 
 
-def _what_is_there(value: Any) -> str:
+def _keys_or_type(value: Any) -> str:
     if isinstance(value, Mapping):
         return "nothing" if not value else ", ".join(str(key) for key in list(value)[:12])
     return f"a {type(value).__name__}"
 
 
-_ANSWERS = ("assistant", "ai", "model")
-_PEOPLE = ("user", "human")
+_ASSISTANT_ROLES = ("assistant", "ai", "model")
+_USER_ROLES = ("user", "human")
 _TEXT_PARTS = ("text", "output_text", "input_text")
 _CALL_PARTS = ("tool_use", "tool_call")
 _OTHER_PARTS = (
     "refusal thinking redacted_thinking reasoning image image_url input_image audio input_audio file tool_result"
 ).split()
-_PARTS = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
+_PART_TYPES = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,13 @@ class ToolResult:
     failed: bool
 
 
-def _result_of_part(part: Any) -> Json:
+def _part_result(part: Any) -> Json:
     content = get_field(part, "content")
-    text = text_of_parts(content)
+    text = parts_text(content)
     return to_json(content) if text is None else text
 
 
-def _says_error(value: Any) -> bool:
+def _is_error(value: Any) -> bool:
     """Whether a tool's message is marked as an error: `error: true`, `is_error: true`, `status: error`."""
     return (
         get_field(value, "error") is True
@@ -196,23 +196,23 @@ class ChatMessage:
         """The message that `value` is, or `None` when it is something else."""
         role = get_field(value, "role", "type")
         calls = get_field(value, "tool_calls")
-        if not isinstance(role, str) or not (_holds(value, "content") or _holds(value, "tool_calls")):
+        if not isinstance(role, str) or not (_has_field(value, "content") or _has_field(value, "tool_calls")):
             return None
         if calls is None and (only := get_field(value, "function_call")) is not None:
             calls = [only]  # how OpenAI's first tool calls were written
         answers = get_field(value, "tool_call_id") if role == "tool" else None
         return cls(
-            role, get_field(value, "content"), calls, None if answers is None else str(answers), _says_error(value)
+            role, get_field(value, "content"), calls, None if answers is None else str(answers), _is_error(value)
         )
 
     @property
     def is_answer(self) -> bool:
-        return self.role in _ANSWERS
+        return self.role in _ASSISTANT_ROLES
 
     @property
     def is_person(self) -> bool:
         """Whether a person speaks; tool results that some interfaces send as the user are none."""
-        return self.role in _PEOPLE and not self.results()
+        return self.role in _USER_ROLES and not self.results()
 
     def results(self) -> list[ToolResult]:
         """The results of tool calls in this message, each with the id of its call."""
@@ -222,7 +222,7 @@ class ChatMessage:
             return []
         parts = [part for part in self.content if get_field(part, "type") == "tool_result"]
         return [
-            ToolResult(str(identity), _result_of_part(part), _says_error(part))
+            ToolResult(str(identity), _part_result(part), _is_error(part))
             for part in parts
             if (identity := get_field(part, "tool_use_id", *_IDS)) is not None
         ]
@@ -278,7 +278,7 @@ def tool_calls_in(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
     waiting: dict[str, list[list[int]]] = {}
     for message in messages:
         for result in message.results():
-            _answer(calls, waiting.get(result.call, []), result)
+            _add_result(calls, waiting.get(result.call, []), result)
         own: dict[str, list[int]] = {}
         for call in message.tool_calls():
             if call.id is not None and call.result is None:
@@ -289,7 +289,7 @@ def tool_calls_in(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
-def _answer(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult) -> None:
+def _add_result(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult) -> None:
     while waiting and not waiting[-1]:
         waiting.pop()
     if not waiting:
@@ -301,7 +301,7 @@ def _answer(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult)
         calls[index] = dataclasses.replace(calls[index], result=result.content)
 
 
-def text_of_parts(value: Any) -> str | None:
+def parts_text(value: Any) -> str | None:
     """The text in a message's content given in parts; `None` when it is no such content."""
     if not _is_parts(value):
         return None
@@ -313,8 +313,8 @@ def _is_parts(value: Any) -> bool:
     if not is_list(value) or not len(value):
         return False
     kinds = [get_field(part, "type") for part in value]
-    return all(isinstance(kind, str) and kind in _PARTS for kind in kinds)
+    return all(isinstance(kind, str) and kind in _PART_TYPES for kind in kinds)
 
 
-def _holds(value: Any, name: str) -> bool:
+def _has_field(value: Any, name: str) -> bool:
     return name in value if isinstance(value, Mapping) else hasattr(value, name)

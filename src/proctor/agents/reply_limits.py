@@ -18,11 +18,11 @@ class ReplyTooLarge(AgentFailed):
 
     def __init__(self, what: str, head: str = "", limit: int | None = None) -> None:
         self.head = head[:HEAD_BYTES]
-        amount = _amount(max_reply_bytes() if limit is None else limit)
+        amount = _size_text(max_reply_bytes() if limit is None else limit)
         super().__init__(f"{what} is larger than {amount}, the most that a reply may have (max_reply_bytes)")
 
 
-def _amount(size: int) -> str:
+def _size_text(size: int) -> str:
     return f"{size / 2**20:.3g} MB" if size >= 100_000 else f"{size:,} bytes"
 
 
@@ -81,7 +81,7 @@ def _is_larger(parts: Iterable[Any], limit: int) -> bool:
     while waiting and size <= limit:
         value = waiting.pop()
         if isinstance(value, str):
-            size += len(value) if len(value) * 4 <= limit - size or value.isascii() else _bytes_of(value, limit)
+            size += len(value) if len(value) * 4 <= limit - size or value.isascii() else _size_of(value, limit)
         elif isinstance(value, dict):
             waiting += value.keys()
             waiting += value.values()
@@ -92,5 +92,5 @@ def _is_larger(parts: Iterable[Any], limit: int) -> bool:
     return size > limit
 
 
-def _bytes_of(text: str, limit: int) -> int:
+def _size_of(text: str, limit: int) -> int:
     return len(text) if len(text) > limit else len(text.encode("utf-8", "replace"))

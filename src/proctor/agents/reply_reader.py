@@ -18,7 +18,7 @@ from proctor.agents.messages import (
     get_field,
     is_list,
     latest_messages,
-    text_of_parts,
+    parts_text,
     to_tool_calls,
     to_usage,
     tool_calls_in,
@@ -30,7 +30,7 @@ from proctor.cases.suite import NamedData, Turn
 
 TEXT_KEYS = ("text", "output", "response", "answer", "content", "message")
 """The keys of a mapping under which an answer's words are looked for, in this order."""
-_OBJECT_WORDS = ("text", "output", "content", "final_output")
+_TEXT_ATTRIBUTES = ("text", "output", "content", "final_output")
 _USAGE = ("usage", "usage_metadata", "usageMetadata")
 _DATA = (list, tuple, bool, int, float)
 
@@ -53,7 +53,7 @@ def to_reply(value: Any, asked: Json = None) -> Reply:
     if _is_code(value) or isinstance(value, BaseException):
         raise _unreadable(value)
     envelope = read_envelope(value, asked)
-    return _data(value) if envelope is None else envelope
+    return _data_reply(value) if envelope is None else envelope
 
 
 def read_envelope(value: Any, asked: Json = None) -> Reply | None:
@@ -61,10 +61,10 @@ def read_envelope(value: Any, asked: Json = None) -> Reply | None:
     if isinstance(value, _DATA) and not _is_conversation(value):
         return None
     messages = latest_messages(value, asked) or completion_message(value)
-    found, words = _words(value, messages)
-    if not found and not _has_parts(value):
+    found, words = _find_text(value, messages)
+    if not found and not _has_reply_parts(value):
         return None
-    text, structured = text_and_data(words if found else _rest(value))
+    text, structured = text_and_data(words if found else _without_reply_parts(value))
     return Reply(
         text=text,
         tool_calls=to_tool_calls(get_field(value, "tool_calls")) or _calls(words, messages),
@@ -90,7 +90,7 @@ def text_and_data(value: Any) -> tuple[str, Json]:
         return str(value), None
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "replace"), None
-    parts = text_of_parts(value)
+    parts = parts_text(value)
     if parts is not None:
         return parts, None
     message = ChatMessage.of(value)
@@ -100,7 +100,7 @@ def text_and_data(value: Any) -> tuple[str, Json]:
     return to_text(data), data
 
 
-def _data(value: Any) -> Reply:
+def _data_reply(value: Any) -> Reply:
     data = to_json(value)
     if isinstance(data, str) and data == repr(value) and not isinstance(value, _DATA):
         raise _unreadable(value)
@@ -119,9 +119,9 @@ def _unreadable(value: Any) -> UnreadableReply:
     )
 
 
-def _words(value: Any, messages: list[ChatMessage]) -> tuple[bool, Any]:
+def _find_text(value: Any, messages: list[ChatMessage]) -> tuple[bool, Any]:
     """Whether there is a place for words, and what stands in it; it may be empty when the agent only acts."""
-    names = TEXT_KEYS if isinstance(value, Mapping) else _OBJECT_WORDS
+    names = TEXT_KEYS if isinstance(value, Mapping) else _TEXT_ATTRIBUTES
     for name in names:
         words = get_field(value, name)
         if words is not None and not (name == "message" and messages):
@@ -133,20 +133,20 @@ def _words(value: Any, messages: list[ChatMessage]) -> tuple[bool, Any]:
     return is_empty_place or bool(messages), None
 
 
-def _has_parts(value: Any) -> bool:
+def _has_reply_parts(value: Any) -> bool:
     """Parts of a reply without words: each counts only in its right shape, so that `{"state": "Ohio"}` stays data."""
     if isinstance(value, Mapping) and "tool_calls" in value:
         return True
     return (
         get_field(value, "tool_calls") is not None
-        or _is_named(get_field(value, "outputs"))
+        or _is_named_values(get_field(value, "outputs"))
         or (isinstance(value, Mapping) and to_usage(get_field(value, *_USAGE)) is not None)
         or isinstance(get_field(value, "state"), Mapping)
         or is_list(get_field(value, "retrieval_context"))
     )
 
 
-def _rest(value: Any) -> Any:
+def _without_reply_parts(value: Any) -> Any:
     """The answer of a mapping that names its parts but has no text: everything else in it."""
     parts = {"tool_calls", "outputs", "state", "retrieval_context", "structured", *_USAGE}
     return {k: v for k, v in value.items() if k not in parts} or None if isinstance(value, Mapping) else None
@@ -159,7 +159,7 @@ def _calls(words: Any, messages: list[ChatMessage]) -> tuple[ToolCall, ...]:
     return tool_calls_in(messages)
 
 
-def _is_named(value: Any) -> bool:
+def _is_named_values(value: Any) -> bool:
     return isinstance(value, Mapping) or (
         is_list(value) and all(isinstance(get_field(item, "name"), str) for item in value)
     )
@@ -168,7 +168,7 @@ def _is_named(value: Any) -> bool:
 def _outputs(value: Any) -> tuple[NamedData, ...]:
     if value is None:
         return ()
-    if not _is_named(value):
+    if not _is_named_values(value):
         kind = type(value).__name__
         raise UnreadableReply(f"outputs are a {kind}; give an object of values by name, or a list of name and value")
     if isinstance(value, Mapping):

@@ -34,8 +34,8 @@ REFERENCE_HELP = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
     'cmd:program arguments, an object with "http", "chat", "command" or "python", or one of the controls oracle and nop'
 )
-_KEYS = ("http", "chat", "command", "python")
-_CALL = "()"
+_AGENT_KEYS = ("http", "chat", "command", "python")
+_CALL_SUFFIX = "()"
 
 
 def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
@@ -51,7 +51,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
         agent = _from_object(reference, "", base)
     if agent is None:
         problems = "".join(f"; {found.problem}" for found in installed_adapters() if found.problem)
-        raise UsageError(f"{_title(reference)} is not an agent{_hint(reference)}; {REFERENCE_HELP}{problems}")
+        raise UsageError(f"{_describe(reference)} is not an agent{_hint(reference)}; {REFERENCE_HELP}{problems}")
     return agent
 
 
@@ -68,15 +68,15 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
     Returns the agent, or `None` if it is such code.
     """
     if isinstance(reference, str) and reference.strip().startswith("{"):
-        reference = _parse(reference.strip())
+        reference = _parse_json(reference.strip())
     if isinstance(reference, str) and is_python_reference(reference.strip()):
-        locate(reference.strip().removesuffix(_CALL), base)
+        locate(reference.strip().removesuffix(_CALL_SUFFIX), base)
         return None
     found = agent_kind(reference)
     if found is not None and isinstance(reference, Mapping):
         return load(found.check or found.build)(reference[found.key], base)
     if isinstance(reference, Mapping) and "python" in reference:
-        locate(_read_python(reference)[0].removesuffix(_CALL), base)
+        locate(_read_python(reference)[0].removesuffix(_CALL_SUFFIX), base)
         return None
     chat = reference.get("chat") if isinstance(reference, Mapping) else None
     if isinstance(chat, Mapping) and isinstance(chat.get("tools"), list):
@@ -89,31 +89,33 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
 
 def is_python_reference(text: str) -> bool:
     """Whether a text that names an agent is a reference to Python code."""
-    return is_reference(text.removesuffix(_CALL)) and not text.lower().startswith(("http://", "https://", "cmd:"))
+    return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(
+        ("http://", "https://", "cmd:")
+    )
 
 
 def _from_text(text: str, base: Path | None) -> BaseAgent | None:
     if text in ("oracle", "nop"):
         return OracleAgent() if text == "oracle" else NopAgent()
     if text.startswith("{"):
-        return resolve_agent(_parse(text), base)
+        return resolve_agent(_parse_json(text), base)
     if text.lower().startswith(("http://", "https://", "cmd:")):
         # Heavy, with pydantic and an HTTP client; most agents are Python code.
         from proctor.agents.agents_from_config import command_agent, http_agent
 
         is_command = text.startswith("cmd:")
         return command_agent(text.removeprefix("cmd:"), base) if is_command else http_agent(text)
-    if not is_reference(text.removesuffix(_CALL)):
+    if not is_reference(text.removesuffix(_CALL_SUFFIX)):
         return None
-    target = resolve(text.removesuffix(_CALL), base)
-    if text.endswith(_CALL):
+    target = resolve(text.removesuffix(_CALL_SUFFIX), base)
+    if text.endswith(_CALL_SUFFIX):
         return FactoryAgent(target, text, base)
     if isinstance(target, str):
         raise UsageError(f"{text!r} is text, not an agent; {REFERENCE_HELP}")
     return _from_object(target, text, base) or resolve_agent(target, base)
 
 
-def _parse(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     """An object written where only text can be: on the command line."""
     try:
         return json.loads(text)
@@ -122,14 +124,14 @@ def _parse(text: str) -> Json:
 
 
 def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | None:
-    ways = [way for way in _KEYS if way in data]
+    ways = [way for way in _AGENT_KEYS if way in data]
     if len(ways) > 1:
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
     if not ways:
         found = agent_kind(data)
         return None if found is None else as_base_agent(load(found.build)(data[found.key], base))
     if ways == ["python"]:
-        return _python(data, base)
+        return _from_python_mapping(data, base)
     from proctor.agents.agents_from_config import agent_from_mapping  # heavy, see `_from_text`
 
     return agent_from_mapping(data, base)
@@ -143,14 +145,14 @@ def _read_python(data: Mapping[str, Json]) -> tuple[str, dict[str, Any], str]:
     return config.python, config.arguments, config.name or config.python
 
 
-def _python(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
+def _from_python_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
     """A reference with arguments: a class or a factory is called with them once, a function in every turn."""
     reference, arguments, name = _read_python(data)
-    target = resolve(reference.removesuffix(_CALL), base)
-    if reference.endswith(_CALL):
+    target = resolve(reference.removesuffix(_CALL_SUFFIX), base)
+    if reference.endswith(_CALL_SUFFIX):
         return FactoryAgent(target, name, base, arguments)
     if arguments and isinstance(target, type):
-        target = _make(target, arguments)
+        target = _instantiate(target, arguments)
     elif arguments and callable(target):
         target = functools.partial(target, **arguments)
     agent = _from_object(target, name, base)
@@ -167,7 +169,7 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
     if isinstance(target, type) and all(callable(getattr(target, method, None)) for method in ("create", "run")):
         return RunnableAgent(target, name or None)
     if isinstance(target, type):
-        target = _make(target, {})
+        target = _instantiate(target, {})
     if inspect.isroutine(target):
         return CallableAgent(target, name or None)
     # Adapters come before `callable`: the agents of some frameworks can be called too.
@@ -176,12 +178,12 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
         return agent
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
-            raise UsageError(f"{_title(target)} has a session but no name; give it a name attribute with a text")
+            raise UsageError(f"{_describe(target)} has a session but no name; give it a name attribute with a text")
         return as_base_agent(target)
     return CallableAgent(target, name or None) if callable(target) else None
 
 
-def _make(target: type[Any], arguments: Mapping[str, Any]) -> Any:
+def _instantiate(target: type[Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return target(**arguments)
     except Exception as error:
@@ -197,7 +199,7 @@ class FactoryAgent(BaseAgent):
         self, make: Callable[..., Any], name: str, base: Path | None = None, arguments: Mapping[str, Any] | None = None
     ) -> None:
         if not callable(make):
-            raise UsageError(f"{name} cannot be called: {_title(make)} is not a function; write it without ()")
+            raise UsageError(f"{name} cannot be called: {_describe(make)} is not a function; write it without ()")
         self.name = name
         self.fingerprint = fingerprint(source_fingerprint(make), dict(arguments or {}))
         self.target: Any = None
@@ -270,7 +272,7 @@ def _from_plugins(reference: Any, base: Path | None) -> BaseAgent | None:
     return None
 
 
-def _title(reference: Any) -> str:
+def _describe(reference: Any) -> str:
     if isinstance(reference, str):
         return repr(reference[:200])
     if isinstance(reference, Mapping):
@@ -284,6 +286,6 @@ def _hint(reference: Any) -> str:
     if isinstance(reference, str) and reference.endswith(".py"):
         return f": which name in it? {reference}:my_agent"
     if isinstance(reference, Mapping):
-        hints = [did_you_mean(str(key), _KEYS) for key in reference]
+        hints = [did_you_mean(str(key), _AGENT_KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")
     return naming_hint(reference)

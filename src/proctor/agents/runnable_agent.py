@@ -181,12 +181,12 @@ def _validator(kind: type[Any], parameter: inspect.Parameter) -> Any:
         try:
             return validate(value)
         except ValidationError as error:
-            raise ValueError(_explain(name, error)) from None
+            raise ValueError(_validation_message(name, error)) from None
 
     return checked
 
 
-def _explain(name: str, error: Any) -> str:
+def _validation_message(name: str, error: Any) -> str:
     """Every field error in one line, without the links and the input that pydantic adds."""
     problems = []
     for detail in error.errors(include_url=False, include_context=False, include_input=False):

@@ -59,7 +59,7 @@ async def rerun_tools(
 
     Tools with side effects, tools that the case answers for, and those in `apart_from` are not called.
     """
-    return [await _again(call, tools.get(call.name), seconds, exclude) for call in calls]
+    return [await _rerun(call, tools.get(call.name), seconds, exclude) for call in calls]
 
 
 def results_as_context(again: Iterable[ToolRerun]) -> list[str]:
@@ -67,9 +67,9 @@ def results_as_context(again: Iterable[ToolRerun]) -> list[str]:
     return [passage for item in again if (passage := item.passage) is not None]
 
 
-async def _again(call: ToolCall, tool: Tool | None, seconds: float, exclude: Sequence[str]) -> ToolRerun:
+async def _rerun(call: ToolCall, tool: Tool | None, seconds: float, exclude: Sequence[str]) -> ToolRerun:
     known: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "original": _original(call)}
-    if reason := _why_not(call, tool, exclude):
+    if reason := _skip_reason(call, tool, exclude):
         return ToolRerun(**known, skipped=reason)
     assert tool is not None
     if call.raw_arguments is not None:
@@ -77,13 +77,13 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, exclude: Seq
     try:
         positional, named = bind_arguments(tool.function, call.arguments)
         async with asyncio.timeout(seconds) as limit:
-            raw = await call_user_function(_whole(tool.function), *positional, **named)
+            raw = await call_user_function(_collecting(tool.function), *positional, **named)
     except InvalidArguments as error:
-        return ToolRerun(**known, error=f"the arguments do not fit: {error}", changed=_failed_before(call))
+        return ToolRerun(**known, error=f"the arguments do not fit: {error}", changed=_changed_on_failure(call))
     except (Exception, SystemExit) as error:
         late = isinstance(error, TimeoutError) and limit.expired()
         said = f"no result within {seconds:g} s" if late else one_line(error)
-        return ToolRerun(**known, error=said, changed=_failed_before(call))
+        return ToolRerun(**known, error=said, changed=_changed_on_failure(call))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -93,7 +93,7 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, exclude: Seq
     return ToolRerun(**known, result=result, changed=_has_changed(call, result, raw))
 
 
-def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+def _collecting(function: Callable[..., Any]) -> Callable[..., Any]:
     """A tool that yields its result piece by piece gives all of them."""
     if inspect.isgeneratorfunction(function):
         return lambda *args, **kwargs: list(function(*args, **kwargs))
@@ -110,7 +110,7 @@ def _original(call: ToolCall) -> Json:
     return call.result if call.error is None else {"error": call.error}
 
 
-def _why_not(call: ToolCall, tool: Tool | None, exclude: Sequence[str]) -> str:
+def _skip_reason(call: ToolCall, tool: Tool | None, exclude: Sequence[str]) -> str:
     if call.name in exclude or is_mocked(call.name):
         return MOCKED
     if tool is None:
@@ -118,7 +118,7 @@ def _why_not(call: ToolCall, tool: Tool | None, exclude: Sequence[str]) -> str:
     return SIDE_EFFECTS if tool.side_effects else ""
 
 
-def _failed_before(call: ToolCall) -> bool | None:
+def _changed_on_failure(call: ToolCall) -> bool | None:
     """A tool that failed for the agent and fails again is as it was; one that only fails now may be out of order."""
     return None if call.error is None else False
 
@@ -128,10 +128,10 @@ def _has_changed(call: ToolCall, result: Json, raw: Any) -> bool | None:
         return True
     if call.result is None:
         return False if result is None else None
-    return not _is_what_was_seen(call.result, result, raw)
+    return not _is_same_result(call.result, result, raw)
 
 
-def _is_what_was_seen(seen: Json, result: Json, raw: Any) -> bool:
+def _is_same_result(seen: Json, result: Json, raw: Any) -> bool:
     """Frameworks hand results to the model as text: JSON, or the result of `str`."""
     if same(seen, result):
         return True

@@ -17,9 +17,9 @@ from proctor.base.references import is_reference, locate, resolve
 
 TOOL_ATTRIBUTE = "__proctor_tool__"
 """Where a marked function keeps what is known about it as a tool."""
-_CODE = ("func", "function", "fn", "coroutine")
+_FUNCTION_ATTRIBUTES = ("func", "function", "fn", "coroutine")
 """Where tool objects of frameworks keep the function behind them."""
-_OWNERS = ("target", "function")
+_TARGET_ATTRIBUTES = ("target", "function")
 """Where adapters keep the object they adapt."""
 
 
@@ -73,9 +73,11 @@ def find_tools(given: Any = None, base: Path | None = None, agent: Any = None) -
     if given is None or given is True:
         marked = registered_tools(base)
         # What an agent lists is its own; yet a framework's wrapper may hide the mark of a tool with side effects.
-        return marked | {name: tool for name, tool in tools_of(agent).items() if not _has_effects(marked.get(name))}
+        return marked | {
+            name: tool for name, tool in tools_of(agent).items() if not _has_side_effects(marked.get(name))
+        }
     if isinstance(given, str):
-        given = _resolved(given, base)
+        given = _resolve_reference(given, base)
     if isinstance(given, Mapping):
         return {str(name): _tool(item, str(name), base) for name, item in given.items()}
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
@@ -97,29 +99,29 @@ def check_tools(given: Any, base: Path | None = None) -> None:
             locate(item, base)
 
 
-def _has_effects(tool: Tool | None) -> bool:
+def _has_side_effects(tool: Tool | None) -> bool:
     return tool is not None and tool.side_effects
 
 
 def tools_of(agent: Any) -> dict[str, Tool]:
     """The tools that an agent object lists itself; what is no function in the list is passed over."""
-    for owner in (agent, *(getattr(agent, name, None) for name in _OWNERS)):
+    for owner in (agent, *(getattr(agent, name, None) for name in _TARGET_ATTRIBUTES)):
         listed = getattr(owner, "tools", None)
         if isinstance(listed, (Mapping, list, tuple)):
             items = listed.items() if isinstance(listed, Mapping) else ((None, item) for item in listed)
-            tools = (_read(item, name) for name, item in items)
+            tools = (_read_tool(item, name) for name, item in items)
             return {tool.name: tool for tool in tools if tool is not None}
     return {}
 
 
 def _tool(item: Any, name: str | None, base: Path | None) -> Tool:
-    tool = _read(_resolved(item, base) if isinstance(item, str) else item, name)
+    tool = _read_tool(_resolve_reference(item, base) if isinstance(item, str) else item, name)
     if tool is None:
         raise UsageError(f"{item!r:.80} is no tool: give functions, or a mapping of names to functions")
     return tool
 
 
-def _read(item: Any, name: str | None) -> Tool | None:
+def _read_tool(item: Any, name: str | None) -> Tool | None:
     """A function as a tool; what a mark says about it holds, also of a method that is bound to its object."""
     if isinstance(item, Tool):
         return item
@@ -128,9 +130,9 @@ def _read(item: Any, name: str | None) -> Tool | None:
         function = item if inspect.ismethod(item) else mark.function
         return Tool(name or mark.name, function, mark.side_effects)
     own = name or _name_of(item)
-    code = next((found for part in _CODE if callable(found := getattr(item, part, None))), None)
+    code = next((found for part in _FUNCTION_ATTRIBUTES if callable(found := getattr(item, part, None))), None)
     if not inspect.isroutine(item) and code is not None and own:
-        return _read(code, own)
+        return _read_tool(code, own)
     return Tool(own, item) if callable(item) and own else None
 
 
@@ -142,7 +144,7 @@ def _name_of(item: Any) -> str:
     return ""
 
 
-def _resolved(text: str, base: Path | None) -> Any:
+def _resolve_reference(text: str, base: Path | None) -> Any:
     _check_reference(text)
     return resolve(text, base)
 
@@ -171,7 +173,7 @@ def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Json]) 
     signature = _with_types(signature, _types_of(function))
     parameters = signature.parameters
     whole = _object_parameter(parameters, arguments)
-    positional, named = _split(parameters, arguments if whole is None else {whole: dict(arguments)})
+    positional, named = _split_arguments(parameters, arguments if whole is None else {whole: dict(arguments)})
     try:
         converted, by_name = _validator(signature)(*positional, **named)
         return list(converted), by_name
@@ -217,7 +219,7 @@ def _types_of(function: Callable[..., Any]) -> Mapping[str, Any]:
         return {}
 
 
-def _split(
+def _split_arguments(
     parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Json]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments as Python takes them: what comes before `/`, and up to a `*rest` that is given, has no name."""
@@ -236,12 +238,12 @@ def _split(
     return positional, named
 
 
-_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _object_parameter(parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Json]) -> str | None:
     """The one parameter that all arguments together make up, if the tool is of that kind."""
-    needed = [each.name for each in parameters.values() if each.default is each.empty and each.kind not in _OPEN]
+    needed = [each.name for each in parameters.values() if each.default is each.empty and each.kind not in _VARIADIC]
     if len(needed) != 1 or needed[0] in arguments or any(name in parameters for name in arguments):
         return None
     return needed[0] if _has_fields(parameters[needed[0]].annotation) else None

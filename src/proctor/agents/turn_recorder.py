@@ -39,7 +39,7 @@ from proctor.base.errors import one_line
 from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
 
-_PARENT: ContextVar[tuple[TurnRecorder, str] | None] = ContextVar("proctor_parent_call", default=None)
+_PARENT_CALL: ContextVar[tuple[TurnRecorder, str] | None] = ContextVar("proctor_parent_call", default=None)
 """The tool call around this place: its recorder and its id. It differs between the concurrent tasks of one trial, so it
 cannot be a field of `TrialContext`, which they share."""
 
@@ -215,27 +215,27 @@ class TurnRecorder:
     @contextmanager
     def _inside(self, key: int) -> Iterator[None]:
         """Calls that begin in the block are inside this call, in whatever task or thread the block runs."""
-        outer = _PARENT.get()
+        outer = _PARENT_CALL.get()
         self.enter_call(key)
         try:
             yield
         finally:
-            _PARENT.set(outer)
+            _PARENT_CALL.set(outer)
 
     def enter_call(self, key: int) -> None:
         """Continue a call in this task or thread: calls that begin here from now on are inside it."""
         event = self._calls.get(key)
         if event is not None and event.call.id is not None and not event.marked:
-            self._outer.setdefault(key, _PARENT.get())
-            _PARENT.set((self, event.call.id))
+            self._outer.setdefault(key, _PARENT_CALL.get())
+            _PARENT_CALL.set((self, event.call.id))
 
     def _leave(self, key: int) -> None:
         if key in self._outer:
-            _PARENT.set(self._outer[key])
+            _PARENT_CALL.set(self._outer[key])
 
     def _parent_id(self) -> str | None:
         """The call around this place, if it is one of this turn: one of an earlier turn may never have ended."""
-        parent = _PARENT.get()
+        parent = _PARENT_CALL.get()
         return self._handoff if parent is None or parent[0] is not self else parent[1]
 
     def _arguments(self, key: int, arguments: Any) -> Mapping[str, Json]:

@@ -27,11 +27,11 @@ class SuiteFile(pytest.File):
                 for warning in suite.warnings:
                     self.warn(pytest.PytestWarning(str(warning)))
             if len(suites) == 1:
-                yield from items_of(self, suites[0], session)
+                yield from make_items(self, suites[0], session)
             else:
                 yield from (SuitePart.of(self, suite) for suite in suites)
         except InvalidSuite as error:
-            raise self.CollectError(_listed(error)) from None
+            raise self.CollectError(_problem_lines(error)) from None
         except (ProctorError, OSError) as error:
             raise self.CollectError(f"{self.path}: {error}") from None
 
@@ -49,23 +49,23 @@ class SuitePart(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         try:
-            yield from items_of(self, self.suite, session_of(self.config))
+            yield from make_items(self, self.suite, session_of(self.config))
         except InvalidSuite as error:
-            raise self.CollectError(_listed(error)) from None
+            raise self.CollectError(_problem_lines(error)) from None
         except ProctorError as error:
             raise self.CollectError(f"{self.path}: {error}") from None
 
 
-def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
+def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
     """One item for each trial; a suite that was merely found lying there and has no agent is skipped, not wrong."""
     own = suite.agent if suite.agent is not None else suite.agents or None
     if not session.settings.has_agent_for(own):
         if parent.path in named_files(parent.config):
             raise parent.CollectError(f"{parent.path}: names no agent; {AGENT_HINT}")
-        yield from (AgentlessItem.of(parent, name, case) for name, case in _named(suite.cases))
+        yield from (AgentlessItem.of(parent, name, case) for name, case in _with_node_names(suite.cases))
         return
     plan = session.plan(suite, session.settings.agent_for(own))
-    names = {case.id: name for name, case in _named(suite.cases)}
+    names = {case.id: name for name, case in _with_node_names(suite.cases)}
     repeated = {trial.case.id for trial in plan.trials if trial.number > 1}
     for trial in plan.trials:
         name = names[trial.case.id] + (f"[{trial.suite.agent_name}]" if trial.suite.source else "")
@@ -73,7 +73,7 @@ def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) ->
         yield TrialItem.of(parent, title, trial, session.trial_of)
 
 
-def _named(cases: Sequence[Case]) -> Iterator[tuple[str, Case]]:
+def _with_node_names(cases: Sequence[Case]) -> Iterator[tuple[str, Case]]:
     """Each case with a name that a node id can hold, no two alike."""
     taken: set[str] = set()
     for case in cases:
@@ -88,5 +88,5 @@ def _node_name(text: str) -> str:
     return one_line(text).replace("::", ":")
 
 
-def _listed(error: InvalidSuite) -> str:
+def _problem_lines(error: InvalidSuite) -> str:
     return "\n".join(one_line(str(problem)) for problem in error.problems)

@@ -17,13 +17,21 @@ from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Suite
 from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import AGENT_HINT
-from proctor.plugin.trial_output import answer_lines, case_line, present_signs, story_of, tell, title_of, tool_lines
+from proctor.plugin.trial_output import (
+    answer_lines,
+    case_line,
+    print_lines,
+    terminal_symbols,
+    tool_lines,
+    trial_details,
+    trial_title,
+)
 from proctor.reporting.wording import counts_text
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.verdict import RunVerdict, verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 
-AFTER_COLLECTED = 1_000_000
+FIRST_FIXTURE_POSITION = 1_000_000
 """The position in the run of the first trial that a fixture runs: behind those of collected suites."""
 
 
@@ -59,7 +67,7 @@ class SuiteRun:
         __tracebackhide__ = True
         if self.passed:
             return
-        stories = [f"{title_of(trial)}\n{story_of(trial, verbose=False)}" for trial in self._bad]
+        stories = [f"{trial_title(trial)}\n{trial_details(trial, verbose=False)}" for trial in self._bad]
         raise AssertionError("\n\n".join([counts_text(self.counts), self.verdict.reason, *self.notes, *stories]))
 
 
@@ -76,10 +84,10 @@ def agent_runner(config: pytest.Config) -> AgentRunner:
     """A runner of the configured agent, whose answers are shared by all tests."""
     with errors_as_messages():
         session = session_of(config)
-        agent = session.settings.agent or session.settings.usual_agent
+        agent = session.settings.agent or session.settings.default_agent
         if agent is None:
             pytest.fail(f"agent_runner needs an agent: {AGENT_HINT}", pytrace=False)
-        return _runner(session, agent)
+        return _make_runner(session, agent)
 
 
 def evaluation_cases(request: pytest.FixtureRequest) -> Any:
@@ -113,26 +121,26 @@ def evaluation_dataset(request: pytest.FixtureRequest, given: Any) -> Evaluation
         session = session_of(request.config)
         cases = [given] if isinstance(given, Case) else given
         if isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases):
-            runs = _shared(request.getfixturevalue("agent_runner"), session).run_cases(cases)
+            runs = _with_shared_answers(request.getfixturevalue("agent_runner"), session).run_cases(cases)
         else:
-            runs = [run for suite in suites_of(given, request.path) for run in _runs_of(request, session, suite)]
-        return EvaluationDataset(runs, session.look_at)
+            runs = [run for suite in read_suites(given, request.path) for run in _run_suite(request, session, suite)]
+        return EvaluationDataset(runs, session.set_last_run)
 
 
-def _runs_of(request: pytest.FixtureRequest, session: ProctorSession, suite: Any) -> list[AgentRun]:
+def _run_suite(request: pytest.FixtureRequest, session: ProctorSession, suite: Any) -> list[AgentRun]:
     if suite.agent is None or session.settings.agent is not None:
         runner = request.getfixturevalue("agent_runner")
     else:
-        runner = _runner(session, session.agent_of(suite))
-    return _shared(runner, session).run_cases(suite.cases)
+        runner = _make_runner(session, session.agent_of(suite))
+    return _with_shared_answers(runner, session).run_cases(suite.cases)
 
 
-def _runner(session: ProctorSession, agent: Any) -> AgentRunner:
+def _make_runner(session: ProctorSession, agent: Any) -> AgentRunner:
     usual = session.settings.options.fallback
-    return _shared(AgentRunner(agent, timeout=usual.timeout, parallel=usual.parallel), session)
+    return _with_shared_answers(AgentRunner(agent, timeout=usual.timeout, parallel=usual.parallel), session)
 
 
-def _shared(runner: Any, session: ProctorSession) -> AgentRunner:
+def _with_shared_answers(runner: Any, session: ProctorSession) -> AgentRunner:
     """The runner, sharing its answers with the session: also one that tests made themselves."""
     if not isinstance(runner, AgentRunner):
         pytest.fail(f"agent_runner is a {type(runner).__name__}, and not proctor's AgentRunner", pytrace=False)
@@ -146,11 +154,11 @@ class SessionSource:
         self._session = session
 
     async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
-        tell(case_line(case.id, 1, present_signs()))
+        print_lines(case_line(case.id, 1, terminal_symbols()))
         return await self._session.runs.answers.answer(case, runner, ask)
 
     def finished(self, run: AgentRun) -> None:
-        self._session.look_at(run)
+        self._session.set_last_run(run)
 
 
 class CaseDisplay:
@@ -159,12 +167,12 @@ class CaseDisplay:
     def __call__(self, run: AgentRun | TrialResult) -> None:
         """The tool calls, with arguments and results, and the answer."""
         trial = run.trial if isinstance(run, AgentRun) else run
-        signs = present_signs()
-        tell(*tool_lines(trial, signs), *answer_lines(trial, signs))
+        signs = terminal_symbols()
+        print_lines(*tool_lines(trial, signs), *answer_lines(trial, signs))
 
     def ok(self, text: str) -> None:
         """A line that says that something is as it should be."""
-        tell(f"{present_signs()['ok']} {text}")
+        print_lines(f"{terminal_symbols()['ok']} {text}")
 
 
 def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | None, agent: Any) -> SuiteRun:
@@ -173,11 +181,11 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
         session = session_of(config)
         trials: list[TrialResult] = []
         infos: list[SuiteInfo] = []
-        for suite in suites_of(given, module):
+        for suite in read_suites(given, module):
             chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
             plan = session.plan(suite, chosen)
             plan = plan.with_suites(lambda item: session.add_suite(item, item.planned))
-            start = AFTER_COLLECTED + len(trials)
+            start = FIRST_FIXTURE_POSITION + len(trials)
             selected = [
                 replace(trial, position=start + trial.position)
                 for trial in plan.trials
@@ -237,7 +245,7 @@ class EvaluationDataset(Sequence[AgentRun]):
         return run
 
 
-def suites_of(given: Any, module: Path) -> list[Suite]:
+def read_suites(given: Any, module: Path) -> list[Suite]:
     """The suites that a test asks for: a list of cases, suites, or the files that hold them; raises `InvalidSuite`.
 
     Files are looked for beside the test's `module`, then in the working folder.

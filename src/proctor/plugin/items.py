@@ -13,14 +13,14 @@ from proctor.cases.quarantine_file import is_over
 from proctor.cases.suite import Case
 from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.trial_output import (
-    TrialBroken,
+    TrialError,
     TrialFailed,
     answer_lines,
     case_line,
+    failure_repr,
     failure_text,
-    present_signs,
-    shown,
-    tell,
+    print_lines,
+    terminal_symbols,
     tool_lines,
 )
 from proctor.reporting.terminal.screen import one_line
@@ -60,7 +60,7 @@ class TrialItem(pytest.Item):
 
     planned: PlannedTrial
     run: Callable[[PlannedTrial], TrialResult]
-    """Runs the trial, or returns what the session has of it; raises `TrialBroken`."""
+    """Runs the trial, or returns what the session has of it; raises `TrialError`."""
     trial: TrialResult | None = None
 
     @classmethod
@@ -77,10 +77,10 @@ class TrialItem(pytest.Item):
         if self.config.getoption("setuponly", False):
             return
         self.trial = trial = self.run(self.planned)
-        self.user_properties += properties_of(trial)
+        self.user_properties += junit_properties(trial)
         self._apply_quarantine(trial)
         if trial.outcome is Outcome.ERROR:
-            raise TrialBroken(headline_reason(trial), trial)
+            raise TrialError(headline_reason(trial), trial)
         if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
             words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", headline_reason(trial)]
             raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
@@ -92,7 +92,7 @@ class TrialItem(pytest.Item):
             return
         note = f"in quarantine until {quarantine.until}: {quarantine.reason}"
         if is_over(quarantine):
-            raise TrialBroken(f"its quarantine is over; mend the case and lift it, or extend it ({note})", trial)
+            raise TrialError(f"its quarantine is over; mend the case and lift it, or extend it ({note})", trial)
         if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
             pytest.xfail(note)
 
@@ -100,33 +100,33 @@ class TrialItem(pytest.Item):
         if self.trial is None:
             return
         if self.trial.outcome is Outcome.PASSED or self.config.getoption("capture") == "no":
-            show_trial(self.trial)
+            print_trial(self.trial)
         if self.trial.outcome is Outcome.FAILED:
             raise TrialFailed(self.trial)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
         if isinstance(error, ProctorError):
-            error = TrialBroken(str(error))
-        if not isinstance(error, (TrialFailed, TrialBroken)):
+            error = TrialError(str(error))
+        if not isinstance(error, (TrialFailed, TrialError)):
             return super().repr_failure(excinfo)
         text = failure_text(error, verbose=self.config.get_verbosity() > 0)
         path, line, _ = self.reportinfo()
-        return shown(text, str(error), path, line + 1)
+        return failure_repr(text, str(error), path, line + 1)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return _location(self, self.planned.case)
 
 
-def show_trial(trial: TrialResult) -> None:
+def print_trial(trial: TrialResult) -> None:
     """Print what happened, for `-s` and `-rA`."""
-    signs = present_signs()
-    tell(case_line(trial.case.id, trial.number, signs), *tool_lines(trial, signs), *answer_lines(trial, signs))
+    signs = terminal_symbols()
+    print_lines(case_line(trial.case.id, trial.number, signs), *tool_lines(trial, signs), *answer_lines(trial, signs))
     if trial.outcome is Outcome.PASSED:
-        tell(f"{signs['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
+        print_lines(f"{signs['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
 
 
-def properties_of(trial: TrialResult) -> list[tuple[str, object]]:
+def junit_properties(trial: TrialResult) -> list[tuple[str, object]]:
     """For pytest's own JUnit report: the outcome in Proctor's words, and the scores."""
     found: list[tuple[str, object]] = [
         ("proctor.outcome", trial.outcome.value),

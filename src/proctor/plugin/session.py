@@ -31,13 +31,13 @@ from proctor.plugin.session_report import complete_report, print_summary
 from proctor.plugin.session_run import ProcessSummary, SessionRun
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
-from proctor.plugin.trial_output import TrialBroken
+from proctor.plugin.trial_output import TrialError
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
-BATCHES = 4
+BATCH_FACTOR = 4
 """A batch is this many times what may run at once: enough to keep agents busy, little enough to see progress."""
 
 
@@ -72,13 +72,13 @@ class ProctorSession:
         """Trials that ran with their batch; each is handed to its item once."""
 
     def trial_of(self, planned: PlannedTrial) -> TrialResult:
-        """The trial of an item. The items that follow in the same suite run together with it; raises `TrialBroken`."""
+        """The trial of an item. The items that follow in the same suite run together with it; raises `TrialError`."""
         if planned.address not in self._ready:
             self._ready |= self.runs.run_trials(self._batch(planned))
         trial = self._ready.pop(planned.address, None)
         if trial is None:
             notes = self.runs.summary().notes
-            raise TrialBroken(notes[-1] if notes else "the trial was not made")
+            raise TrialError(notes[-1] if notes else "the trial was not made")
         return trial
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
@@ -103,7 +103,7 @@ class ProctorSession:
             planned = replace(planned, suite=replace(planned.suite, name=name))
         return self.runs.add_suite(planned, trials)
 
-    def look_at(self, run: AgentRun) -> None:
+    def set_last_run(self, run: AgentRun) -> None:
         """Remember the run a test looks at, to show it if the test fails."""
         self._last_run = run
 
@@ -174,7 +174,7 @@ class ProctorSession:
             return [planned]
         trials = list(waiting.values())
         begin = list(waiting).index(planned.address)
-        batch = trials[begin : begin + BATCHES * planned.suite.limits.parallel]
+        batch = trials[begin : begin + BATCH_FACTOR * planned.suite.limits.parallel]
         for trial in batch:
             del waiting[trial.address]
         return batch

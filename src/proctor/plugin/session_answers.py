@@ -78,7 +78,7 @@ class SessionAnswers:
         if found is not None:
             self._answers[key] = found
             if not self._is_of_now(found):
-                self.reused.add((question_lock(*key), suite))
+                self.reused.add((lock_key(*key), suite))
         return found
 
     def _is_of_now(self, trial: TrialResult) -> bool:
@@ -102,7 +102,7 @@ class SessionAnswers:
     async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
         """The trial of a case that a test puts to an agent: one that is there already, else what `ask` returns."""
         question = question_key(Contents(runner.base).of(case))
-        async with self.locked_question(question_lock(question, runner.fingerprint)):
+        async with self.locked_question(lock_key(question, runner.fingerprint)):
             past = self.find(question, runner.agent, 1)
             if past is not None:
                 return _unscored(past, case)
@@ -149,7 +149,7 @@ class SessionAnswers:
     @functools.cached_property
     def _book(self) -> tuple[Store, int]:
         store = Store(self._folder / FOLDER)
-        return store, row_of(store, self._session.run_id)
+        return store, session_row(store, self._session.run_id)
 
     @functools.cached_property
     def _earlier(self) -> list[tuple[Store, dict[Key, int]]]:
@@ -179,12 +179,12 @@ def _unscored(past: TrialResult, case: Case) -> TrialResult:
     return replace(past, case=case, outcome=Outcome.SKIPPED, reason="", scores=(), reused=True)
 
 
-def question_lock(question: str, agent: str, number: int = 1) -> str:
+def lock_key(question: str, agent: str, number: int = 1) -> str:
     """The name of the lock under which one question is put to one agent."""
     return f"{question}-{agent}-{number}"
 
 
-def row_of(store: Store, run_id: str) -> int:
+def session_row(store: Store, run_id: str) -> int:
     """The row of the session's run; the first process that comes adds it."""
     for _ in range(2):
         with contextlib.suppress(StoreError):

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.plugin.items import TrialItem
 from proctor.plugin.session_run import ProcessSummary
-from proctor.plugin.trial_output import story_of
+from proctor.plugin.trial_output import trial_details
 from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import encodable, one_line
 from proctor.reporting.wording import STYLES, counted, counts_text, money, share
@@ -20,7 +20,7 @@ from proctor.running.assertions.agent_runner import AgentRun
 
 
 def complete_report(
-    report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None], looked_at: AgentRun | None
+    report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None], last_run: AgentRun | None
 ) -> None:
     """The agent's own time for a trial; for a test that failed, the run it was looking at."""
     if isinstance(item, TrialItem):
@@ -28,9 +28,9 @@ def complete_report(
             report.longrepr = item.repr_failure(call.excinfo)  # which pytest itself asks only for the test proper
         if item.trial is not None and report.when in ("setup", "call"):
             report.duration = item.trial.duration_ms / 1000 if report.when == "setup" else 0.0
-    elif report.when == "call" and report.failed and looked_at is not None:
-        trial = looked_at.trial
-        report.sections.append((f"case {one_line(trial.case.id)}", story_of(trial, verbose=True)))
+    elif report.when == "call" and report.failed and last_run is not None:
+        trial = last_run.trial
+        report.sections.append((f"case {one_line(trial.case.id)}", trial_details(trial, verbose=True)))
 
 
 def print_summary(
@@ -41,14 +41,14 @@ def print_summary(
     problem: str,
 ) -> None:
     """Print the short section at the end of pytest's output; nothing if no agent was tested."""
-    reused = _reused(summaries)
+    reused = _count_reused(summaries)
     reused_line = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
     reruns = sum(summary.asked_again for summary in summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
     if result is not None:
         run, verdict = result
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
-        lines += [(_totals(verdict), {}), *((text, {}) for text in _judges(run))]
+        lines += [(_totals(verdict), {}), *((text, {}) for text in _judge_lines(run))]
         lines += [(reused_line, {})] if reused_line else []
         lines += [(f"{counted(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
@@ -64,7 +64,7 @@ def print_summary(
         terminal.line(encodable(one_line(text), encoding), **markup)
 
 
-def _reused(summaries: Sequence[ProcessSummary]) -> int:
+def _count_reused(summaries: Sequence[ProcessSummary]) -> int:
     """How many answers were not asked for again; one that a suite and tests look at, in any process, is one."""
     reused = {(question, suite) for summary in summaries for question, suite in summary.reused}
     by_suites = {question for question, suite in reused if suite}
@@ -83,7 +83,7 @@ def _totals(verdict: RunVerdict) -> str:
     return ", ".join(parts)
 
 
-def _judges(run: Run) -> list[str]:
+def _judge_lines(run: Run) -> list[str]:
     lines = [f"judge {model}: {text}" for model, text in judge_lines(run)]
     return [*lines, run.uncounted] if run.uncounted else lines
 

@@ -21,7 +21,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
-from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, question_lock, row_of
+from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, lock_key, session_row
 from proctor.results.judge_usage import Tally
 from proctor.results.run import Run, RunStatus, SuiteInfo, TrialResult
 from proctor.results.store.encoding import CODEC
@@ -32,9 +32,9 @@ from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
 from proctor.running.settings import RunOptions
 
-MOST_LOCKS = 100
+MAX_LOCKS = 100
 """At most this many questions are locked at a time: each lock is an open file."""
-NEXT_TO_NOTHING_USD = 1e-9
+EXHAUSTED_BUDGET_USD = 1e-9
 """A budget that is spent: trials without a cost may still run, and the next one with a cost is the last."""
 
 
@@ -93,10 +93,10 @@ class SessionRun:
         """
         self._begun = True
         done: dict[TrialAddress, TrialResult] = {}
-        step = MOST_LOCKS if self.session.has_other_processes else max(1, len(trials))
+        step = MAX_LOCKS if self.session.has_other_processes else max(1, len(trials))
         for start in range(0, len(trials), step):
             some = trials[start : start + step]
-            with self.answers.locked([_question(trial) for trial in some]):
+            with self.answers.locked([_lock_key(trial) for trial in some]):
                 known = self._done_before(some)
                 missing = [trial for trial in some if trial.address not in known]
                 done |= known | (self._execute(missing) if missing else {})
@@ -114,7 +114,7 @@ class SessionRun:
         self, summaries: Sequence[ProcessSummary], note: str, *, interrupted: bool
     ) -> tuple[Run, RunVerdict] | None:
         """Sum up what all processes of the session did, and close the run; returns `None` if no suite was run."""
-        suites = _merged(summaries)
+        suites = _merge_suites(summaries)
         if not suites or not any(summary.begun for summary in summaries):
             return None
         store, _ = self._open()
@@ -148,7 +148,7 @@ class SessionRun:
             store = Store(self.folder)
             with contextlib.suppress(StoreError):  # one process of several shows that the run goes on
                 self._alive.enter_context(exclusive_run(store, self.session.run_id))
-            self._store = store, row_of(store, self.session.run_id)
+            self._store = store, session_row(store, self.session.run_id)
         return self._store
 
     def _done_before(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
@@ -188,7 +188,7 @@ class SessionRun:
         limit = self.options.budget_usd
         if limit is None:
             return self.options
-        return replace(self.options, budget_usd=max(limit - self._spent_usd, NEXT_TO_NOTHING_USD))
+        return replace(self.options, budget_usd=max(limit - self._spent_usd, EXHAUSTED_BUDGET_USD))
 
     def _recall(self, planned: PlannedTrial) -> TrialResult | None:
         found = self.answers.find(
@@ -213,11 +213,11 @@ class _Collector:
         return
 
 
-def _question(trial: PlannedTrial) -> str:
-    return question_lock(question_key(trial.case), trial.suite.agent.identity, trial.number)
+def _lock_key(trial: PlannedTrial) -> str:
+    return lock_key(question_key(trial.case), trial.suite.agent.identity, trial.number)
 
 
-def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
+def _merge_suites(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     """Each suite once, as the process knows it that planned most of its trials."""
     found: dict[str, SuiteInfo] = {}
     for data in (suite for summary in summaries for suite in summary.suites):

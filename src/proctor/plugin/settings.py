@@ -13,7 +13,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
 from proctor.config import read_configuration
 from proctor.plugin.session_answers import SessionId
-from proctor.plugin.startup import sharing_of
+from proctor.plugin.startup import shared_session_data
 
 AGENT_HINT = "give one with --proctor-agent app.py:agent, or with proctor_agent in pytest's ini file"
 
@@ -33,7 +33,7 @@ class SessionSettings:
         self.options = known.run_options(judge=config.getoption("proctor_judge"), fast=config.getoption("proctor_fast"))
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         shared = worker.get("proctor")
-        self.session = SessionId(**(shared or sharing_of(config)), has_other_processes=shared is not None)
+        self.session = SessionId(**(shared or shared_session_data(config)), has_other_processes=shared is not None)
 
     @functools.cached_property
     def agent(self) -> BaseAgent | None:
@@ -42,14 +42,14 @@ class SessionSettings:
         return resolve_agent(given, Path.cwd()) if given else None
 
     @functools.cached_property
-    def usual_agent(self) -> BaseAgent | None:
+    def default_agent(self) -> BaseAgent | None:
         """For suites that name none."""
         usual = self.config.getini("proctor_agent")
         return resolve_agent(usual, self.config.rootpath) if usual else None
 
     def has_agent_for(self, named: Any) -> bool:
-        return named is not None or self.agent is not None or self.usual_agent is not None
+        return named is not None or self.agent is not None or self.default_agent is not None
 
     def agent_for(self, named: Any) -> BaseAgent | None:
         """The agent to test instead of the one that a suite names; `None` leaves the choice to the suite."""
-        return self.agent or (None if named is not None else self.usual_agent)
+        return self.agent or (None if named is not None else self.default_agent)

@@ -18,7 +18,7 @@ from proctor.plugins import Format
 if TYPE_CHECKING:
     from proctor.plugin.session import ProctorSession  # noqa: F401  named in a string below
 
-SHARING = pytest.StashKey[dict[str, Any]]()
+SESSION_DATA = pytest.StashKey[dict[str, Any]]()
 SESSION = pytest.StashKey["ProctorSession"]()
 NAMED_FILES = pytest.StashKey[frozenset[Path]]()
 
@@ -31,19 +31,19 @@ def named_files(config: pytest.Config) -> frozenset[Path]:
     return config.stash[NAMED_FILES]
 
 
-def sharing_of(config: pytest.Config) -> dict[str, Any]:
+def shared_session_data(config: pytest.Config) -> dict[str, Any]:
     """A name for the session's run that no other has, as data that can be given to other processes."""
-    if SHARING not in config.stash:
+    if SESSION_DATA not in config.stash:
         moment = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(moment))}-{os.urandom(3).hex()}"
-        config.stash[SHARING] = {"run_id": name, "started_at": moment}
-    return config.stash[SHARING]
+        config.stash[SESSION_DATA] = {"run_id": name, "started_at": moment}
+    return config.stash[SESSION_DATA]
 
 
-LOOKED_AT = 65_536
+MAX_SEARCHED_BYTES = 65_536
 """Bytes of a file that are searched for the keys of a format."""
-OWN = ".proctor."
-BESIDE = (".baseline.jsonl", ".quarantine.jsonl")
+SUITE_INFIX = ".proctor."
+COMPANION_SUFFIXES = (".baseline.jsonl", ".quarantine.jsonl")
 """Files about a suite that stand beside it."""
 
 
@@ -53,31 +53,31 @@ def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) ->
     A file whose name says that it may be of some format is collected if it has a key of that format. Formats of other
     packages are asked about named files only: to look for such packages would delay every session.
     """
-    if path.name.endswith(BESIDE) or (not named and is_own_output(path)):
+    if path.name.endswith(COMPANION_SUFFIXES) or (not named and is_own_output(path)):
         return False
-    if OWN in path.name or _fits(path, root, patterns):
+    if SUITE_INFIX in path.name or _matches_pattern(path, root, patterns):
         return True
     if named and path.suffix in (".csv", *LINES):
         return True
     if named:
-        return _mentions(path, tuple(formats()))
-    likely = [known for known in shipped_formats() if has_name_of(known, path) or _fits_folder(path, known)]
-    return bool(likely) and _mentions(path, likely)
+        return _has_key_of_format(path, tuple(formats()))
+    likely = [known for known in shipped_formats() if has_name_of(known, path) or _has_collected_name(path, known)]
+    return bool(likely) and _has_key_of_format(path, likely)
 
 
-def _fits(path: Path, root: Path, patterns: Sequence[str]) -> bool:
+def _matches_pattern(path: Path, root: Path, patterns: Sequence[str]) -> bool:
     inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
     return any(fnmatch.fnmatchcase(path.name, pattern) or fnmatch.fnmatchcase(inside, pattern) for pattern in patterns)
 
 
-def _fits_folder(path: Path, known: Format) -> bool:
+def _has_collected_name(path: Path, known: Format) -> bool:
     return any(path.match(pattern) for pattern in known.collect_names)
 
 
-def _mentions(path: Path, likely: Sequence[Format]) -> bool:
+def _has_key_of_format(path: Path, likely: Sequence[Format]) -> bool:
     try:
         with path.open("rb") as file:
-            text = file.read(LOOKED_AT).decode("utf-8", "replace")
+            text = file.read(MAX_SEARCHED_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
     return any(mentions_keys_of(known, path, text) for known in likely)

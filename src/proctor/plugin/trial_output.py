@@ -16,8 +16,8 @@ from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, TrialResult
 
-INSTRUMENT = "Nothing is known about the agent: the instrument or the infrastructure broke."
-REUSED = "The answer is from an earlier session, since agent and question are unchanged (--proctor-reuse)."
+ERROR_NOTE = "Nothing is known about the agent: the instrument or the infrastructure broke."
+REUSED_NOTE = "The answer is from an earlier session, since agent and question are unchanged (--proctor-reuse)."
 
 
 class TrialFailed(Exception):
@@ -28,7 +28,7 @@ class TrialFailed(Exception):
         self.trial = trial
 
 
-class TrialBroken(Exception):
+class TrialError(Exception):
     """Nothing could be measured; says why, and has the trial if there was one."""
 
     def __init__(self, reason: str, trial: TrialResult | None = None) -> None:
@@ -36,41 +36,41 @@ class TrialBroken(Exception):
         self.trial = trial
 
 
-def failure_text(error: TrialFailed | TrialBroken, *, verbose: bool) -> str:
+def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     """The whole story, for the terminal and for JUnit."""
     trial = error.trial
     if trial is None:
-        return f"{INSTRUMENT}\n{visible(str(error))}\n"
-    lines = [title_of(trial)]
+        return f"{ERROR_NOTE}\n{visible(str(error))}\n"
+    lines = [trial_title(trial)]
     if trial.outcome is Outcome.ERROR:
-        lines.append(INSTRUMENT)
-    lines.append(story_of(trial, verbose=verbose))
+        lines.append(ERROR_NOTE)
+    lines.append(trial_details(trial, verbose=verbose))
     if trial.reused:
-        lines.append(REUSED)
+        lines.append(REUSED_NOTE)
     return "\n".join(lines) + "\n"
 
 
-def title_of(trial: TrialResult) -> str:
+def trial_title(trial: TrialResult) -> str:
     """Which trial it is, on one line whatever it is called."""
     return one_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
-def story_of(trial: TrialResult, *, verbose: bool) -> str:
+def trial_details(trial: TrialResult, *, verbose: bool) -> str:
     """Question, answer, tool calls, scores and reasons, in two columns."""
     return visible(as_text(explain(trial, FULL if verbose else BRIEF)))
 
 
-def shown(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:
+def failure_repr(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:
     """A representation that goes through pytest's reports, also from another process, with its one-line message."""
     told = ReprTraceback([ReprEntryNative([text])], extraline=None, style="native")
     place = ReprFileLocation(str(path), line, one_line(message))
     return ExceptionChainRepr([(told, place, None)])
 
 
-SIGNS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
-PLAIN_SIGNS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "-"}
+SYMBOLS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
+ASCII_SYMBOLS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "-"}
 
-LONGEST = 500
+MAX_VALUE_CHARS = 500
 
 
 def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
@@ -91,23 +91,23 @@ def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
     """What was answered, or why there is no answer."""
     if trial.replies:
         last = trial.replies[-1]
-        said = shorten(answer(last), LONGEST)
+        said = shorten(answer(last), MAX_VALUE_CHARS)
         if said or last.error is None:
             yield f"{signs['answer']} {said or '(an empty answer)'}{'' if last.error is None else ' (so far)'}"
     if trial.reason:
-        yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
+        yield f"{signs['bad']} {shorten(trial.reason, MAX_VALUE_CHARS)}"
 
 
-def present_signs() -> dict[str, str]:
+def terminal_symbols() -> dict[str, str]:
     """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
     for stream in (sys.stdout, sys.__stdout__):
         encoding = getattr(stream, "encoding", None)
-        if encoding is not None and encodable("".join(SIGNS.values()), encoding) != "".join(SIGNS.values()):
-            return PLAIN_SIGNS
-    return SIGNS
+        if encoding is not None and encodable("".join(SYMBOLS.values()), encoding) != "".join(SYMBOLS.values()):
+            return ASCII_SYMBOLS
+    return SYMBOLS
 
 
-def tell(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines, whatever they hold and whatever the terminal can show."""
     encoding = getattr(sys.stdout, "encoding", None)
     for line in lines:
@@ -116,13 +116,15 @@ def tell(*lines: str) -> None:
 
 def _call_lines(call: ToolCall) -> Iterator[str]:
     if call.raw_arguments is not None:
-        yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, LONGEST)}"
+        yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, MAX_VALUE_CHARS)}"
     elif call.arguments:
         yield "   Arguments:"
-        yield from (f"     - {name}: {shorten(to_text(value), LONGEST)}" for name, value in call.arguments.items())
+        yield from (
+            f"     - {name}: {shorten(to_text(value), MAX_VALUE_CHARS)}" for name, value in call.arguments.items()
+        )
     else:
         yield "   Arguments: none"
     if call.error is not None:
-        yield f"   {'Result' if call.error == UNFINISHED_CALL else 'Raised'}: {shorten(call.error, LONGEST)}"
+        yield f"   {'Result' if call.error == UNFINISHED_CALL else 'Raised'}: {shorten(call.error, MAX_VALUE_CHARS)}"
     elif call.result is not None:
-        yield f"   Result: {shorten(to_text(call.result), LONGEST)}"
+        yield f"   Result: {shorten(to_text(call.result), MAX_VALUE_CHARS)}"

@@ -53,12 +53,12 @@ FRAMEWORKS = {
     "smolagents": "smolagents",
 }
 """Frameworks of agents, whose model calls are seen through their client as well."""
-WITHOUT_PACKAGE = {"pydantic_ai"}
+SELF_INSTRUMENTED = {"pydantic_ai"}
 """Frameworks that bring their own instrumentation."""
 OPENTELEMETRY = "opentelemetry.sdk.trace"
 """Imported by applications that make spans themselves."""
 
-WATCHED = frozenset({*CLIENTS, *FRAMEWORKS, *WITHOUT_PACKAGE})
+INSTRUMENTED_MODULES = frozenset({*CLIENTS, *FRAMEWORKS, *SELF_INSTRUMENTED})
 
 SwitchOff = Callable[[], None]
 
@@ -100,7 +100,7 @@ class _Switchboard:
     def enter(self) -> None:
         with self._counting:
             self._captures += 1
-            self._imported |= {name for name in WATCHED if _is_imported(name)}
+            self._imported |= {name for name in INSTRUMENTED_MODULES if _is_imported(name)}
         self.settle(wait=True)
 
     def leave(self) -> None:
@@ -155,13 +155,13 @@ _SWITCHBOARD = _Switchboard()
 @functools.cache
 def _watch_imports() -> None:
     """Have the switchboard told of imports, from now on, if any instrumentation is installed."""
-    if not any(_is_installed(name) for name in ("openinference", *WITHOUT_PACKAGE)):
+    if not any(_is_installed(name) for name in ("openinference", *SELF_INSTRUMENTED)):
         return
     try:
         import wrapt
     except ImportError:
         return
-    for name in WATCHED:
+    for name in INSTRUMENTED_MODULES:
         wrapt.register_post_import_hook(functools.partial(_imported, name), name)
 
 

@@ -46,11 +46,11 @@ def read_message(data: Mapping[str, Any] | str) -> Message:
     if role in ("tool", "function") or result is not None:
         return _tool_result(data, parts, result)
     if role in ("system", "developer"):
-        return SystemMessage("".join(_words(part) for part in parts))
+        return SystemMessage("".join(_part_text(part) for part in parts))
     content = tuple(found for part in parts if (found := _content(part)) is not None)
     if role in ("assistant", "model", "ai"):
         inline = [part for part in parts if _kind(part) in ("tool_call", "tool_use")]
-        calls = [*_maps(inline), *_maps(data.get("tool_calls"))]
+        calls = [*_mappings(inline), *_mappings(data.get("tool_calls"))]
         return AssistantMessage(content, tuple(read_call(call) for call in calls), _text_or_none(data, "finish_reason"))
     return UserMessage(content)
 
@@ -93,17 +93,17 @@ def read_tool(data: Any) -> ToolDefinition | None:
 def _response_item(data: Mapping[str, Any]) -> Message:
     if data["type"] == "function_call":
         return AssistantMessage((), (read_call({**data, "id": data.get("call_id")}),))
-    return ToolResultMessage(_shown(data.get("output")), _text_or_none(data, "call_id"))
+    return ToolResultMessage(_value_text(data.get("output")), _text_or_none(data, "call_id"))
 
 
 def _tool_result(data: Mapping[str, Any], parts: Sequence[Any], result: Any) -> ToolResultMessage:
     if result is None:
-        text = "".join(_words(part) for part in parts)
+        text = "".join(_part_text(part) for part in parts)
         call_id = _text_or_none(data, "tool_call_id") or _text_or_none(data, "id")
         return ToolResultMessage(text, call_id, _text_or_none(data, "tool_name") or _text_or_none(data, "name"))
     said = next((result[key] for key in ("response", "result", "content") if result.get(key) is not None), None)
     call_id = _text_or_none(result, "id") or _text_or_none(result, "tool_use_id")
-    return ToolResultMessage(_shown(said), call_id, _text_or_none(result, "name"))
+    return ToolResultMessage(_value_text(said), call_id, _text_or_none(result, "name"))
 
 
 def _content(part: Any) -> Content | None:
@@ -112,7 +112,7 @@ def _content(part: Any) -> Content | None:
         return None
     if kind in ("image", "image_url", "input_image", "uri", "blob") and isinstance(part, Mapping):
         return _image(part)
-    text = _words(part)
+    text = _part_text(part)
     return TextContent(text) if text else None
 
 
@@ -125,24 +125,24 @@ def _image(part: Mapping[str, Any]) -> ImageContent | None:
     return ImageContent(url, _text_or_none(nested, "detail")) if isinstance(url, str) else None
 
 
-def _words(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
         return ""
     said = next((part[key] for key in ("text", "content", "refusal") if part.get(key) is not None), "")
-    return _shown(said)
+    return _value_text(said)
 
 
 def _kind(part: Any) -> Any:
     return part.get("type") if isinstance(part, Mapping) else None
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     return "" if value is None else to_text(value)
 
 
-def _maps(items: Any) -> Iterable[Mapping[str, Any]]:
+def _mappings(items: Any) -> Iterable[Mapping[str, Any]]:
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, (list, tuple)) else []
 
 
@@ -162,10 +162,10 @@ def write_message(message: Message) -> dict[str, Json]:
         }
         return {"role": "tool", "parts": [part]}
     content = (TextContent(message.content),) if isinstance(message.content, str) else message.content
-    parts = [_part(part) for part in content]
+    parts = [_write_part(part) for part in content]
     if not isinstance(message, AssistantMessage):
         return {"role": message.role, "parts": parts}
-    parts += [_tool_call(call) for call in message.tool_calls]
+    parts += [_write_tool_call(call) for call in message.tool_calls]
     finish = {} if message.finish_reason is None else {"finish_reason": message.finish_reason}
     return {"role": "assistant", "parts": parts, **finish}
 
@@ -176,13 +176,13 @@ def write_tool(tool: ToolDefinition) -> dict[str, Json]:
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": parameters}
 
 
-def _part(part: TextContent | ImageContent) -> dict[str, Json]:
+def _write_part(part: TextContent | ImageContent) -> dict[str, Json]:
     if isinstance(part, TextContent):
         return {"type": "text", "content": part.text}
     detail = {} if part.detail is None else {"detail": part.detail}
     return {"type": "uri", "modality": "image", "uri": part.url, **detail}
 
 
-def _tool_call(call: ToolCall) -> dict[str, Json]:
+def _write_tool_call(call: ToolCall) -> dict[str, Json]:
     arguments = dict(call.arguments) if call.raw_arguments is None else call.raw_arguments
     return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}

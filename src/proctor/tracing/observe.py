@@ -23,7 +23,7 @@ from proctor.tracing.spans import ObserveSpan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_INSIDE: ContextVar[tuple[str, str] | None] = ContextVar("proctor_inside_observation", default=None)
+_PARENT_SPAN: ContextVar[tuple[str, str] | None] = ContextVar("proctor_inside_observation", default=None)
 """The trace and span that a new observation is part of, where OpenTelemetry does not say."""
 
 
@@ -37,7 +37,7 @@ class Observation:
         self._output: Json = None
         self._metadata: dict[str, Json] = {}
         self._scope: TraceScope | None = SCOPE.get()
-        self._outer = _INSIDE.get()
+        self._outer = _PARENT_SPAN.get()
         self._otel_span: Any = None
         self._started_at: float | None = None
 
@@ -61,20 +61,20 @@ class Observation:
     @contextlib.contextmanager
     def as_current(self) -> Iterator[None]:
         """What begins meanwhile is part of this step, in whatever context the step goes on."""
-        scope, inside = SCOPE.set(self._scope), _INSIDE.set((self._trace_id, self._span_id))
+        scope, inside = SCOPE.set(self._scope), _PARENT_SPAN.set((self._trace_id, self._span_id))
         try:
             with contextlib.nullcontext() if self._otel_span is None else self._otel_span.as_current():
                 yield
         finally:
             with contextlib.suppress(ValueError):  # what is abandoned half way may be cleared up in another context
-                _INSIDE.reset(inside)
+                _PARENT_SPAN.reset(inside)
                 SCOPE.reset(scope)
 
     def end(self, error: BaseException | None = None) -> None:
         if self._started_at is None:
             return
         duration = time.perf_counter() - self._clock
-        said = None if error is None else _said(error)
+        said = None if error is None else _error_text(error)
         if self._otel_span is not None:
             self._otel_span.end(self._output, self._metadata, error, said)
         span = ObserveSpan(
@@ -106,7 +106,7 @@ class Observation:
         self.end()
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """An exception in words, even if it has none."""
     try:
         return one_line(error)
@@ -114,7 +114,7 @@ def _said(error: BaseException) -> str:
         return type(error).__name__
 
 
-class Observing(Protocol):
+class ObservationHandle(Protocol):
     """What `start_observation` gives: a place for what comes out."""
 
     def set_output(self, value: Any) -> None: ...
@@ -122,7 +122,7 @@ class Observing(Protocol):
     def set_metadata(self, key: str, value: Any) -> None: ...
 
 
-class _Unobserved:
+class _NullObservation:
     """Stands for an observation where no trace is captured."""
 
     def set_output(self, value: Any) -> None: ...
@@ -130,14 +130,14 @@ class _Unobserved:
     def set_metadata(self, key: str, value: Any) -> None: ...
 
 
-_UNOBSERVED = _Unobserved()
+_NULL_OBSERVATION = _NullObservation()
 
 
 @contextlib.contextmanager
-def start_observation(*, input: Any, name: str | None = None) -> Iterator[Observing]:  # noqa: A002
+def start_observation(*, input: Any, name: str | None = None) -> Iterator[ObservationHandle]:  # noqa: A002
     """Mark a block of code as one step; an exception is recorded with it and goes on its way."""
     if not is_captured(SCOPE.get()):
-        yield _UNOBSERVED
+        yield _NULL_OBSERVATION
         return
     observation = Observation(name or "(unnamed)", input)
     with observation.span():
@@ -154,11 +154,11 @@ def observe(name: Any = None) -> Any:
     `@observe`, `@observe()` and `@observe("title")` all do; sync, async and generator functions are all welcome.
     """
     if callable(name):
-        return _observed(name, None)
-    return functools.partial(_observed, title=name)
+        return _observe_function(name, None)
+    return functools.partial(_observe_function, title=name)
 
 
-def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., Any]:
+def _observe_function(function: Callable[..., Any], title: str | None) -> Callable[..., Any]:
     name = title or getattr(function, "__name__", None) or type(function).__name__
     signature = _signature(function)
 
@@ -205,13 +205,13 @@ def observe_call(observation: Observation, call: Callable[[], Any]) -> Any:
     if inspect.isasyncgen(result):
         return follow_async_stream(result, finish, observation.as_current)
     if inspect.iscoroutine(result):
-        return _awaited(observation, result)
+        return _observe_awaitable(observation, result)
     observation.set_output(result)
     observation.end()
     return result
 
 
-async def _awaited(observation: Observation, result: Any) -> Any:
+async def _observe_awaitable(observation: Observation, result: Any) -> Any:
     try:
         with observation.as_current():
             value = await result

@@ -34,19 +34,19 @@ from proctor.tracing.semantic_conventions import OtelSpan, read_span
 
 TRACER = "proctor"
 _LOCK = threading.Lock()
-_LISTENED_TO: weakref.WeakSet[Any] = weakref.WeakSet()
+_ATTACHED_PROVIDERS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def attach() -> None:
     """See the spans of the application's provider from now on, if it has one that can be listened to."""
     provider = trace.get_tracer_provider()
-    if provider in _LISTENED_TO or isinstance(provider, trace.ProxyTracerProvider):
+    if provider in _ATTACHED_PROVIDERS or isinstance(provider, trace.ProxyTracerProvider):
         return
     with _LOCK:
         listen = getattr(provider, "add_span_processor", None)
-        if listen is not None and provider not in _LISTENED_TO:
+        if listen is not None and provider not in _ATTACHED_PROVIDERS:
             listen(_LISTENER)
-            _LISTENED_TO.add(provider)
+            _ATTACHED_PROVIDERS.add(provider)
 
 
 @functools.cache
@@ -87,13 +87,13 @@ class _Listener(SpanProcessor):
             return
         if span.instrumentation_scope is None or span.instrumentation_scope.name != TRACER:
             with contextlib.suppress(Exception):  # whatever a span holds, the application goes on
-                deliver(scope, read_span(_finished(span)))
+                deliver(scope, read_span(_read_sdk_span(span)))
 
 
 _LISTENER = _Listener()
 
 
-def _finished(span: ReadableSpan) -> OtelSpan:
+def _read_sdk_span(span: ReadableSpan) -> OtelSpan:
     context = span.get_span_context()
     started, ended = span.start_time or 0, span.end_time or span.start_time or 0
     return OtelSpan(
@@ -131,7 +131,7 @@ class ObservationSpan:
 
     def end(self, output: Json, metadata: dict[str, Json], error: BaseException | None, said: str | None) -> None:
         if output is not None:
-            self._span.set_attributes(_value("output", output))
+            self._span.set_attributes(_value_attributes("output", output))
         if metadata:
             self._span.set_attribute("metadata", json.dumps(metadata))
         if error is not None:
@@ -145,18 +145,18 @@ def begin(name: str, kind: str | None, given: Json) -> ObservationSpan | None:
     """A span of the application's provider, so that its exporters see the step as well; otherwise one of our own."""
     parent = trace.get_current_span().get_span_context()
     provider = trace.get_tracer_provider()
-    span = provider.get_tracer(TRACER).start_span(name) if provider in _LISTENED_TO else None
+    span = provider.get_tracer(TRACER).start_span(name) if provider in _ATTACHED_PROVIDERS else None
     if span is None or not span.is_recording():
         span = own_provider().get_tracer(TRACER).start_span(name)
     if not span.is_recording():  # the SDK is switched off by the environment
         return None
     span.set_attribute("openinference.span.kind", (kind or "chain").upper())
     if given is not None:
-        span.set_attributes(_value("input", given))
+        span.set_attributes(_value_attributes("input", given))
     return ObservationSpan(span, parent)
 
 
-def _value(side: str, value: Json) -> dict[str, str]:
+def _value_attributes(side: str, value: Json) -> dict[str, str]:
     if isinstance(value, str):
         text = value.encode("utf-8", "replace").decode()
         return {f"{side}.value": text, f"{side}.mime_type": "text/plain"}

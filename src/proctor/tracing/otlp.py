@@ -22,7 +22,7 @@ from proctor.tracing.semantic_conventions import SPAN_KIND, OtelSpan, as_number,
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 from proctor.version import __version__
 
-ERROR = 2
+ERROR_STATUS = 2
 OPERATION_NAMES = {"chat": "chat", "embedding": "embeddings"}
 
 
@@ -31,7 +31,7 @@ def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[s
     scope = {"name": "proctor", "version": __version__}
     return {
         "resource": {"attributes": _attributes(attributes)},
-        "scopeSpans": [{"scope": scope, "spans": [_written(span) for span in spans]}],
+        "scopeSpans": [{"scope": scope, "spans": [_span_to_otlp(span) for span in spans]}],
     }
 
 
@@ -40,16 +40,16 @@ def from_resources(document: Any) -> list[tuple[dict[str, Json], list[Span]]]:
     if not isinstance(document, Mapping) or "resourceSpans" not in document:
         raise ValueError("is no OTLP document: it has no resourceSpans")
     found = []
-    for index, entry in enumerate(_list(document, "resourceSpans", "")):
+    for index, entry in enumerate(_object_list(document, "resourceSpans", "")):
         resource = entry.get("resource")
-        about = _unwrapped_all(resource.get("attributes")) if isinstance(resource, Mapping) else {}
-        spans = [read_span(_finished(span, where)) for where, span in _spans(entry, f"resourceSpans[{index}]")]
+        about = _unwrap_attributes(resource.get("attributes")) if isinstance(resource, Mapping) else {}
+        spans = [read_span(_parse_span(span, where)) for where, span in _spans(entry, f"resourceSpans[{index}]")]
         found.append((about, spans))
     return found
 
 
-def _written(span: Span) -> dict[str, Json]:
-    attributes = _call(span) if isinstance(span, LLMSpan) else _step(span)
+def _span_to_otlp(span: Span) -> dict[str, Json]:
+    attributes = _call_attributes(span) if isinstance(span, LLMSpan) else _step_attributes(span)
     name = f"{attributes['gen_ai.operation.name']} {span.name}" if isinstance(span, LLMSpan) else span.name
     return {
         "traceId": span.trace_id,
@@ -60,11 +60,11 @@ def _written(span: Span) -> dict[str, Json]:
         "startTimeUnixNano": str(round(span.started_at * 1e9)),
         "endTimeUnixNano": str(round(span.ended_at * 1e9)),
         "attributes": _attributes(attributes),
-        "status": {"code": ERROR, "message": span.error} if span.error else {},
+        "status": {"code": ERROR_STATUS, "message": span.error} if span.error else {},
     }
 
 
-def _call(span: LLMSpan) -> dict[str, Json]:
+def _call_attributes(span: LLMSpan) -> dict[str, Json]:
     given = {
         "gen_ai.operation.name": OPERATION_NAMES.get(span.operation, span.operation),
         "gen_ai.provider.name": span.provider,
@@ -88,7 +88,7 @@ def _call(span: LLMSpan) -> dict[str, Json]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _step(span: ObserveSpan) -> dict[str, Json]:
+def _step_attributes(span: ObserveSpan) -> dict[str, Json]:
     attributes: dict[str, Json] = {} if span.kind is None else {SPAN_KIND: span.kind.upper()}
     for side, value in (("input", span.input), ("output", span.output)):
         if value is not None:
@@ -105,10 +105,10 @@ def _json(items: list[Any]) -> str | None:
 
 
 def _attributes(values: Mapping[str, Json]) -> list[dict[str, Json]]:
-    return [{"key": key, "value": _wrapped(value)} for key, value in values.items()]
+    return [{"key": key, "value": _wrap_value(value)} for key, value in values.items()]
 
 
-def _wrapped(value: Json) -> dict[str, Json]:
+def _wrap_value(value: Json) -> dict[str, Json]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -116,18 +116,18 @@ def _wrapped(value: Json) -> dict[str, Json]:
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [_wrapped(item) for item in value]}}
+        return {"arrayValue": {"values": [_wrap_value(item) for item in value]}}
     return {"stringValue": str(value)}
 
 
 def _spans(entry: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for j, scope in enumerate(_list(entry, "scopeSpans", at)):
+    for j, scope in enumerate(_object_list(entry, "scopeSpans", at)):
         inner = f"{at}.scopeSpans[{j}]"
-        for k, span in enumerate(_list(scope, "spans", inner)):
+        for k, span in enumerate(_object_list(scope, "spans", inner)):
             yield f"{inner}.spans[{k}]", span
 
 
-def _list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any]]:
+def _object_list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any]]:
     items = holder.get(key, [])
     where = f"{at}.{key}".lstrip(".")
     if not isinstance(items, list):
@@ -138,12 +138,14 @@ def _list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any
     return items
 
 
-def _finished(span: Mapping[str, Any], where: str) -> OtelSpan:
+def _parse_span(span: Mapping[str, Any], where: str) -> OtelSpan:
     span_id, trace_id = as_string(span.get("spanId")), as_string(span.get("traceId"))
     if span_id is None or trace_id is None:
         raise ValueError(f"{where} lacks {'spanId' if span_id is None else 'traceId'}")
     started = as_number(span.get("startTimeUnixNano")) or 0.0
-    events = [(str(e.get("name", "")), _unwrapped_all(e.get("attributes"))) for e in _list(span, "events", where)]
+    events = [
+        (str(e.get("name", "")), _unwrap_attributes(e.get("attributes"))) for e in _object_list(span, "events", where)
+    ]
     status = span.get("status")
     return OtelSpan(
         str(span.get("name") or ""),
@@ -152,23 +154,27 @@ def _finished(span: Mapping[str, Any], where: str) -> OtelSpan:
         as_string(span.get("parentSpanId")),
         started / 1e9,
         (as_number(span.get("endTimeUnixNano")) or started) / 1e9,
-        _unwrapped_all(span.get("attributes")),
+        _unwrap_attributes(span.get("attributes")),
         tuple(events),
         _error(status) if isinstance(status, Mapping) else None,
     )
 
 
 def _error(status: Mapping[str, Any]) -> str | None:
-    return as_string(status.get("message")) or "error" if status.get("code") in (ERROR, "STATUS_CODE_ERROR") else None
+    return (
+        as_string(status.get("message")) or "error"
+        if status.get("code") in (ERROR_STATUS, "STATUS_CODE_ERROR")
+        else None
+    )
 
 
-def _unwrapped_all(pairs: Any) -> dict[str, Json]:
+def _unwrap_attributes(pairs: Any) -> dict[str, Json]:
     """Attributes by name; what is not written as a pair is no attribute."""
     found = [pair for pair in pairs if isinstance(pair, Mapping)] if isinstance(pairs, list) else []
-    return {pair["key"]: _unwrapped(pair.get("value")) for pair in found if isinstance(pair.get("key"), str)}
+    return {pair["key"]: _unwrap_value(pair.get("value")) for pair in found if isinstance(pair.get("key"), str)}
 
 
-def _unwrapped(value: Any) -> Json:
+def _unwrap_value(value: Any) -> Json:
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
     [(kind, held)] = value.items()
@@ -176,9 +182,9 @@ def _unwrapped(value: Any) -> Json:
         return int(held) if isinstance(held, (int, str)) and str(held).lstrip("-").isdecimal() else None
     if kind == "arrayValue":
         items = held.get("values", []) if isinstance(held, Mapping) else []
-        return [_unwrapped(item) for item in items] if isinstance(items, list) else []
+        return [_unwrap_value(item) for item in items] if isinstance(items, list) else []
     if kind == "kvlistValue":
-        return _unwrapped_all(held.get("values") if isinstance(held, Mapping) else None)
+        return _unwrap_attributes(held.get("values") if isinstance(held, Mapping) else None)
     if kind == "bytesValue" and isinstance(held, str):
         try:
             return base64.b64decode(held).decode("utf-8", "replace")
@@ -187,7 +193,7 @@ def _unwrapped(value: Any) -> Json:
     return held
 
 
-ATTRIBUTES = {
+TRIAL_ATTRIBUTES = {
     "run": "proctor.run.id",
     "suite": "proctor.suite",
     "case": "proctor.case.id",
@@ -207,19 +213,19 @@ class FileTrace:
 
 def trial_resource(spans: Iterable[Span], **trial: Json) -> dict[str, Json]:
     """The spans of one trial as an entry of `resourceSpans`; `about` as in `FoundTrace`."""
-    said = {attribute: trial[name] for name, attribute in ATTRIBUTES.items()}
+    said = {attribute: trial[name] for name, attribute in TRIAL_ATTRIBUTES.items()}
     return to_resource(spans, {"service.name": "proctor", **said})
 
 
-def trial_of(attributes: Mapping[str, Any]) -> dict[str, Json]:
+def trial_from_attributes(attributes: Mapping[str, Any]) -> dict[str, Json]:
     """What the attributes of a resource say of the trial; nothing if it was none of ours."""
-    said = {name: attributes.get(attribute) for name, attribute in ATTRIBUTES.items()}
+    said = {name: attributes.get(attribute) for name, attribute in TRIAL_ATTRIBUTES.items()}
     texts = all(isinstance(said[name], str) for name in ("run", "suite", "case"))
     return said if texts and isinstance(said["number"], int) else {}
 
 
-GZIP = b"\x1f\x8b"
-LARGEST_UNPACKED = 200_000_000
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_UNPACKED_BYTES = 200_000_000
 """Bytes; a compressed file of a few kilobytes can hold more than any memory."""
 
 
@@ -229,7 +235,7 @@ def read_trace_file(path: Path) -> list[FileTrace]:
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
     records: dict[str, list[tuple[int, Json]]] = {}
     formats: dict[str, TraceFormat] = {}
-    documents = _documents(_content(path), path, problems)
+    documents = _documents(_read_file(path), path, problems)
     if not documents and not problems:
         problems.append(Problem("holds no trace: it is empty", path))
     for line, document in documents:
@@ -238,7 +244,7 @@ def read_trace_file(path: Path) -> list[FileTrace]:
             records.setdefault(known.name, []).append((line, document))
             continue
         try:
-            _sort_in(groups, document)
+            _add_to_groups(groups, document)
         except ValueError as error:
             problems.append(Problem(str(error), path, line))
     if problems:
@@ -276,28 +282,28 @@ def is_otlp(path: Path) -> bool:
             head = file.read(200)
     except OSError:
         return False
-    return head.startswith(GZIP) or b'"resourceSpans"' in head
+    return head.startswith(GZIP_MAGIC) or b'"resourceSpans"' in head
 
 
-def _sort_in(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
+def _add_to_groups(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
     """Batches of a collector spread a trace over documents and resources; a trial may hold several traces."""
     for attributes, spans in from_resources(document):
-        about = trial_of(attributes)
+        about = trial_from_attributes(attributes)
         for span in spans:
             key = canonical(about) if about else span.trace_id
             groups.setdefault(key, (about, []))[1].append(span)
 
 
-def _content(path: Path) -> str:
+def _read_file(path: Path) -> str:
     """The text of a file, unpacked if it is compressed."""
     try:
         refuse_endless(path)
         data = path.read_bytes()
-        if data.startswith(GZIP):
+        if data.startswith(GZIP_MAGIC):
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(LARGEST_UNPACKED + 1)
-            if len(data) > LARGEST_UNPACKED:
-                raise ValueError(f"it unpacks to more than {LARGEST_UNPACKED / 1e6:,.0f} MB")
+                data = packed.read(MAX_UNPACKED_BYTES + 1)
+            if len(data) > MAX_UNPACKED_BYTES:
+                raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES / 1e6:,.0f} MB")
         return data.decode("utf-8-sig")
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from error

@@ -80,7 +80,7 @@ def without_prefix(items: Iterable[Mapping[str, Any]], prefix: str) -> list[dict
 
 
 Events = Sequence[tuple[str, Mapping[str, Any]]]
-USAGE = "gen_ai.usage."
+GENAI_USAGE = "gen_ai.usage."
 ROLE_OF_EVENT = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -91,9 +91,9 @@ ROLE_OF_EVENT = {
 
 def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
     """What is said of a model call, by field of `LLMSpan`."""
-    said = {**attributes, **_details(events)}
-    asked, answered = _said_messages(said, events)
-    reasons = as_strings(parsed_list(said.get("gen_ai.response.finish_reasons")))
+    said = {**attributes, **_details_event(events)}
+    asked, answered = _genai_messages(said, events)
+    reasons = as_strings(parse_list(said.get("gen_ai.response.finish_reasons")))
     spoken = tuple(
         message.finish_reason
         for message in answered
@@ -104,13 +104,17 @@ def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
             "provider": as_string(first_present(said, "gen_ai.provider.name", "gen_ai.system")),
             "request_model": as_string(said.get("gen_ai.request.model")),
             "response_model": as_string(said.get("gen_ai.response.model")),
-            "input_tokens": as_int(first_present(said, f"{USAGE}input_tokens", f"{USAGE}prompt_tokens")),
-            "output_tokens": as_int(first_present(said, f"{USAGE}output_tokens", f"{USAGE}completion_tokens")),
+            "input_tokens": as_int(first_present(said, f"{GENAI_USAGE}input_tokens", f"{GENAI_USAGE}prompt_tokens")),
+            "output_tokens": as_int(
+                first_present(said, f"{GENAI_USAGE}output_tokens", f"{GENAI_USAGE}completion_tokens")
+            ),
             "cache_read_tokens": as_int(
-                first_present(said, f"{USAGE}cache_read.input_tokens", f"{USAGE}cache_read_input_tokens")
+                first_present(said, f"{GENAI_USAGE}cache_read.input_tokens", f"{GENAI_USAGE}cache_read_input_tokens")
             ),
             "cache_creation_tokens": as_int(
-                first_present(said, f"{USAGE}cache_creation.input_tokens", f"{USAGE}cache_creation_input_tokens")
+                first_present(
+                    said, f"{GENAI_USAGE}cache_creation.input_tokens", f"{GENAI_USAGE}cache_creation_input_tokens"
+                )
             ),
             "request_temperature": as_number(said.get("gen_ai.request.temperature")),
             "request_max_tokens": as_int(said.get("gen_ai.request.max_tokens")),
@@ -140,31 +144,34 @@ def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def parsed_list(value: Any) -> Any:
+def parse_list(value: Any) -> Any:
     """A list, or JSON text of one."""
     data = parse_json_or_keep(value)
     return data if isinstance(data, list) else value
 
 
-def _details(events: Events) -> Mapping[str, Any]:
+def _details_event(events: Events) -> Mapping[str, Any]:
     """What an instrumentation says in one event instead of on the span."""
     return next((said for name, said in events if name == "gen_ai.client.inference.operation.details"), {})
 
 
-def _said_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    asked, answered = _read(said.get("gen_ai.input.messages")), _read(said.get("gen_ai.output.messages"), "assistant")
+def _genai_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    asked, answered = (
+        _parse_messages(said.get("gen_ai.input.messages")),
+        _parse_messages(said.get("gen_ai.output.messages"), "assistant"),
+    )
     told = parse_json_or_keep(said.get("gen_ai.system_instructions"))
     if told:
         system = read_message({"role": "system", "parts": told if isinstance(told, (list, str)) else [told]})
         asked = asked if asked and isinstance(asked[0], SystemMessage) else (system, *asked)
     if not asked and not answered:
-        asked, answered = _from_events(events)
+        asked, answered = _messages_from_events(events)
     if not asked and not answered:
-        asked, answered = _spread_messages(said, "gen_ai.prompt"), _spread_messages(said, "gen_ai.completion")
+        asked, answered = _flat_genai_messages(said, "gen_ai.prompt"), _flat_genai_messages(said, "gen_ai.completion")
     return asked, answered
 
 
-def _read(value: Any, role: str | None = None) -> tuple[Message, ...]:
+def _parse_messages(value: Any, role: str | None = None) -> tuple[Message, ...]:
     data = parse_json_or_keep(value)
     if role is not None and isinstance(data, str):
         data = [{"role": role, "content": data}]
@@ -173,7 +180,7 @@ def _read(value: Any, role: str | None = None) -> tuple[Message, ...]:
     return read_messages(data) if data else ()
 
 
-def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+def _messages_from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """The older form: an event per message, its content in attributes or as JSON in one of them."""
     asked: list[Message] = []
     answered: list[Message] = []
@@ -181,24 +188,24 @@ def _from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ..
         body = parse_json_or_keep(first_present(attributes, "gen_ai.event.content", "event.body"))
         said = {**attributes, **(body if isinstance(body, Mapping) else {})}
         if name in ROLE_OF_EVENT:
-            asked.append(read_message({"role": ROLE_OF_EVENT[name], **_unpacked(said)}))
+            asked.append(read_message({"role": ROLE_OF_EVENT[name], **_parse_json_fields(said)}))
         elif name == "gen_ai.choice":
             inner = parse_json_or_keep(said.get("message"))
             message = {**said, **inner} if isinstance(inner, Mapping) else said
-            answered.append(read_message({"role": "assistant", **_unpacked(message)}))
+            answered.append(read_message({"role": "assistant", **_parse_json_fields(message)}))
         elif name == "gen_ai.content.prompt":
             asked += read_messages(said.get("gen_ai.prompt"))
         elif name == "gen_ai.content.completion":
-            answered += _read(said.get("gen_ai.completion"), "assistant")
+            answered += _parse_messages(said.get("gen_ai.completion"), "assistant")
     return tuple(asked), tuple(answered)
 
 
-def _unpacked(said: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_json_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes hold no objects: tool calls and parts come as JSON text."""
     return {key: parse_json_or_keep(value) if key in ("tool_calls", "parts") else value for key, value in said.items()}
 
 
-def _spread_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+def _flat_genai_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
     role = "assistant" if prefix.endswith("completion") else "user"
     return tuple(
         read_message({"role": role, **item, "tool_calls": unflatten(item, "tool_calls")})
@@ -206,7 +213,7 @@ def _spread_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...
     )
 
 
-COUNT = "llm.token_count."
+TOKEN_COUNT = "llm.token_count."
 
 
 def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,9 +221,9 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
     The raw request and reply, which most instrumentations keep, tell what no attribute does.
     """
-    asked = _object(attributes, "input.value")
-    answered = _object(attributes, "output.value")
-    options = asked | _object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
+    asked = _json_object(attributes, "input.value")
+    answered = _json_object(attributes, "output.value")
+    options = asked | _json_object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
     model = as_string(first_present(attributes, "llm.model_name", "embedding.model_name"))
     return without_empty(
         {
@@ -227,12 +234,14 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
             "response_model": as_string(first_present(attributes, "llm.response.model_name"))
             or as_string(answered.get("model"))
             or model,
-            "input_tokens": as_int(attributes.get(f"{COUNT}prompt")),
-            "output_tokens": as_int(attributes.get(f"{COUNT}completion")),
+            "input_tokens": as_int(attributes.get(f"{TOKEN_COUNT}prompt")),
+            "output_tokens": as_int(attributes.get(f"{TOKEN_COUNT}completion")),
             "cache_read_tokens": as_int(
-                first_present(attributes, f"{COUNT}prompt_details.cache_read", f"{COUNT}prompt_details.cache_input")
+                first_present(
+                    attributes, f"{TOKEN_COUNT}prompt_details.cache_read", f"{TOKEN_COUNT}prompt_details.cache_input"
+                )
             ),
-            "cache_creation_tokens": as_int(attributes.get(f"{COUNT}prompt_details.cache_write")),
+            "cache_creation_tokens": as_int(attributes.get(f"{TOKEN_COUNT}prompt_details.cache_write")),
             "request_temperature": as_number(options.get("temperature")),
             "request_max_tokens": as_int(
                 first_present(options, "max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -240,8 +249,8 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
             "request_top_p": as_number(options.get("top_p")),
             "finish_reasons": _finish_reasons(attributes, answered),
             "response_id": as_string(answered.get("id")),
-            "input_messages": _asked(attributes, asked),
-            "output_messages": _answered(attributes, answered),
+            "input_messages": _input_messages(attributes, asked),
+            "output_messages": _output_messages(attributes, answered),
             "tool_definitions": _tools(attributes, options),
         }
     )
@@ -269,7 +278,7 @@ def _data(value: Any, mime_type: Any) -> Json:
     return value if mime_type == "text/plain" else parse_json_or_keep(value)
 
 
-def _object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+def _json_object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     data = parse_json_or_keep(first_present(attributes, *keys))
     return dict(data) if isinstance(data, Mapping) else {}
 
@@ -282,8 +291,8 @@ def _finish_reasons(attributes: Mapping[str, Any], answered: Mapping[str, Any]) 
     return as_strings([choice.get("finish_reason") for choice in choices if isinstance(choice, Mapping)])
 
 
-def _asked(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Message, ...]:
-    messages = _spread_out(attributes, "llm.input_messages")
+def _input_messages(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Message, ...]:
+    messages = _flat_messages(attributes, "llm.input_messages")
     if not messages:
         prompts = [item.get("prompt.text", item.get("")) for item in unflatten(attributes, "llm.prompts")]
         embedded = [item.get("embedding.text") for item in unflatten(attributes, "embedding.embeddings")]
@@ -296,8 +305,8 @@ def _asked(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Mes
     return messages
 
 
-def _answered(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[Message, ...]:
-    messages = _spread_out(attributes, "llm.output_messages")
+def _output_messages(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[Message, ...]:
+    messages = _flat_messages(attributes, "llm.output_messages")
     if messages:
         return messages
     choices = [item.get("completion.text", item.get("")) for item in unflatten(attributes, "llm.choices")]
@@ -308,7 +317,7 @@ def _answered(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tup
     return ()
 
 
-def _spread_out(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+def _flat_messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
     return tuple(_message(item) for item in without_prefix(unflatten(attributes, prefix), "message."))
 
 
@@ -385,7 +394,7 @@ def read_span(span: OtelSpan) -> Span:
     place = (span.span_id, span.trace_id, span.parent_span_id, span.started_at, span.ended_at, duration_ms)
     if kind in ("chat", "embedding"):
         said = genai_call(span.attributes, span.events) | openinference_call(span.attributes)
-        error = span.attributes.get("error.type") or _exception(span.events) or span.error
+        error = span.attributes.get("error.type") or _exception_type(span.events) or span.error
         return LLMSpan(*place, operation=kind, error_type=None if error is None else str(error), **said)
     step = genai_step(span.attributes) | openinference_step(span.attributes)
     name = str(step.pop("name", None) or span.name or "(unnamed)")
@@ -403,5 +412,5 @@ def _kind(attributes: Mapping[str, Any]) -> str | None:
     return None if named in ("", "unknown") else named
 
 
-def _exception(events: tuple[tuple[str, Mapping[str, Any]], ...]) -> str | None:
+def _exception_type(events: tuple[tuple[str, Mapping[str, Any]], ...]) -> str | None:
     return next((str(said["exception.type"]) for name, said in events if said.get("exception.type")), None)

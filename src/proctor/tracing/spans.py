@@ -218,11 +218,11 @@ class ObservationNode:
         lines: list[str] = []
         for depth, node in self.walk():
             pad = "  " * (indent + depth)
-            lines += [pad + line for line in _described(node.span, shown)]
+            lines += [pad + line for line in _span_lines(node.span, shown)]
         return "\n".join(lines)
 
 
-def _described(span: Span, shown: int | None) -> list[str]:
+def _span_lines(span: Span, shown: int | None) -> list[str]:
     failed = f" failed: {span.error}" if span.error else ""
     head = f"{span.name} [{span.duration_ms:.0f} ms]{failed}"
     if isinstance(span, ObserveSpan):
@@ -251,10 +251,10 @@ def build_tree(spans: Iterable[Span]) -> list[ObservationNode]:
     for node in nodes:
         parent = None if node.parent_span_id is None else by_id.get((node.trace_id, node.parent_span_id))
         (roots if parent is None or parent is node else parent.children).append(node)
-    return _with_cut_circles(nodes, roots, by_id)
+    return _break_cycles(nodes, roots, by_id)
 
 
-def _with_cut_circles(
+def _break_cycles(
     nodes: list[ObservationNode], roots: list[ObservationNode], by_id: Mapping[tuple[str, str], ObservationNode]
 ) -> list[ObservationNode]:
     """Spans read from a file may name each other as parents: the first of such a circle becomes a root."""
@@ -283,10 +283,10 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
         model_calls=len(calls),
         model=models.pop() if len(models) == 1 else None,
     )
-    return total if not models or total.total_tokens is None else _priced_apart(calls, total)
+    return total if not models or total.total_tokens is None else _with_cost_per_model(calls, total)
 
 
-def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
+def _with_cost_per_model(calls: Iterable[LLMSpan], total: Usage) -> Usage:
     """The total of several models; its cost is known only if the price of each is."""
     costs = [
         estimate_cost(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
@@ -298,8 +298,10 @@ def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
 
 def tool_calls_of(spans: Sequence[Span]) -> tuple[ToolCall, ...]:
     """The tools that were used: as steps of the trace if there are any, else as the model asked for them."""
-    used = sorted(_used(build_tree(spans)), key=lambda span: span.started_at)
-    return tuple(_executed(span) for span in used) or tuple(_asked_for(list(_outermost_calls(build_tree(spans)))))
+    used = sorted(_executed_tools(build_tree(spans)), key=lambda span: span.started_at)
+    return tuple(_call_from_span(span) for span in used) or tuple(
+        _requested_calls(list(_outermost_calls(build_tree(spans))))
+    )
 
 
 def _total(counts: list[int | None]) -> int | None:
@@ -320,7 +322,7 @@ def _outermost_calls(roots: Sequence[ObservationNode]) -> Iterator[LLMSpan]:
     yield from sorted(found, key=lambda span: span.started_at)
 
 
-def _used(roots: Sequence[ObservationNode]) -> Iterator[ObserveSpan]:
+def _executed_tools(roots: Sequence[ObservationNode]) -> Iterator[ObserveSpan]:
     """Tools as steps; one inside another of its name is the same call, seen by a framework and by `@tool`."""
     waiting: list[tuple[ObservationNode, ObserveSpan | None]] = [(root, None) for root in roots]
     while waiting:
@@ -340,7 +342,7 @@ def _is_same_call(outer: ObserveSpan, inner: ObserveSpan) -> bool:
     return outer.name == inner.name and (given == taken or not comparable)
 
 
-def _executed(span: ObserveSpan) -> ToolCall:
+def _call_from_span(span: ObserveSpan) -> ToolCall:
     call_id = span.metadata.get("gen_ai.tool.call.id", span.metadata.get("tool.id"))
     return ToolCall.parse(
         span.name,
@@ -353,7 +355,7 @@ def _executed(span: ObserveSpan) -> ToolCall:
     )
 
 
-def _asked_for(calls: list[LLMSpan]) -> Iterator[ToolCall]:
+def _requested_calls(calls: list[LLMSpan]) -> Iterator[ToolCall]:
     """Each call the model asked for, with the result that a later request carries."""
     results: Mapping[str, str] = {
         message.tool_call_id: message.content

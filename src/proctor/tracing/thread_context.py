@@ -26,32 +26,32 @@ from proctor.agents.trial_context import current_trial
 from proctor.tracing.scope import SCOPE
 
 _LOCK = threading.Lock()
-_OURS = "__proctor_carries_context__"
+_PATCH_MARK = "__proctor_carries_context__"
 
 
 def carry_context_into_pools() -> None:
     """Let jobs of thread pools belong to the trial or capture in which they are submitted, from now on."""
     with _LOCK:
         submit = getattr(ThreadPoolExecutor, "submit")  # noqa: B009  what is there may be a descriptor of another library
-        if not _is_in_place(submit):
-            ThreadPoolExecutor.submit = _carrying(submit)  # type: ignore[method-assign]
+        if not _is_patched(submit):
+            ThreadPoolExecutor.submit = _submit_with_context(submit)  # type: ignore[method-assign]
 
 
-def _is_in_place(function: Any) -> bool:
+def _is_patched(function: Any) -> bool:
     """Whether ours is there, also beneath wrappers that others have put around it."""
     while function is not None:
-        if getattr(function, "__dict__", {}).get(_OURS):
+        if getattr(function, "__dict__", {}).get(_PATCH_MARK):
             return True
         function = getattr(function, "__wrapped__", None)
     return False
 
 
-def _carrying(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+def _submit_with_context(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     @functools.wraps(original)
     def submit(executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         if current_trial.get() is None and SCOPE.get() is None:
             return original(executor, function, *args, **kwargs)
         return original(executor, contextvars.copy_context().run, function, *args, **kwargs)
 
-    setattr(submit, _OURS, True)
+    setattr(submit, _PATCH_MARK, True)
     return submit

@@ -38,14 +38,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, side_effects: bool = 
 
 def _mark(function: Callable[P, R], side_effects: bool) -> Callable[P, R]:
     name = getattr(function, "__name__", type(function).__name__)
-    recorded = _recorded(function, name)
+    recorded = _recording_wrapper(function, name)
     mark = Tool(name, function, side_effects)
     setattr(recorded, TOOL_ATTRIBUTE, mark)
     register_tool(mark)
     return recorded
 
 
-def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
+def _recording_wrapper(function: Callable[P, R], name: str) -> Callable[P, R]:
     signature = inspect.signature(function)
 
     if inspect.iscoroutinefunction(function):
@@ -60,7 +60,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
             if turn is None:
                 return await observe_call(Observation(name, arguments, kind="tool"), run)
             call = functools.partial(turn.call_tool, name, arguments, run, marked=True)
-            return await (observe_call(Observation(name, arguments, kind="tool"), call) if _is_seen(turn) else call())
+            return await (observe_call(Observation(name, arguments, kind="tool"), call) if _is_traced(turn) else call())
 
         return cast(Callable[P, R], recorded_async)
 
@@ -74,7 +74,7 @@ def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
         if turn is None:
             return observe_call(Observation(name, arguments, kind="tool"), run)
         call = functools.partial(_call_in_turn, turn, name, arguments, run)
-        return observe_call(Observation(name, arguments, kind="tool"), call) if _is_seen(turn) else call()
+        return observe_call(Observation(name, arguments, kind="tool"), call) if _is_traced(turn) else call()
 
     return cast(Callable[P, R], recorded)
 
@@ -88,7 +88,7 @@ def _turn_of_call(name: str) -> TurnRecorder | None:
     return trial.turn
 
 
-def _is_seen(turn: TurnRecorder) -> bool:
+def _is_traced(turn: TurnRecorder) -> bool:
     """Whether a call in this turn is a span: what a thread does after the turn is over is in no trace either."""
     return not turn.closed and is_captured(SCOPE.get())
 

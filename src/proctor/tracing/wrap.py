@@ -58,7 +58,7 @@ def _apply(turn: TurnRecorder, purpose: str, name: str, value: Any) -> Any:
     if purpose == "input" and turn.inputs is not None:
         return _input(turn, name)
     if purpose == "input":
-        _show(turn, "input", name, value)
+        _trace_value(turn, "input", name, value)
         return value
 
     def finish(chunks: list[Any], error: BaseException | None) -> None:
@@ -74,10 +74,10 @@ def _apply(turn: TurnRecorder, purpose: str, name: str, value: Any) -> Any:
 
 def _record(turn: TurnRecorder, purpose: str, name: str, value: Json) -> None:
     turn.add_output(name, value)
-    _show(turn, purpose, name, value)
+    _trace_value(turn, purpose, name, value)
 
 
-def _show(turn: TurnRecorder, purpose: str, name: str, value: Any) -> None:
+def _trace_value(turn: TurnRecorder, purpose: str, name: str, value: Any) -> None:
     """A span of no length, at the place in the trace where the value passed."""
     if not turn.trace_wraps:
         return
@@ -126,7 +126,7 @@ def _wrap_function(function: Callable[..., Any], purpose: Purpose, name: str) ->
             return _input(turn, name)
         result = function(*args, **kwargs)
         return (
-            _awaited(turn, purpose, name, result)
+            _apply_awaited(turn, purpose, name, result)
             if inspect.isawaitable(result)
             else _apply(turn, purpose, name, result)
         )
@@ -134,7 +134,7 @@ def _wrap_function(function: Callable[..., Any], purpose: Purpose, name: str) ->
     return synchronous
 
 
-async def _awaited(turn: TurnRecorder, purpose: str, name: str, result: Any) -> Any:
+async def _apply_awaited(turn: TurnRecorder, purpose: str, name: str, result: Any) -> Any:
     return _apply(turn, purpose, name, await result)
 
 

@@ -29,7 +29,7 @@ from proctor.cases.suite import Case, Turn
 
 Hook = Callable[..., Any]
 
-_ID_KEYS = ("current_session_id", "current_run_id", "current_user_id")
+_AGNO_ID_KEYS = ("current_session_id", "current_run_id", "current_user_id")
 """What Agno writes into the state; other values in each run."""
 
 
@@ -96,7 +96,7 @@ class AgnoSession:
     def public_state(self) -> dict[str, Json]:
         """The state without the ids that Agno writes into it."""
         items = to_json(self.state).items()
-        return {key: value for key, value in items if key in self.own_keys or key not in _ID_KEYS}
+        return {key: value for key, value in items if key in self.own_keys or key not in _AGNO_ID_KEYS}
 
 
 class Agno(Adapter):
@@ -237,11 +237,11 @@ def _hooks_of_tools(tools: Any) -> list[Hook]:
     for tool in tools if isinstance(tools, list) else []:
         functions = getattr(tool, "functions", None)
         for function in functions.values() if isinstance(functions, dict) else [tool]:
-            hooks += [_only_for(function.name, hook) for hook in getattr(function, "tool_hooks", None) or ()]
+            hooks += [_hook_for_tool(function.name, hook) for hook in getattr(function, "tool_hooks", None) or ()]
     return hooks
 
 
-def _only_for(name: str, hook: Hook) -> Hook:
+def _hook_for_tool(name: str, hook: Hook) -> Hook:
     """The hook of one tool as a hook that lets all other tools pass; Agno reads signatures to know what to pass."""
     parameters = inspect.signature(hook).parameters
 

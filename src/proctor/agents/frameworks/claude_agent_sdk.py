@@ -75,14 +75,14 @@ class ClaudeAgentSdk(Adapter):
         )
 
     def check(self, case: Case) -> str | None:
-        if case.doubles and not _own_servers(self.target):
+        if case.doubles and not _in_process_servers(self.target):
             return "only tools of an in-process MCP server (create_sdk_mcp_server) can be doubled"
         return None
 
     async def open(self, case: Case) -> ClaudeSession:
         from claude_agent_sdk import ClaudeSDKClient
 
-        session = ClaudeSession(_own_servers(self.target))
+        session = ClaudeSession(_in_process_servers(self.target))
         options = self._fresh_session_options(session, case)
         session.client = ClaudeSDKClient(options) if self._client is None else self._client(options)
         await session.client.connect()
@@ -159,11 +159,11 @@ def _turn_usage(session: ClaudeSession, result: Any, model_calls: int) -> Usage:
     """The SDK reports costs, and tokens by model, for the whole session so far, but plain tokens for the turn."""
     before, session.usage = session.usage, _totals(result)
     total = session.usage
-    cost = _since(total.cost_usd, before.cost_usd)
+    cost = _difference(total.cost_usd, before.cost_usd)
     if total.input_tokens is None:
         return Usage(*_tokens(result.usage), cost, model_calls)
-    input_tokens = _since(total.input_tokens, before.input_tokens)
-    return Usage(input_tokens, _since(total.output_tokens, before.output_tokens), cost, model_calls)
+    input_tokens = _difference(total.input_tokens, before.input_tokens)
+    return Usage(input_tokens, _difference(total.output_tokens, before.output_tokens), cost, model_calls)
 
 
 class MessageReader:
@@ -219,7 +219,7 @@ def _tool_text(content: Any) -> Any:
     return "\n".join(str(part["text"]) for part in parts)
 
 
-def _own_servers(options: Any) -> frozenset[str]:
+def _in_process_servers(options: Any) -> frozenset[str]:
     """The names of the servers that run in this process."""
     servers = options.mcp_servers
     if not isinstance(servers, Mapping):
@@ -250,7 +250,7 @@ def _tokens(usage: Any) -> tuple[int | None, int | None]:
     return sum(int(usage.get(key) or 0) for key in input_keys), usage.get("output_tokens")
 
 
-def _since(now: Any, before: Any) -> Any:
+def _difference(now: Any, before: Any) -> Any:
     """The difference of two totals; a total that became smaller was counted from the start again."""
     return now if now is None or before is None or now < before else now - before
 
@@ -281,7 +281,7 @@ class MockingMcpServer:
                 if request is None:
                     await inwards.send(message)
                 else:
-                    tasks.start_soon(_answer, message, request, write)
+                    tasks.start_soon(_answer_with_mock, message, request, write)
 
 
 def _mocked_call(message: Any) -> Any:
@@ -293,7 +293,7 @@ def _mocked_call(message: Any) -> Any:
     return request if is_mocked(str(request.params.get("name"))) else None
 
 
-async def _answer(message: Any, request: Any, write: Any) -> None:
+async def _answer_with_mock(message: Any, request: Any, write: Any) -> None:
     """Answer with the mock; the messages of Claude Code report the call, so it is not recorded here."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCResponse

@@ -18,7 +18,7 @@ from typing import Any
 
 from proctor.agents.frameworks import Adapter
 from proctor.agents.frameworks.adapter_helpers import closure_values, fill_context
-from proctor.agents.messages import text_of_parts
+from proctor.agents.messages import parts_text
 from proctor.agents.reply import Reply, ToolCall
 from proctor.agents.reply_reader import as_state, to_reply
 from proctor.agents.tool_mocks import is_mocked
@@ -161,7 +161,7 @@ class LangChain(Adapter):
         """The reply of a graph. One without a memory of its own gets its state and messages again in the next turn."""
         interrupts = state.pop("__interrupt__", None)
         session.is_interrupted = bool(interrupts)
-        messages = _messages_of(state)
+        messages = _read_messages(state)
         if self._schema.memory is None:
             session.state = session.state | state
             session.messages = messages
@@ -343,8 +343,8 @@ def _tool_result(value: Any) -> Json:
     return to_json(getattr(value, "update", content) if type(value).__name__ == "Command" else content)
 
 
-_HISTORY = ("chat_history", "history")
-_QUESTION = ("input", "question", "query", "text", "prompt", "request", "topic")
+_HISTORY_KEYS = ("chat_history", "history")
+_INPUT_KEYS = ("input", "question", "query", "text", "prompt", "request", "topic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ class InputSchema:
             return values | dict(question)
         if "messages" in self.fields:
             return values | {"messages": conversation}
-        history = next((name for name in _HISTORY if name in self.fields), None)
+        history = next((name for name in _HISTORY_KEYS if name in self.fields), None)
         values |= {} if history is None else {history: list(messages)}
         return values | {self._receiver(state) or "": question}
 
@@ -390,9 +390,9 @@ class InputSchema:
 
     def _receiver(self, state: Mapping[str, Any]) -> str | None:
         """The key under which the question goes."""
-        free = [name for name in self.fields if name not in state and name not in _HISTORY]
+        free = [name for name in self.fields if name not in state and name not in _HISTORY_KEYS]
         required = [name for name in self.required if name in free]
-        named = [name for name in _QUESTION if name in free]
+        named = [name for name in _INPUT_KEYS if name in free]
         if len(required) == 1:
             return required[0]
         return named[0] if named else free[0] if len(free) == 1 else None
@@ -421,7 +421,7 @@ def _input_schema(target: Any) -> InputSchema:
     return InputSchema(fields=fields, required=required, memory=memory, sessions=sessions)
 
 
-def _messages_of(state: Mapping[str, Any]) -> list[Any]:
+def _read_messages(state: Mapping[str, Any]) -> list[Any]:
     """The messages that a graph ends with; a graph may keep them as dicts or pairs, or keep something else."""
     from langchain_core.messages import convert_to_messages
 
@@ -435,7 +435,7 @@ def _messages_of(state: Mapping[str, Any]) -> list[Any]:
 def _message_text(message: Any) -> str:
     """The text of a message, whether or not its content is in parts."""
     content = message.content
-    return content if isinstance(content, str) else text_of_parts(content) or ""
+    return content if isinstance(content, str) else parts_text(content) or ""
 
 
 def _describe(target: Any) -> Json:

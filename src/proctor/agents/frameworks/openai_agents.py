@@ -120,13 +120,13 @@ def _recorded_tool(tool: Any, recorder: TurnRecorder) -> Any:
     invoker = recorded.on_invoke_tool
     inner = getattr(invoker, "_invoke_tool_impl", None)
     if inner is None or invoker is tool.on_invoke_tool:
-        recorded.on_invoke_tool = _recorded(tool.name, invoker, recorder)
+        recorded.on_invoke_tool = _recording_invoke(tool.name, invoker, recorder)
     else:
-        invoker._invoke_tool_impl = _recorded(tool.name, inner, recorder)
+        invoker._invoke_tool_impl = _recording_invoke(tool.name, inner, recorder)
     return recorded
 
 
-def _recorded(name: str, invoke: Any, recorder: TurnRecorder) -> Any:
+def _recording_invoke(name: str, invoke: Any, recorder: TurnRecorder) -> Any:
     @functools.wraps(invoke)
     async def call(context: Any, arguments: str) -> Any:
         call_id = getattr(context, "tool_call_id", None)

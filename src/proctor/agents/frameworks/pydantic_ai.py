@@ -157,7 +157,7 @@ def _recording_class() -> type[Any]:
         async def after_run(self, ctx: Any, *, result: Any) -> Any:
             """Record calls of tools that do not exist: they reach no tool, and only the messages show them."""
             parts = [part for message in result.new_messages() for part in message.parts]
-            complaints = {part.tool_call_id: part for part in parts if _is_complaint(part)}
+            complaints = {part.tool_call_id: part for part in parts if _is_refusal(part)}
             for part in parts:
                 if part.part_kind == "tool-call" and part.tool_call_id in complaints.keys() - self.reported:
                     self._refused(part, to_text(to_json(complaints[part.tool_call_id].content)))
@@ -171,7 +171,7 @@ def _recording_class() -> type[Any]:
     return Recording
 
 
-def _is_complaint(part: Any) -> bool:
+def _is_refusal(part: Any) -> bool:
     """Whether the model was told that its call did not work; versions of the framework do that in one of two ways."""
     if part.part_kind == "tool-return":
         return getattr(part, "outcome", "success") not in ("success", None)
