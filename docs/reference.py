@@ -204,7 +204,7 @@ def suite_page() -> str:
     parts = [
         "# Suite keys\n",
         "Every key of a suite file and its type, generated from the schema that `proctor init` writes next to a suite "
-        "for editors. [Writing suites](../native.md) explains them.\n",
+        "for editors. [Writing suites](../suites.md) explains them.\n",
     ]
     named = {"Suite": schema, **schema["$defs"]}
     for name, item in sorted(named.items(), key=lambda pair: pair[0] != "Suite"):
@@ -259,7 +259,7 @@ def python_page() -> str:
         "==========",
         "",
         "The public names of `proctor`, from their docstrings. Every shipped evaluator is a public name too: see",
-        ":doc:`evaluator-list`. :doc:`../notebooks` shows them at work.",
+        ":doc:`evaluator-list`. :doc:`../python` shows them at work.",
         "",
         ".. currentmodule:: proctor",
         "",

@@ -212,5 +212,5 @@ def test_what_is_not_there_is_not_changed(text: str) -> None:
 
 
 def test_the_page_on_mutants_lists_every_kind_as_it_is_told() -> None:
-    page = (ROOT / "docs" / "mutate.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "mutation-testing.md").read_text(encoding="utf-8")
     assert [kind for kind, words in MUTANT_KINDS.items() if f"| `{kind}` | {words}" not in page] == []
