@@ -20,7 +20,7 @@ from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
 from proctor.results.store.run_files import read_run_of_agent
 from proctor.running.plan import Selection
-from proctor.running.run import Request, raise_if_stopped, run_suites_async
+from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.settings import Listener, RunOptions
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
@@ -120,14 +120,14 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     return result
 
 
-def _request(suites: Suites, agent: Any, parameters: RunParameters) -> Request:
+def _request(suites: Suites, agent: Any, parameters: RunParameters) -> RunRequest:
     store, gate = parameters.get("store"), parameters.get("gate", False)
     if store is None and (parameters.get("resume") or parameters.get("reuse")):
         raise UsageError("resume and reuse look for earlier runs in a store: name its folder with store=")
-    return Request(
+    return RunRequest(
         suites=_suites(suites),
         options=RunOptions(
-            given=parameters.get("settings") or Settings(),
+            overrides=parameters.get("settings") or Settings(),
             fast=parameters.get("fast", False),
             maxfail=parameters.get("maxfail"),
             judge=parameters.get("judge"),

@@ -80,7 +80,7 @@ class Configuration:
             settings or Settings(),
             self.settings,
             judge=judge,
-            usual_judge=self.values.get("judge"),
+            default_judge=self.values.get("judge"),
             budget_usd=self.values.get("budget") if budget is None else budget,
             keep_secrets=self.values.get("keep_secrets", False),
             **more,

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.cases.formats.loading import load
 from proctor.results.store.store import Store
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 
@@ -90,7 +90,7 @@ def test_a_listener_that_raises_reaches_its_caller_and_every_finished_trial_is_k
 
         def finished(self, run: Any, verdict: Any) -> None: ...
 
-    request = Request(
+    request = RunRequest(
         load([tmp_path / "suite.yaml"]), RunOptions(), "oracle", lambda suite, case: True, tmp_path / "kept"
     )
     with pytest.raises(type(error)):

@@ -154,7 +154,7 @@ def test_equal_data_share_a_key_and_others_do_not(left: Any, right: Any) -> None
 
 
 def test_an_unknown_matcher_in_a_step_of_a_trajectory_is_named_with_its_line(tmp_path: Path) -> None:
-    from proctor.running.plan import unresolved
+    from proctor.running.plan import check_references
 
     path = tmp_path / "suite.yaml"
     path.write_text(
@@ -167,6 +167,6 @@ def test_an_unknown_matcher_in_a_step_of_a_trajectory_is_named_with_its_line(tmp
         "cases: [{input: hi}]\n"
     )
     [suite] = load([path])
-    [problem] = unresolved(suite)
+    [problem] = check_references(suite)
     assert problem.line == 6
     assert "steps[0].args.loc.city[0].$nosuch" in problem.message

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.cases.formats.loading import load
 from proctor.cases.relocate import relocate
-from proctor.running.plan import unresolved
+from proctor.running.plan import check_references
 
 SUITE = """
 name: moved
@@ -62,7 +62,7 @@ def test_a_converted_suite_finds_its_agent_and_evaluators(suite_file: Path, tmp_
     [suite] = load([suite_file])
     target.write_text(write_text([relocate(suite, target.parent)], ".yaml").text)
     [again] = load([target])
-    assert unresolved(again) == []
+    assert check_references(again) == []
 
 
 def test_in_its_own_folder_nothing_changes(suite_file: Path) -> None:

@@ -13,7 +13,7 @@ from repository import ROOT
 from proctor.cases.formats.loading import load
 from proctor.mutation.examine import MutationRequest, mutate
 from proctor.mutation.findings import MutationReport
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
@@ -42,7 +42,7 @@ def own_modules() -> Iterator[None]:
 
 def examined(place: Any, agent: Any, folder: Path) -> list[MutationReport]:
     """The mutants of one run, by several seeds."""
-    run, verdict = run_suites(Request(load([str(place)]), agent=agent, store=folder))
+    run, verdict = run_suites(RunRequest(load([str(place)]), agent=agent, store=folder))
     assert verdict.exit_code == 0, verdict.reason
     return [mutate(MutationRequest(folder, run.id, RunOptions(), seed=seed)) for seed in SEEDS]
 

@@ -16,7 +16,7 @@ from proctor.agents.reply import Reply
 from proctor.base.errors import AgentFailed
 from proctor.cases.suite import Case, Turn
 from proctor.results.run import Outcome
-from proctor.running.agent_lifecycle import AgentNotStarted, started
+from proctor.running.agent_lifecycle import AgentNotStarted, running_agent
 
 
 class Echo(BaseAgent):
@@ -78,7 +78,7 @@ def test_started_stops_the_agent_also_if_the_work_fails() -> None:
     agent = Echo("desk")
 
     async def work() -> None:
-        async with started(agent):
+        async with running_agent(agent):
             raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
@@ -89,7 +89,7 @@ def test_started_stops_the_agent_also_if_the_work_fails() -> None:
 @pytest.mark.parametrize(("step", "kind"), [("start", AgentNotStarted), ("stop", AgentFailed)])
 def test_a_step_that_fails_names_the_agent_and_the_reason(step: str, kind: type[Exception]) -> None:
     async def work() -> None:
-        async with started(Echo("desk", **{step: OSError("no port")})):
+        async with running_agent(Echo("desk", **{step: OSError("no port")})):
             pass
 
     with pytest.raises(kind, match=f"the agent desk could not {step}: OSError: no port"):
@@ -102,7 +102,7 @@ def test_an_agent_that_does_not_start_in_time_is_given_up() -> None:
             await asyncio.sleep(60)
 
     async def work() -> None:
-        async with started(Slow("desk"), seconds=0.01):
+        async with running_agent(Slow("desk"), seconds=0.01):
             pass
 
     with pytest.raises(AgentNotStarted):

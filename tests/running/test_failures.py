@@ -9,7 +9,7 @@ import pytest
 from proctor.agents.trial_context import MockBypassed
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply
 from proctor.results.run import Outcome
-from proctor.running.failures import ConversationSpoiled, FailureKind, SessionLost, backoff_seconds, failure_of
+from proctor.running.failures import ConversationInvalid, FailureKind, SessionLost, backoff_seconds, failure_of
 from proctor.tracing.wrap import MissingInput
 
 
@@ -43,7 +43,7 @@ class ReadTimeout(Exception):
         (UnreadableReply("not JSON"), FailureKind.INFRASTRUCTURE),
         (MissingInput("profile", []), FailureKind.INFRASTRUCTURE),
         (MockBypassed("send_mail"), FailureKind.INFRASTRUCTURE),
-        (ConversationSpoiled("the simulated user failed"), FailureKind.INFRASTRUCTURE),
+        (ConversationInvalid("the simulated user failed"), FailureKind.INFRASTRUCTURE),
     ],
     ids=lambda value: value.name if isinstance(value, FailureKind) else type(value).__name__,
 )

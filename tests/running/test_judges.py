@@ -21,7 +21,7 @@ from proctor.results.run import Outcome, Run
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 
@@ -46,7 +46,7 @@ def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _run(suite: Path | Suite, **options: Any) -> tuple[Run, RunVerdict]:
     store, resume = options.pop("store", None), options.pop("resume", False)
     suites = [suite] if isinstance(suite, Suite) else load([suite])
-    return run_suites(Request(suites, RunOptions(**options), store=store, resume=resume))
+    return run_suites(RunRequest(suites, RunOptions(**options), store=store, resume=resume))
 
 
 def test_an_unchanged_run_asks_the_judge_nothing_again(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_equal_answers_of_many_cases_at_once_cost_one_call(tmp_path: Path) -> No
     with judge_server({"mark": 1.0}) as server:
         suite = write_project(tmp_path, judge_at(server), cases=50)
         (tmp_path / "app" / "desk.py").write_text("def agent(question): return 'always the same'\n", encoding="utf-8")
-        run, verdict = _run(suite, store=tmp_path / "s", given=Settings(parallel=50))
+        run, verdict = _run(suite, store=tmp_path / "s", overrides=Settings(parallel=50))
         assert len(server.requests) == 1
     assert verdict.outcome is Outcome.PASSED
     assert (run.judges[0].calls, run.judges[0].cached, run.judges[0].shared) == (1, 0, 49)
@@ -94,7 +94,7 @@ def test_an_evaluators_own_model_beats_the_suites_judge_and_the_caller_beats_bot
     own, other, given = Scripted(name="own"), Scripted(name="other"), Scripted(name="given")
     suite = load([write_project(tmp_path)])[0]
     suite = replace(suite, evaluators=(EvaluatorSpec("checks/marks.py:Marked", {"model": own}),), judge=other)
-    run, verdict = _run(suite, usual_judge=other)
+    run, verdict = _run(suite, default_judge=other)
     assert (verdict.outcome, run.judges[0].model, other.asked) == (Outcome.PASSED, "own", [])
     run, _ = _run(suite, judge=given)
     assert (run.judges[0].model, len(own.asked)) == ("given", 3)
@@ -112,9 +112,9 @@ def test_the_caller_beats_the_suite_which_beats_what_is_usual(tmp_path: Path, mo
     suite = load([write_project(tmp_path)])[0]
     judges = {name: Scripted(name=name) for name in ("caller", "suite", "usual")}
     named = replace(suite, judge=judges["suite"])
-    assert _run(named, judge=judges["caller"], usual_judge=judges["usual"])[0].judges[0].model == "caller"
-    assert _run(named, usual_judge=judges["usual"])[0].judges[0].model == "suite"
-    assert _run(suite, usual_judge=judges["usual"])[0].judges[0].model == "usual"
+    assert _run(named, judge=judges["caller"], default_judge=judges["usual"])[0].judges[0].model == "caller"
+    assert _run(named, default_judge=judges["usual"])[0].judges[0].model == "suite"
+    assert _run(suite, default_judge=judges["usual"])[0].judges[0].model == "usual"
     monkeypatch.setenv("PROCTOR_JUDGE", "nobody:at-all")
     with pytest.raises(InvalidSuite, match="nobody"):
         _run(suite)
@@ -166,7 +166,7 @@ def test_evaluators_without_a_judge_are_not_held_up_by_those_with_one(tmp_path: 
     module = sys.modules[__name__]
     module.release = release  # type: ignore[attr-defined]
     specs = (EvaluatorSpec("checks/marks.py:Marked"), EvaluatorSpec(f"{__name__}:release"))
-    _, verdict = _run(replace(suite, evaluators=specs, judge=Slow()), given=Settings(parallel=3))
+    _, verdict = _run(replace(suite, evaluators=specs, judge=Slow()), overrides=Settings(parallel=3))
     assert verdict.outcome is Outcome.PASSED
 
 
@@ -179,9 +179,9 @@ def test_a_run_that_is_resumed_with_another_judge_is_scored_anew_and_asks_no_age
     )
     strict, kind = Scripted(0.0, "strict"), Scripted(1.0, "kind")
     store, one_at_a_time = tmp_path / "s", Settings(parallel=1)
-    _, verdict = _run(suite, judge=strict, store=store, maxfail=2, given=one_at_a_time)
+    _, verdict = _run(suite, judge=strict, store=store, maxfail=2, overrides=one_at_a_time)
     assert verdict.outcome is Outcome.FAILED
-    run, verdict = _run(suite, judge=kind, store=store, resume=True, given=one_at_a_time)
+    run, verdict = _run(suite, judge=kind, store=store, resume=True, overrides=one_at_a_time)
     assert (verdict.outcome, [judge.model for judge in run.judges]) == (Outcome.PASSED, ["kind"])
     assert (tmp_path / "asked").read_text(encoding="utf-8") == "..."
 
@@ -205,7 +205,7 @@ def test_waiting_for_others_is_not_held_against_an_evaluator() -> None:
 def test_waiting_for_the_judge_to_be_free_is_no_timeout(tmp_path: Path) -> None:
     with judge_server(marks) as server:
         suite = write_project(tmp_path, judge_at(server, concurrency=1, requests_per_minute=600), cases=6)
-        _, verdict = _run(suite, given=Settings(parallel=6, evaluator_timeout=30))
+        _, verdict = _run(suite, overrides=Settings(parallel=6, evaluator_timeout=30))
     assert verdict.outcome is Outcome.PASSED
 
 
@@ -215,7 +215,7 @@ def test_a_judge_that_never_answers_is_an_error_of_the_evaluator(tmp_path: Path)
             await asyncio.get_running_loop().create_future()
 
     suite = replace(load([write_project(tmp_path, cases=1)])[0], judge=Silent())
-    run, verdict = _run(suite, given=Settings(evaluator_timeout=0.05))
+    run, verdict = _run(suite, overrides=Settings(evaluator_timeout=0.05))
     (trial,) = run.trials
     assert verdict.outcome is Outcome.ERROR
     assert trial.scores[0].reasoning == "gave no score within 0.05 s"
@@ -235,7 +235,7 @@ def test_verdicts_that_were_paid_for_survive_the_end_of_the_run(tmp_path: Path) 
 
     with judge_server(marks) as server:
         suite = write_project(tmp_path, judge_at(server), cases=3)
-        request = Request(load([suite]), RunOptions(given=Settings(parallel=1)), store=tmp_path / "s")
+        request = RunRequest(load([suite]), RunOptions(overrides=Settings(parallel=1)), store=tmp_path / "s")
         with pytest.raises(Interrupted):
             run_suites(request, Terminal())
         paid = len(server.requests)
@@ -252,7 +252,7 @@ def test_when_the_budget_is_spent_no_further_trial_is_begun_and_resume_goes_on(t
         "from proctor import Reply, Usage\ndef agent(question): return Reply(question, usage=Usage(10, 10, 0.4))\n",
         encoding="utf-8",
     )
-    options = {"judge": Scripted(), "given": Settings(parallel=1), "store": tmp_path / "s", "budget_usd": 1.0}
+    options = {"judge": Scripted(), "overrides": Settings(parallel=1), "store": tmp_path / "s", "budget_usd": 1.0}
     run, verdict = _run(suite, **options)
     assert verdict.reason == (
         "stopped: the budget of $1.00 is spent ($1.20); 2 of 5 trials were not made; --resume goes on"
@@ -269,7 +269,7 @@ def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> Non
             "from proctor import Reply, Usage\ndef agent(question): return Reply(question, usage=Usage(10, 10, 5.0))\n",
             encoding="utf-8",
         )
-        run, verdict = _run(suite, given=Settings(parallel=2), budget_usd=1.0)
+        run, verdict = _run(suite, overrides=Settings(parallel=2), budget_usd=1.0)
     assert {summary.outcome for summary in run.summaries} == {Outcome.PASSED}
     assert "of 4 trials were not made" in verdict.reason
 

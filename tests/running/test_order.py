@@ -96,7 +96,7 @@ def test_a_case_may_ask_for_more_repeats_and_the_command_has_the_last_word() -> 
     found = [case("a", repeat=3), case("b")]
 
     assert len(trials_of(run(suite(found, repeat=2), agent=echo))) == 5
-    assert len(trials_of(run(suite(found), agent=echo, given=Settings(repeat=1)))) == 2
+    assert len(trials_of(run(suite(found), agent=echo, overrides=Settings(repeat=1)))) == 2
 
 
 class Gauge:
@@ -263,12 +263,12 @@ def test_a_suite_without_cases_is_refused_and_not_passed_over() -> None:
 
 
 def test_a_run_of_nothing_is_a_mistake_and_not_a_pass() -> None:
-    from proctor.running.run import Request, run_suites
+    from proctor.running.run import RunRequest, run_suites
 
     with pytest.raises(UsageError, match="no suite"):
         run(agent=echo)
     with pytest.raises(UsageError, match="no case is selected"):
-        run_suites(Request([suite(cases(1))], agent=echo, select=lambda *_: False))
+        run_suites(RunRequest([suite(cases(1))], agent=echo, select=lambda *_: False))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_settings_that_make_no_sense_are_refused_and_do_not_hang(settings: dict[
     with pytest.raises(UsageError, match=name):
         run(suite(cases(1)), named("other", 1, **settings), agent=echo)
     with pytest.raises(UsageError, match=name):
-        run(suite(cases(1)), agent=echo, given=Settings(**settings))
+        run(suite(cases(1)), agent=echo, overrides=Settings(**settings))
 
 
 def test_a_case_that_nothing_scores_is_an_error_and_can_be_read_again(tmp_path: Path) -> None:

@@ -58,12 +58,12 @@ def test_other_agents_make_another_plan_and_leave_this_one_as_it_is() -> None:
     plan = make_plan([suite(cases(3), repeat=2, parallel=4)], RunOptions(), agent=echo)
     [before] = plan.suites
     stand_in = resolve_agent(lambda question: question)
-    other = plan.with_agents(lambda item: stand_in, lambda item: item.sessions_at_once * 3)
+    other = plan.with_agents(lambda item: stand_in, lambda item: item.max_sessions * 3)
     [after] = other.suites
 
     assert before.agent is not stand_in
-    assert before.sessions_at_once == 4
+    assert before.max_sessions == 4
     assert after.agent is stand_in
-    assert (after.sessions_at_once, after.limits.parallel) == (12, 4)
+    assert (after.max_sessions, after.limits.parallel) == (12, 4)
     assert {trial.suite for trial in other.trials} == {after}
     assert [trial.address for trial in other.trials] == [trial.address for trial in plan.trials]

@@ -10,7 +10,7 @@ from proctor.cases.formats.loading import load
 from proctor.results.run import Outcome
 from proctor.results.store.store import Store
 from proctor.running.rescore import rejudge
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 AGENT = """
@@ -41,7 +41,7 @@ def test_the_variables_of_the_suites_are_set_while_answers_are_judged_again(
     (tmp_path / "agent.yaml").write_text(AGENT)
     (tmp_path / "desk.py").write_text(DESK)
     (tmp_path / ".env").write_text("DESK_KEY=sk-desk\n")
-    run, _ = run_suites(Request(load(["agent.yaml"]), store=tmp_path / ".proctor"))
+    run, _ = run_suites(RunRequest(load(["agent.yaml"]), store=tmp_path / ".proctor"))
     [trial] = run.trials
     assert trial.outcome is Outcome.PASSED
 

@@ -291,7 +291,7 @@ def test_reuse_asks_again_if_the_question_or_the_agent_changed(tmp_path: Path) -
 def test_reuse_has_an_answer_for_each_repeat_or_asks(tmp_path: Path) -> None:
     agent = Counted()
     run(suite([case("a")], repeat=2), agent=agent, store=tmp_path)
-    found = run(suite([case("a")]), agent=agent, store=tmp_path, reuse=True, given=Settings(repeat=3))
+    found = run(suite([case("a")]), agent=agent, store=tmp_path, reuse=True, overrides=Settings(repeat=3))
 
     assert len(agent.asked) == 3
     assert [trial.reused for trial in found[0].trials] == [True, True, False]

@@ -315,11 +315,11 @@ def test_answers_are_scored_anew_when_an_evaluator_changed_and_nobody_is_asked_a
     cases = "[{id: a, input: one}, {id: b, input: two}, {id: c, input: three}]"
     (tmp_path / "suite.yaml").write_text(f"agent: agent.py:agent\nevaluators: ['checks.py:good']\ncases: {cases}\n")
     script = (
-        "import sys; from pathlib import Path; from proctor.running.run import Request, run_suites\n"
+        "import sys; from pathlib import Path; from proctor.running.run import RunRequest, run_suites\n"
         "from proctor.running.settings import RunOptions; from proctor.cases.suite import Settings\n"
         "from proctor.cases.formats.loading import load\n"
         "options = RunOptions(Settings(parallel=1), maxfail=None if 'resume' in sys.argv else 1)\n"
-        "request = Request(load(['suite.yaml']), options, store=Path('.proctor'), resume='resume' in sys.argv)\n"
+        "request = RunRequest(load(['suite.yaml']), options, store=Path('.proctor'), resume='resume' in sys.argv)\n"
         "run, verdict = run_suites(request)\n"
         "print([(t.case.id, t.outcome.value, t.scores[0].value if t.scores else None) for t in run.trials])\n"
     )

@@ -11,7 +11,7 @@ from judged_projects import judge_at
 
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 STATEMENT = {"text": "Refunds take five days.", "claim": "yes", "relevant": "yes", "reason": ""}
@@ -41,7 +41,7 @@ def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_agai
     with judge_server(_as_asked) as server:
         suite = Suite("desk", (Case("one", (turn,)),), tuple(map(EvaluatorSpec, names)), judge=judge_at(server))
         store = tmp_path / "s" if is_kept else None
-        request = Request([suite], RunOptions(), agent=lambda question: "Refunds take five days.", store=store)
+        request = RunRequest([suite], RunOptions(), agent=lambda question: "Refunds take five days.", store=store)
         run, verdict = run_suites(request)
         assert verdict.outcome is Outcome.PASSED, [trial.scores for trial in run.trials]
         assert len(server.requests) <= 3
@@ -53,7 +53,7 @@ def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_agai
 def test_the_rule_based_judge_is_named_and_makes_no_calls(tmp_path: Path) -> None:
     turn = Turn("How long do refunds take?", retrieval_context=("Refunds take five days.",))
     suite = Suite("desk", (Case("one", (turn,)),), (EvaluatorSpec("Faithfulness"),), judge="rules")
-    run, verdict = run_suites(Request([suite], RunOptions(), agent=lambda question: "Refunds take five days."))
+    run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: "Refunds take five days."))
     assert verdict.outcome is Outcome.PASSED
     assert [(judge.model, judge.scores, judge.calls) for judge in run.judges] == [("rules", 1, 0)]
 

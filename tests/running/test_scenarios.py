@@ -20,7 +20,7 @@ from proctor.judging.judge import JudgeCall
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.store.store import Store
 from proctor.running.rescore import rescore
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 Player = Callable[[Any], dict[str, Any]]
@@ -73,7 +73,7 @@ def held(player: Any, what: Suite | None = None, **options: Any) -> TrialResult:
 
 def run(player: Any, what: Suite | None = None, store: Path | None = None, **options: Any) -> Run:
     agent = options.pop("agent", echo)
-    request = Request([what or suite()], RunOptions(judge=player, **options), agent=agent, store=store)
+    request = RunRequest([what or suite()], RunOptions(judge=player, **options), agent=agent, store=store)
     return run_suites(request)[0]
 
 
@@ -156,7 +156,7 @@ def test_an_agent_that_breaks_down_in_a_simulated_conversation_has_failed() -> N
 @pytest.mark.parametrize("judge", [None, "rules", {"model": "rules"}])
 def test_without_a_model_a_scenario_is_skipped_and_the_agent_is_not_asked(judge: Any) -> None:
     asked: list[str] = []
-    request = Request([suite()], RunOptions(judge=judge), agent=lambda question: asked.append(question) or "yes")
+    request = RunRequest([suite()], RunOptions(judge=judge), agent=lambda question: asked.append(question) or "yes")
     result, verdict = run_suites(request)
     (trial,) = result.trials
     assert trial.outcome is Outcome.SKIPPED
@@ -174,7 +174,7 @@ def test_fast_leaves_scenarios_out() -> None:
 def test_a_model_that_cannot_be_had_is_found_before_anything_runs() -> None:
     told = Scenario("Hi.", "Say hello.", model="nobody:knows")
     with pytest.raises(InvalidSuite, match="scenario: model"):
-        run_suites(Request([suite(told)], RunOptions(), agent=echo))
+        run_suites(RunRequest([suite(told)], RunOptions(), agent=echo))
 
 
 def test_whoever_the_command_line_names_plays_also_where_a_scenario_names_another() -> None:
@@ -185,7 +185,7 @@ def test_whoever_the_command_line_names_plays_also_where_a_scenario_names_anothe
 
 def test_repetitions_are_told_apart() -> None:
     player = Playing(FINISHED)
-    run(player, given=Settings(repeat=3, parallel=1))
+    run(player, overrides=Settings(repeat=3, parallel=1))
     assert sorted(player.samples) == [0, 1, 2]
 
 
@@ -196,7 +196,7 @@ def test_the_time_of_the_user_is_not_the_agents() -> None:
                 await asyncio.sleep(0.01)
             return await super().ask(question, sample=sample)
 
-    trial = held(Slow(FINISHED), given=Settings(timeout=0.2))
+    trial = held(Slow(FINISHED), overrides=Settings(timeout=0.2))
     assert trial.outcome == "passed", trial.reason
 
 
@@ -253,7 +253,7 @@ def test_a_finished_conversation_is_not_held_again_on_resume(tmp_path: Path) -> 
     store.finish_run(row)
     store.close()
     player = Playing(FINISHED)
-    request = Request([what], RunOptions(judge=player), agent=echo, store=tmp_path / "s", resume=True)
+    request = RunRequest([what], RunOptions(judge=player), agent=echo, store=tmp_path / "s", resume=True)
     result, _ = run_suites(request)
     assert player.questions == []
     assert [len(trial.case.turns) for trial in result.trials] == [2]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Suite
 from proctor.results.store.store import Store
-from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
+from proctor.running.selection import CaseFilter, last_failed, parse_expression, parse_tags
 
 WORDS = st.sampled_from(
     ["and", "or", "not", "(", ")", "a", "b", '"a b"', '"', "refund", "é", "\ud800", "AND", "-", "''"]
@@ -27,7 +27,7 @@ WORDS = st.sampled_from(
 @example("\x00")
 def test_any_text_is_an_expression_or_a_usage_error(text: str) -> None:
     try:
-        predicate = parse_words(text)
+        predicate = parse_expression(text)
     except UsageError:
         return
     assert predicate("refund a b") in (True, False)
@@ -69,7 +69,7 @@ def holds(tree: Tree, text: str) -> bool:
 def test_expressions_mean_what_logic_says(tree: Tree, present: set[str]) -> None:
     text = " ".join(sorted(present))
 
-    assert parse_words(written(tree))(text) is holds(tree, text)
+    assert parse_expression(written(tree))(text) is holds(tree, text)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_expressions_mean_what_logic_says(tree: Tree, present: set[str]) -> None
     ],
 )
 def test_words_are_looked_for_in_address_description_and_tags(expression: str, chosen: set[str]) -> None:
-    assert selected(CaseFilter(parse_words(expression))) == chosen
+    assert selected(CaseFilter(parse_expression(expression))) == chosen
 
 
 def shop() -> Suite:
@@ -108,9 +108,9 @@ def selected(chosen: CaseFilter) -> set[str]:
 
 
 def test_a_case_needs_one_of_the_tags_asked_for() -> None:
-    assert selected(CaseFilter(tags=tag_set(["slow"]))) == {"refund-late"}
-    assert selected(CaseFilter(tags=tag_set(["slow, money", ""]))) == {"refund-late", "refund-early"}
-    assert selected(CaseFilter(tags=tag_set(["sl"]))) == set()
+    assert selected(CaseFilter(tags=parse_tags(["slow"]))) == {"refund-late"}
+    assert selected(CaseFilter(tags=parse_tags(["slow, money", ""]))) == {"refund-late", "refund-early"}
+    assert selected(CaseFilter(tags=parse_tags(["sl"]))) == set()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_case_needs_one_of_the_tags_asked_for() -> None:
 )
 def test_a_half_written_expression_is_refused(expression: str) -> None:
     with pytest.raises(UsageError, match="-k"):
-        parse_words(expression)
+        parse_expression(expression)
 
 
 def test_what_failed_last_time_is_what_did_not_pass_in_the_latest_run(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import proctor
 from proctor.cases.suite import Suite
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def run(
 ) -> tuple[Run, RunVerdict]:
     """A run without waits between retries."""
     chosen = RunOptions(**({"backoff": 0.0} | options))
-    return run_suites(Request(suites, chosen, agent=agent, store=store, resume=resume, reuse=reuse), listener)
+    return run_suites(RunRequest(suites, chosen, agent=agent, store=store, resume=resume, reuse=reuse), listener)
 
 
 def trials_of(found: tuple[Run, RunVerdict]) -> list[TrialResult]:

@@ -39,11 +39,11 @@ from pathlib import Path
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.running.settings import RunOptions
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 
-options = RunOptions(given=Settings(retries=0), backoff=0.0)
+options = RunOptions(overrides=Settings(retries=0), backoff=0.0)
 flags = sys.argv[1:]
-request = Request(
+request = RunRequest(
     load(["suite.json"]), options, store=Path("store"), resume="resume" in flags, reuse="reuse" in flags
 )
 run, verdict = run_suites(request)

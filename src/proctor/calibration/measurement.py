@@ -30,7 +30,7 @@ from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS
-from proctor.running.suite_judges import unavailable
+from proctor.running.suite_judges import why_unavailable
 
 Progress = Callable[["Step"], None]
 Named = str | Mapping[str, Json]
@@ -117,7 +117,7 @@ def _bound(judge: Named, spec: EvaluatorSpec) -> tuple[Bound, JudgeChoice]:
     bound = build(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
     if bound.judge is None:
         raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
-    if reason := unavailable(bound.judge):
+    if reason := why_unavailable(bound.judge):
         raise UsageError(reason)
     return bound, bound.judge
 

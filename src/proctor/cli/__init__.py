@@ -209,9 +209,9 @@ def _print_problems(error: Any) -> int:
     """Print every problem, also with what the files name, so that the user can fix everything at once."""
     # `proctor --help` must not wait for the engine to load.
     from proctor.cli.output import by_place
-    from proctor.running.plan import unresolved
+    from proctor.running.plan import check_references
 
-    problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
+    problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in check_references(suite))])
     for problem in by_place(problems):
         _print_error(f"error: {problem}")
     count = len(problems)

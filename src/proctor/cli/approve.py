@@ -32,19 +32,19 @@ from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
 from proctor.running.review.approving import (
-    Proposal,
-    ask_anew,
-    complete,
+    ApprovalProposal,
     from_run,
     proposals,
-    read_acceptances,
-    recorded,
+    read_approvals,
+    run_unscored,
+    with_expectations,
+    without_unchecked_cases,
 )
 from proctor.running.review.grading import BadGrade
 from proctor.running.selection import CaseFilter
 from proctor.running.settings import RunOptions
 
-Accepted = dict[str, tuple[Proposal, str]]
+Accepted = dict[str, tuple[ApprovalProposal, str]]
 
 
 ANSWERS, APPROVAL = "Answers", "Approval"
@@ -180,14 +180,14 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
     return target
 
 
-def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[Proposal]:
+def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[ApprovalProposal]:
     configuration = command_configuration()
     folder = configuration.store(options.store)
     if options.run_id is not None:
         found = from_run(folder, options.run_id, suite.name)
     else:
-        how = RunOptions(fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
-        found = ask_anew(suite, how, options.agent, select, folder)
+        how = RunOptions(defaults=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
+        found = run_unscored(suite, how, options.agent, select, folder)
     run_id, agent, trials = found
     offered = proposals(suite, trials, run_id, agent, select)
     if not offered:
@@ -195,11 +195,11 @@ def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[
     return offered
 
 
-def _accepted(offered: Sequence[Proposal], options: ApproveOptions) -> Accepted | None:
+def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> Accepted | None:
     """What is accepted, by whom; `None` where no person could be asked."""
     who = person_named(options.by)
     if options.decisions is not None:
-        return read_acceptances(rows_from(options.decisions), offered, who)
+        return read_approvals(rows_from(options.decisions), offered, who)
     if options.accept_all:
         _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
@@ -213,7 +213,7 @@ def _accepted(offered: Sequence[Proposal], options: ApproveOptions) -> Accepted 
     return _ask_all(offered, who)
 
 
-def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
+def _ask_all(offered: Sequence[ApprovalProposal], who: str) -> Accepted:
     say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
     accepted: Accepted = {}
     for number, proposal in enumerate(offered, 1):
@@ -241,8 +241,8 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: by
     if not accepted:
         say("nothing was accepted, so nothing is written")
         return 0
-    changed = recorded(suite, accepted, part)
-    whole, unexpected = complete(changed)
+    changed = with_expectations(suite, accepted, part)
+    whole, unexpected = without_unchecked_cases(changed)
     if _is_editable(suite, target) and before is not None:
         _edit(suite, changed, accepted, target, before)
         left = len(suite.cases) - len(accepted)
@@ -296,12 +296,12 @@ def _convert(whole: Suite, target: Path) -> None:
         say(f"not expressed: {loss}", err=True)
 
 
-def _print_proposals(offered: Sequence[Proposal]) -> None:
+def _print_proposals(offered: Sequence[ApprovalProposal]) -> None:
     for proposal in offered:
         say(f"{_described(proposal)}\n")
 
 
-def _described(proposal: Proposal) -> str:
+def _described(proposal: ApprovalProposal) -> str:
     """The case, which of several trials is shown, what was expected so far, and what the agent did, turn by turn."""
     case, trial = proposal.case, proposal.trial
     facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []

@@ -18,7 +18,7 @@ from proctor.cli.output import by_place, reserve_stdout, say, say_json
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.config import read_configuration
 from proctor.results.trace_cases import suite_of_traces
-from proctor.running.plan import unresolved
+from proctor.running.plan import check_references
 from proctor.tracing.otlp import is_otlp, read_trace_file
 
 
@@ -153,7 +153,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
 
 
 def _unresolved(suites: Sequence[Suite], loads: bool) -> list[Problem]:
-    return [problem for suite in suites for problem in unresolved(suite, load=loads)]
+    return [problem for suite in suites for problem in check_references(suite, load=loads)]
 
 
 def _summary(suite: Suite) -> dict[str, object]:

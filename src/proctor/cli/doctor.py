@@ -23,10 +23,10 @@ from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, 
 from proctor.reporting.wording import counted
 from proctor.results.store.store import FILE, Store
 from proctor.running.cluster.connection import check_workers
-from proctor.running.plan import unresolved
-from proctor.running.resume import environment
+from proctor.running.plan import check_references
+from proctor.running.resume import run_environment
 from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions
-from proctor.running.suite_judges import judge_sources, unavailable
+from proctor.running.suite_judges import judge_sources, why_unavailable
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -50,10 +50,10 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
     """Check this installation, its settings and where they come from, and any suites given; nothing is run."""
     configuration = command_configuration()
     report: dict[str, Any] = {
-        "environment": dict(environment()),
+        "environment": dict(run_environment()),
         "settings": _settings(configuration),
         "store": _store(configuration.store(store)),
-        "judge": _judge(RunOptions(usual_judge=configuration.values.get("judge")), configuration),
+        "judge": _judge(RunOptions(default_judge=configuration.values.get("judge")), configuration),
         "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
     with reserve_stdout(as_json):
@@ -85,7 +85,7 @@ def _judge(options: RunOptions, configuration: Configuration, suite: Any = None)
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
     try:
         choice = choose_judge(judge_sources(options, suite))
-        written, problem = choice.written, unavailable(choice)
+        written, problem = choice.written, why_unavailable(choice)
     except InvalidJudge as error:
         written, problem = error.written, str(error)
     origin = configuration.origins["judge"] if written.origin == CONFIGURATION else written.origin
@@ -109,8 +109,8 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
         suites = load([path])
     except InvalidSuite as error:
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
-    options = RunOptions(usual_judge=configuration.values.get("judge"))
-    problems = [str(problem) for suite in suites for problem in unresolved(suite, options, load=loads)]
+    options = RunOptions(default_judge=configuration.values.get("judge"))
+    problems = [str(problem) for suite in suites for problem in check_references(suite, options, load=loads)]
     found: dict[str, Any] = {"path": path, "ok": not problems}
     found["says"] = problems or [_describe(suite) for suite in suites]
     settings = {suite.name: _resolved(suite, configuration) for suite in suites if suite.resolved}

@@ -22,16 +22,16 @@ from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
 from proctor.running.review.grading import (
     BadGrade,
+    FileRow,
     Grade,
     Gradebook,
-    Row,
-    Waiting,
-    look_at,
+    PendingScore,
+    grading_row,
     open_gradebook,
     parse_rows,
+    read_gradebook,
     read_grades,
     read_score,
-    row_of,
 )
 from proctor.running.review.labelling import calibration_rows
 from proctor.running.selection import check_names, names_case
@@ -81,7 +81,7 @@ def command(
             book.record(grades)
             return _conclude(book, len(grades))
     if as_json or not can_ask():
-        return _list(look_at(folder, run_id), case_ids, as_json)
+        return _list(read_gradebook(folder, run_id), case_ids, as_json)
     with open_gradebook(folder, run_id) as book:
         waiting = _chosen(book, case_ids)
         return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
@@ -96,13 +96,13 @@ def _print_labels(folder: Path, run_id: str) -> int:
     return 0
 
 
-def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[Waiting]:
+def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[PendingScore]:
     """What waits, of the cases that were named."""
     paths = {info.name: info.path for info in book.run.suites}
     check_names(case_ids, ((item.suite, paths.get(item.suite), item.case_id) for item in book.run.summaries))
     return [
         item
-        for item in book.waiting
+        for item in book.pending
         if not case_ids
         or any(names_case(name, (at := item.address).suite, paths.get(at.suite), at.case) for name in case_ids)
     ]
@@ -111,7 +111,7 @@ def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[Waiting]:
 def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
     waiting = _chosen(book, case_ids)
     if as_json:
-        say_json("pending-row", [row_of(item) for item in waiting])
+        say_json("pending-row", [grading_row(item) for item in waiting])
         return 0
     for item in waiting:
         say(f"{_title(item)}\n{_described(item)}\n")
@@ -120,7 +120,7 @@ def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-def _ask_all(book: Gradebook, waiting: list[Waiting], grader: str) -> int:
+def _ask_all(book: Gradebook, waiting: list[PendingScore], grader: str) -> int:
     """Asks about one after the other until all are graded or the person has had enough; returns how many were."""
     say("Score each answer from 0 to 1, or pass or fail; nothing leaves it for later, q ends.\n")
     done = 0
@@ -141,20 +141,20 @@ def _ask_all(book: Gradebook, waiting: list[Waiting], grader: str) -> int:
 
 def _conclude(book: Gradebook, done: int) -> int:
     verdict = book.verdict()
-    left = counted(len(book.waiting), "score still waits", "scores still wait") if book.waiting else "nothing waits"
+    left = counted(len(book.pending), "score still waits", "scores still wait") if book.pending else "nothing waits"
     say(f"{counted(done, 'score')} graded, {left}")
     say(f"{verdict.outcome.value}: {verdict.reason}")
     return verdict.exit_code
 
 
-def _title(item: Waiting) -> str:
+def _title(item: PendingScore) -> str:
     at = item.address
     trial = "" if at.trial == 1 else f" #{at.trial}"
     turn = "" if at.turn is None else f" at turn {at.turn + 1}"
     return one_line(f"{at.suite}/{at.case}{trial}{turn}  {at.evaluator}")
 
 
-def _described(item: Waiting) -> str:
+def _described(item: PendingScore) -> str:
     facts = [Fact("  criteria", item.criteria), Fact("  input", shown(item.question))]
     if item.expected is not UNSET:
         facts.append(Fact("  expected", shown(item.expected)))
@@ -197,7 +197,7 @@ def prompt(question: str, read: Callable[[str], object]) -> object:
             say(str(problem))
 
 
-def rows_from(source: str) -> list[Row]:
+def rows_from(source: str) -> list[FileRow]:
     """The rows of a JSON or JSON Lines file, or of the input for `-`."""
     if source == "-":
         return parse_rows(sys.stdin.read(), "input")

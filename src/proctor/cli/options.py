@@ -22,7 +22,7 @@ from proctor.cli.help_pages import AGENT_AND_JUDGE, EXECUTION, OUTPUT, STORED_RU
 from proctor.cli.output import say
 from proctor.config import Configuration, read_configuration
 from proctor.reporting.reporters import OTHER_REPORTERS, REPORTERS, check_targets, parse_target
-from proctor.running.cluster.options import checked
+from proctor.running.cluster.options import check_cluster_options
 from proctor.running.settings import ClusterOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -148,10 +148,10 @@ class ClusterArguments:
         if self.address is None:
             if given and not workers:
                 raise UsageError(f"--{next(iter(given)).replace('_', '-')} is for --cluster, which was not given")
-            return checked(ClusterOptions(workers, **given)) if workers else None
+            return check_cluster_options(ClusterOptions(workers, **given)) if workers else None
         if workers:
             raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
-        return checked(ClusterOptions(0, self.address, **{**configuration.cluster, **given}))
+        return check_cluster_options(ClusterOptions(0, self.address, **{**configuration.cluster, **given}))
 
 
 def cluster_options(text: str) -> Callable[[F], F]:

@@ -25,7 +25,7 @@ from proctor.reporting.wording import counted, duration, money
 from proctor.results.store.store import FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
-from proctor.running.run import Request
+from proctor.running.run import RunRequest
 from proctor.running.settings import RunOptions
 
 DEFAULTS = GateSettings()
@@ -35,7 +35,7 @@ DEFAULTS = GateSettings()
 class PlanRequest:
     """The gated run to estimate."""
 
-    run: Request
+    run: RunRequest
     repeat: int = 1
     """Runs of each case."""
     smallest_drop: float = 0.05
@@ -47,7 +47,7 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
     run = request.run
     gate = run.gate
     assert gate is not None, "only a gated run can be planned"
-    options = replace(run.options, given=Settings(repeat=1))
+    options = replace(run.options, overrides=Settings(repeat=1))
     plan = make_plan(run.suites, options, agent=run.agent, select=run.select)
     if not plan.trials:
         raise UsageError("no case is selected, so there is nothing to plan")
@@ -88,7 +88,7 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> i
     configuration = read_configuration()
     files, selection = selection.with_paths(paths)
     suites = load(files or [Path()])
-    run = Request(
+    run = RunRequest(
         suites=suites,
         options=RunOptions(Settings(repeat=1), configuration.settings, fast=given["fast"]),
         agent=given["agent"],

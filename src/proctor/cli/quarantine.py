@@ -15,7 +15,7 @@ from proctor.cases.suite import Case, Quarantine, Suite
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import json_option
 from proctor.cli.output import say, say_json
-from proctor.running.selection import names_case, split_places
+from proctor.running.selection import names_case, split_locations
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(case_id: str | None, paths: tuple[str, ...], as_json: bool, **given:
     """
     if case_id is None:
         return _list(load(paths or [Path()]), as_json)
-    files, places = split_places([case_id])
+    files, places = split_locations([case_id])
     suite, case = _find(load(paths or (files if places else [Path()])), case_id)
     if suite.path is None:
         raise UsageError(f"the suite {suite.name!r} has no file beside which the quarantine could stand")

@@ -24,7 +24,14 @@ from proctor.cli.output import say
 from proctor.results.run import Run
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
-from proctor.running.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
+from proctor.running.selection import (
+    CaseFilter,
+    check_names,
+    last_failed,
+    parse_expression,
+    parse_tags,
+    split_locations,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +60,7 @@ class CaseSelection:
 
     def with_paths(self, paths: Sequence[str]) -> tuple[list[str], CaseSelection]:
         """The files that the paths name, and the selection narrowed to the cases that they name."""
-        files, places = split_places(paths)
+        files, places = split_locations(paths)
         return files, replace(self, places=places)
 
     def case_filter(self, suites: Iterable[Suite] | None = None, store: Path | None = None) -> CaseFilter | None:
@@ -65,9 +72,9 @@ class CaseSelection:
             return None
         if suites is not None:
             check_names((*self.ids, *self.places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
-        words = None if self.words is None else parse_words(self.words)
+        words = None if self.words is None else parse_expression(self.words)
         addresses = _last_failed(store) if self.last_failed and store is not None else None
-        return CaseFilter(words, tag_set(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
+        return CaseFilter(words, parse_tags(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
 
     def in_run(self, run: Run) -> Callable[[str, Case], bool] | None:
         """The same for the cases of a stored run, by the name of the suite; a name that none has is a `UsageError`."""

@@ -47,7 +47,7 @@ from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.store.run_names import validate_run_name
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import ClusterOptions, RunOptions
 
 T = TypeVar("T", Suite, Case, Turn)
@@ -368,10 +368,10 @@ def _verbosity(options: TestOptions, suites: list[Suite]) -> tuple[bool, bool]:
 
 def _request(
     options: TestOptions, configuration: Configuration, suites: list[Suite], selection: CaseSelection
-) -> Request:
+) -> RunRequest:
     folder = configuration.store(options.store)
     agent, agents = parse_agents(options.agents)
-    return Request(
+    return RunRequest(
         suites=suites,
         options=options.run_options(configuration),
         agent=agent,
@@ -386,7 +386,7 @@ def _request(
     )
 
 
-def _plan(options: TestOptions, request: Request) -> int:
+def _plan(options: TestOptions, request: RunRequest) -> int:
     """Estimate the gated run instead of running it; `--json` writes the estimate."""
     if other := [f"--{name}" for name in options.reports if name != "json"]:
         raise UsageError(f"--plan goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")

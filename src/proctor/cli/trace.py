@@ -28,7 +28,7 @@ from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_to_json
 from proctor.results.store.traces import TraceRow
-from proctor.running.assertions.observed_call import run_once
+from proctor.running.assertions.observed_call import trace_application
 from proctor.tracing.instrumentation import missing_instrumentation
 from proctor.tracing.otlp import read_trace_file, trace_text, trial_resource
 from proctor.tracing.spans import MAX_VALUE_CHARS, Span, build_tree, tool_calls_of, usage_of
@@ -211,7 +211,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
         raise UsageError("--output must name a file")
     kept = Store(read_configuration().store(store))
     with reserve_stdout(as_json):
-        once = run_sync(run_once(resolve_agent(runnable), arguments))
+        once = run_sync(trace_application(resolve_agent(runnable), arguments))
     problem = {} if once.problem is None else {"problem": mask(once.problem)}
     row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
     if output is not None:

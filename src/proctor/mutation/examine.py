@@ -25,7 +25,7 @@ from proctor.mutation.scoring import Scorer, Verdict, asks_models, failed_by, ju
 from proctor.results.run import Outcome
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
-from proctor.running.reuse import answer_of
+from proctor.running.reuse import conversation_result
 from proctor.running.settings import RunOptions
 from proctor.running.timeouts import Watchdog
 
@@ -152,7 +152,7 @@ class _Examination:
                 self._left_out[_why_left_out(planned.case, past.outcome)] += 1
                 continue
             await asyncio.sleep(0)
-            answer = answer_of(past)
+            answer = conversation_result(past)
             case = planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
             subject = Subject(planned, case, planned.number, answer)
             core = [_core(reply) for reply in answer.replies]

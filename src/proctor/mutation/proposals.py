@@ -23,7 +23,7 @@ from proctor.mutation.mutants import Mutant
 from proctor.mutation.scoring import Scorer
 from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
 from proctor.results.run import Outcome
-from proctor.running.conversation import Answer
+from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions
 
@@ -49,7 +49,7 @@ class Subject:
     planned: PlannedTrial
     case: Case
     number: int
-    answer: Answer
+    answer: ConversationResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from proctor.judging.judges import Judges
 from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.store.judge_cache import JudgeCalls
-from proctor.running.conversation import Answer
+from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial
-from proctor.running.scoring import ScoringContext, score, settled
+from proctor.running.scoring import ScoringContext, score, with_outcome
 from proctor.running.timeouts import Watchdog
-from proctor.running.tool_reexecution import answering_for_tools
+from proctor.running.tool_rerun import mocked_tools
 
 EVERYTHING = frozenset({"answer", "calls", "tokens", "time"})
 _ANSWER = frozenset({"answer"})
@@ -79,15 +79,15 @@ class Scorer:
         self._with_models = ScoringContext(gate, watchdog, False, judges)
 
     async def score(
-        self, planned: PlannedTrial, answer: Answer, replies: tuple[Reply, ...], *, models: bool = False
+        self, planned: PlannedTrial, answer: ConversationResult, replies: tuple[Reply, ...], *, models: bool = False
     ) -> Verdict:
         """What the suite says of these replies; without `models`, of what needs none."""
         given = replace(answer, replies=replies)
         context = self._with_models if models else self._without_models
         case, suite = planned.case, planned.suite.suite
-        with answering_for_tools(case) if case.doubles else contextlib.nullcontext():
+        with mocked_tools(case) if case.doubles else contextlib.nullcontext():
             scores, _ = await score(planned, given, context)
-        done = settled(suite, given, scores)
+        done = with_outcome(suite, given, scores)
         return Verdict(done.outcome or Outcome.ERROR, scores, done.reason or _why(scores))
 
 

@@ -136,8 +136,8 @@ def _run_suite(request: pytest.FixtureRequest, session: ProctorSession, suite: A
 
 
 def _make_runner(session: ProctorSession, agent: Any) -> AgentRunner:
-    usual = session.settings.options.fallback
-    return _with_shared_answers(AgentRunner(agent, timeout=usual.timeout, parallel=usual.parallel), session)
+    defaults = session.settings.options.defaults
+    return _with_shared_answers(AgentRunner(agent, timeout=defaults.timeout, parallel=defaults.parallel), session)
 
 
 def _with_shared_answers(runner: Any, session: ProctorSession) -> AgentRunner:

@@ -25,36 +25,36 @@ class AgentNotStarted(AgentFailed):
 
 
 @contextlib.asynccontextmanager
-async def started(agent: BaseAgent, seconds: float = START_SECONDS) -> AsyncIterator[BaseAgent]:
+async def running_agent(agent: BaseAgent, seconds: float = START_SECONDS) -> AsyncIterator[BaseAgent]:
     """The agent, started on the way in and stopped on the way out.
 
     Raises `AgentNotStarted` if it does not start within `seconds`, or `agent.start_timeout` if that is longer, and
     `AgentFailed` if it does not stop properly.
     """
-    await start(agent, seconds)
+    await start_agent(agent, seconds)
     try:
         yield agent
     finally:
-        problem = await stop_problem(agent)
+        problem = await try_stop(agent)
     if problem:
         raise AgentFailed(problem)
 
 
-async def start(agent: BaseAgent, seconds: float = START_SECONDS) -> None:
+async def start_agent(agent: BaseAgent, seconds: float = START_SECONDS) -> None:
     """Start an agent; raises `AgentNotStarted`."""
-    if problem := await start_problem(agent, seconds):
+    if problem := await try_start(agent, seconds):
         raise AgentNotStarted(problem)
 
 
-async def start_problem(agent: BaseAgent, seconds: float = START_SECONDS) -> str:
+async def try_start(agent: BaseAgent, seconds: float = START_SECONDS) -> str:
     """Start an agent and return why it could not start, or an empty string."""
-    problem = await step_problem(agent.start, max(seconds, agent.start_timeout))
+    problem = await try_step(agent.start, max(seconds, agent.start_timeout))
     return "" if problem is None else f"the agent {agent.name} could not start: {problem}"
 
 
-async def stop_problem(agent: BaseAgent) -> str:
+async def try_stop(agent: BaseAgent) -> str:
     """Stop an agent and return why it could not stop, or an empty string."""
-    problem = await step_problem(agent.stop, STOP_SECONDS)
+    problem = await try_step(agent.stop, STOP_SECONDS)
     return "" if problem is None else f"the agent {agent.name} could not stop: {problem}"
 
 
@@ -66,7 +66,7 @@ async def start_agents(agents: Mapping[BaseAgent, float], problems: dict[BaseAge
     """
 
     async def start_one(agent: BaseAgent, seconds: float) -> None:
-        if problem := await start_problem(agent, seconds):
+        if problem := await try_start(agent, seconds):
             problems[agent] = problem
         else:
             del problems[agent]
@@ -77,10 +77,10 @@ async def start_agents(agents: Mapping[BaseAgent, float], problems: dict[BaseAge
 
 async def stop_agents(agents: Iterable[BaseAgent]) -> list[str]:
     """Stop several agents at once; returns what went wrong."""
-    return [problem for problem in await asyncio.gather(*map(stop_problem, agents)) if problem]
+    return [problem for problem in await asyncio.gather(*map(try_stop, agents)) if problem]
 
 
-async def step_problem(step: Callable[[], Awaitable[None]], seconds: float) -> str | None:
+async def try_step(step: Callable[[], Awaitable[None]], seconds: float) -> str | None:
     """Why a step did not succeed. That the run itself is cancelled is not a reason, so that is raised."""
     try:
         async with asyncio.timeout(seconds):

@@ -15,8 +15,8 @@ from proctor.agents.user_code import call_user_function
 from proctor.base.json_data import canonical, to_json, to_text
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment, FileSettings, Suite, Turn
-from proctor.running.conversation import Answer, User
-from proctor.running.failures import ConversationSpoiled
+from proctor.running.conversation import ConversationResult, User
+from proctor.running.failures import ConversationInvalid
 from proctor.running.plan import PlannedSuite, PlannedTrial
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class TrialFiles:
         try:
             texts = [await self._files.text(self._planned.suite, item) for item in turn.attachments]
         except UnreadableFile as error:
-            raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
+            raise ConversationInvalid(f"a file of the case cannot be given to the agent: {error}") from error
         self._texts[index] = texts
         files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
         from proctor.cases.files.file_reader import with_files
 
         return replace(turn, input=with_files(turn.input, files), attachments=())
 
-    def noted(self, answer: Answer) -> Answer:
+    def noted(self, answer: ConversationResult) -> ConversationResult:
         """The answer with what there is to know of the files; what they say is what an answer may rest on."""
         notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
         turns = self._planned.case.turns
@@ -118,13 +118,13 @@ class _UserWithFiles:
         self._since: float | None = None
 
     @property
-    def seconds(self) -> float:
+    def thinking_seconds(self) -> float:
         at_it = 0.0 if self._since is None else time.perf_counter() - self._since
-        return self._user.seconds + self._reading + at_it
+        return self._user.thinking_seconds + self._reading + at_it
 
     @property
-    def said(self) -> tuple[Turn, ...] | None:
-        return self._user.said
+    def turns(self) -> tuple[Turn, ...] | None:
+        return self._user.turns
 
     async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
         turn = await self._user.next_turn(replies)

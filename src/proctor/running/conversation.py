@@ -42,15 +42,15 @@ from proctor.base.json_data import Json
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
+from proctor.running.error_locations import user_locations
 from proctor.running.failures import (
-    ConversationSpoiled,
+    ConversationInvalid,
     Failure,
     FailureKind,
     backoff_seconds,
     failure_of,
 )
-from proctor.running.partial_reply import places_of
-from proctor.running.settings import Limits
+from proctor.running.settings import TrialLimits
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
 from proctor.tracing.capture import collect_spans
 from proctor.tracing.spans import Span, tool_calls_of, usage_of
@@ -70,22 +70,22 @@ class User(Protocol):
         ...
 
     @property
-    def seconds(self) -> float:
+    def thinking_seconds(self) -> float:
         """How long the user took so far, which is not the agent's time."""
         ...
 
     @property
-    def said(self) -> tuple[Turn, ...] | None:
+    def turns(self) -> tuple[Turn, ...] | None:
         """The turns as they happened, if the case does not have them."""
         ...
 
 
-class WrittenUser:
+class ScriptedUser:
     """Says the turns of a case one after another."""
 
     __slots__ = ("_turns",)
-    seconds = 0.0
-    said = None
+    thinking_seconds = 0.0
+    turns = None
 
     def __init__(self, case: Case) -> None:
         self._turns = iter(case.turns)
@@ -94,12 +94,12 @@ class WrittenUser:
         return next(self._turns, None)
 
 
-MOST_BROKEN = 2
+MAX_BROKEN_TURNS = 2
 """After this many turns in a row that broke the session, the rest of a conversation is not tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConversationResult:
     """The result of a conversation: the replies, or why there are none."""
 
     replies: tuple[Reply, ...]
@@ -121,11 +121,11 @@ class Answer:
 async def converse(
     agent: Agent,
     case: Case,
-    limits: Limits,
+    limits: TrialLimits,
     backoff: float,
     watchdog: Watchdog,
     new_user: Callable[[], User],
-) -> Answer:
+) -> ConversationResult:
     """Hold the conversation of `case`. A transient failure is tried again, and a warning of the answer says so.
 
     If the case continues after a failed turn, no turn is sent again: it has failed, and the next one is sent.
@@ -142,23 +142,23 @@ async def converse(
             failure = await _attempt(talk, limits.timeout, watchdog)
         duration_ms = (Clock.perf_counter() - clock - talk.excluded_seconds) * 1000
         if failure is None or not failure.is_transient or talk.replies or not retries.left:
-            return _answer(talk, failure, retries, user, (started_at, duration_ms), tuple(trace.spans))
+            return _conversation_result(talk, failure, retries, user, (started_at, duration_ms), tuple(trace.spans))
         await retries.pause(failure)
 
 
-def _answer(
+def _conversation_result(
     talk: _Conversation,
     failure: Failure | None,
     retries: _Retries,
     user: User,
     times: tuple[float, float],
     spans: tuple[Span, ...],
-) -> Answer:
+) -> ConversationResult:
     reason = "" if failure is None else failure.reason
     if failure is not None and failure.is_transient and retries.warnings:
         reason = f"{reason} (after {retries.attempts} attempts)"
     broken = None if failure is None else talk.broken(reason)
-    return Answer(
+    return ConversationResult(
         tuple(talk.replies) if broken is None else (*talk.replies, broken),
         None if failure is None else failure.outcome,
         reason or "; ".join(talk.failures),
@@ -166,7 +166,7 @@ def _answer(
         *times,
         (*retries.warnings, *talk.warnings, *stray_call_warnings()),
         spans,
-        user.said,
+        user.turns,
         talk.failed,
     )
 
@@ -242,7 +242,7 @@ class _Conversation:
     def excluded_seconds(self) -> float:
         """Seconds that are not the agent's: the user's, pauses before a turn was sent again, waiting for a worker."""
         pausing = 0.0 if self._pause_began is None else Clock.perf_counter() - self._pause_began
-        return self._user.seconds + self._paused + pausing + self.trial.waited_seconds
+        return self._user.thinking_seconds + self._paused + pausing + self.trial.waited_seconds
 
     async def hold(self) -> None:
         with running_trial(self.trial):
@@ -254,7 +254,7 @@ class _Conversation:
                         self.replies.append(reply)
                         if reply.error is not None and not self._goes_on:
                             raise AgentFailed(reply.error)
-                        if self._broken_in_a_row >= MOST_BROKEN:
+                        if self._broken_in_a_row >= MAX_BROKEN_TURNS:
                             break
                 self._note_unsent()
                 if mocks is not None and self.trial.mocks is mocks:
@@ -267,7 +267,7 @@ class _Conversation:
         while True:
             try:
                 reply = await self._sent(session, turn)
-            except (ConversationSpoiled, UnreadableReply, MissingInput, MockBypassed, ReplyTooLarge, RunStopped):
+            except (ConversationInvalid, UnreadableReply, MissingInput, MockBypassed, ReplyTooLarge, RunStopped):
                 raise
             except Exception as error:
                 failure = failure_of(error)
@@ -317,9 +317,9 @@ class _Conversation:
 
     def _note_unsent(self) -> None:
         unsent = len(self._case.turns) - len(self.replies)
-        if self._broken_in_a_row >= MOST_BROKEN and unsent > 0:
+        if self._broken_in_a_row >= MAX_BROKEN_TURNS and unsent > 0:
             what = "1 turn was" if unsent == 1 else f"{unsent} turns were"
-            self.failures.append(f"{what} not sent, since the session broke {MOST_BROKEN} times in a row")
+            self.failures.append(f"{what} not sent, since the session broke {MAX_BROKEN_TURNS} times in a row")
 
 
 class OpenTurn:
@@ -359,7 +359,7 @@ class OpenTurn:
         """The session's answer together with what was recorded on the way."""
         if not isinstance(answer, Reply):
             raise UnreadableReply(f"the session returned {type(answer).__name__} instead of a Reply")
-        _check(answer)
+        _check_types(answer)
         self.recorder.closed = True
         reply = self._merged(answer, self.recorder.tool_calls)
         return replace(reply, duration_ms=self.duration_ms) if reply.duration_ms is None else reply
@@ -367,11 +367,11 @@ class OpenTurn:
     def broken(self, reason: str) -> Reply | None:
         """What there was of an answer, with the reason why there is no more; `None` if there was nothing at all."""
         self.recorder.closed = True
-        where = "".join(f"\n  at {place}" for place in places_of(self.error, self._trial))
+        where = "".join(f"\n  at {place}" for place in user_locations(self.error, self._trial))
         reply = self._merged(self._partial_answer(), self.recorder.partial_tool_calls)
         reply = replace(reply, duration_ms=self.duration_ms, error=reason + where)
         found = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
-        return _limited(reply, self._limit) if any(found) else None
+        return _truncate_if_too_large(reply, self._limit) if any(found) else None
 
     def _merged(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
         """What the session reports itself comes first, then the recorder, then the trace."""
@@ -379,11 +379,11 @@ class OpenTurn:
         reports_all_tool_calls = isinstance(self._agent, BaseAgent) and self._agent.reports_all_tool_calls
         calls = tuple(answer.tool_calls) or recorded_calls or (() if reports_all_tool_calls else tool_calls_of(spans))
         used = answer.usage if answer.usage is not None else recorder.usage
-        usage = _measured(used) if used is not None else usage_of(spans) if spans else None
+        usage = _normalize_usage(used) if used is not None else usage_of(spans) if spans else None
         return replace(
             answer,
             tool_calls=calls,
-            usage=_priced(usage, self._agent),
+            usage=_with_estimated_cost(usage, self._agent),
             outputs=tuple(answer.outputs or recorder.outputs),
             raw=None,
         )
@@ -396,8 +396,8 @@ class OpenTurn:
             part = so_far() if callable(so_far) else None
             if not isinstance(part, Reply):
                 return recorded
-            _check(part)
-            usage = None if part.usage is None else _measured(part.usage)
+            _check_types(part)
+            usage = None if part.usage is None else _normalize_usage(part.usage)
         except Exception:  # a session of the user's own may break here as well
             return recorded
         return replace(part, text=part.text or recorded.text, usage=usage)
@@ -423,14 +423,14 @@ async def send_turn(open_turn: OpenTurn, turn: Turn) -> Reply:
     return reply
 
 
-def _priced(usage: Usage | None, agent: Agent) -> Usage | None:
+def _with_estimated_cost(usage: Usage | None, agent: Agent) -> Usage | None:
     """The usage with an estimate of its cost, if tokens are known and the cost is not."""
     if usage is None or usage.cost_usd is not None or not usage.total_tokens:
         return usage
     return with_estimated_cost(usage, model_name_of(agent))
 
 
-def _limited(reply: Reply, limit: int) -> Reply:
+def _truncate_if_too_large(reply: Reply, limit: int) -> Reply:
     """A partial answer that is larger than an answer may be is cut to what people read."""
     try:
         check_size(reply, limit)
@@ -440,7 +440,7 @@ def _limited(reply: Reply, limit: int) -> Reply:
     return reply
 
 
-def _check(reply: Reply) -> None:
+def _check_types(reply: Reply) -> None:
     """Refuse a reply that a session put together wrongly, before it breaks what comes after."""
     if not isinstance(reply.text, str):
         raise UnreadableReply(f"the text of the reply is {type(reply.text).__name__}, not str")
@@ -449,7 +449,7 @@ def _check(reply: Reply) -> None:
             raise UnreadableReply(f"the {name} of the reply are not a tuple of {kind.__name__}")
 
 
-def _measured(usage: Any) -> Usage:
+def _normalize_usage(usage: Any) -> Usage:
     """What an answer cost, in plain numbers whatever library counted it."""
     if not isinstance(usage, Usage):
         raise UnreadableReply(f"the usage of the reply is {type(usage).__name__}, not Usage")

@@ -64,7 +64,7 @@ class Dispatcher:
         """The next trial that may start; waits while all suites are at their limits, `None` when nothing is left."""
         while self._waiting:
             for suite, trials in self._waiting.items():
-                if self._running[suite] < suite.sessions_at_once:
+                if self._running[suite] < suite.max_sessions:
                     self._running[suite] += 1
                     trial = trials.popleft()
                     if not trials:
@@ -130,7 +130,7 @@ class Execution:
         self._tasks: list[asyncio.Task[None]] = []
         self._agents_started = False
         self._unavailable: dict[BaseAgent, str] = {}
-        self._at_once = max((item.sessions_at_once for item in plan.suites), default=1)
+        self._at_once = max((item.max_sessions for item in plan.suites), default=1)
         asks_models = any(item.asks_models for item in plan.suites)
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
@@ -150,7 +150,7 @@ class Execution:
         run = self._begin()
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(self._open_run.stored))
-        with self._watchdog, handling_signals(self._on_signal), working_folder_restored():
+        with self._watchdog, handling_signals(self._on_signal), restore_cwd():
             try:
                 if self._todo:
                     await self._start_agents()
@@ -328,7 +328,7 @@ def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]
 
 
 @contextlib.contextmanager
-def working_folder_restored() -> Iterator[None]:
+def restore_cwd() -> Iterator[None]:
     """Return to the folder in which the run began, so that reports are written there wherever an agent went."""
     try:
         folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed

@@ -18,7 +18,7 @@ from proctor.results.run import Outcome
 from proctor.tracing.wrap import MissingInput
 
 
-class ConversationSpoiled(Exception):
+class ConversationInvalid(Exception):
     """The user's side of a conversation could not go on, so nothing is known about the agent."""
 
 
@@ -69,7 +69,7 @@ def failure_of(error: BaseException) -> Failure:
     """Whose failure an exception is that came out of an agent's session."""
     if isinstance(error, UnreadableReply):
         return Failure(FailureKind.INFRASTRUCTURE, f"the agent's reply cannot be read: {error}")
-    if isinstance(error, (ConversationSpoiled, MissingInput, MockBypassed)):
+    if isinstance(error, (ConversationInvalid, MissingInput, MockBypassed)):
         return Failure(FailureKind.INFRASTRUCTURE, str(error))
     kind = FailureKind.TRANSIENT if is_transient(error) else FailureKind.AGENT
     lost = isinstance(error, SessionLost)

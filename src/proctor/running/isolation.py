@@ -35,8 +35,8 @@ from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.base.event_loops import run_sync
 from proctor.base.process_tree import MARK, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
-from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
-from proctor.running.failures import ConversationSpoiled
+from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
+from proctor.running.failures import ConversationInvalid
 from proctor.running.plan import Plan
 from proctor.running.remote_agent import (
     HostedSession,
@@ -208,7 +208,7 @@ class IsolatedSession(RemoteSession):
             except AgentFailed as error:
                 problem = str(error)
         if problem is not None:
-            raise ConversationSpoiled(f"the agent {name} could not start: {problem}")
+            raise ConversationInvalid(f"the agent {name} could not start: {problem}")
 
     async def _abort(self) -> None:
         """End a session that failed already: how it closes does not matter, and takes nobody's time."""
@@ -281,7 +281,7 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
             if not head or not fds:
                 break
             [length] = _LENGTH.unpack(head)
-            request: SessionRequest = pickle.loads(_exactly(control, length))  # noqa: S301  from our own process
+            request: SessionRequest = pickle.loads(_receive_exactly(control, length))  # noqa: S301  from our own process
             if os.fork() == 0:
                 control.close()
                 case = cases[request.suite, request.case_id]
@@ -292,7 +292,7 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
         os._exit(0)
 
 
-def _exactly(source: socket.socket, length: int) -> bytes:
+def _receive_exactly(source: socket.socket, length: int) -> bytes:
     data = b""
     while len(data) < length:
         chunk = source.recv(min(length - len(data), 1 << 20))
@@ -314,7 +314,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         asyncio.events._set_running_loop(None)  # the fork has the loop of its parent, which is not running here
         _send(link, ProcessStarted(os.getpid()))
         with instrument_clients():
-            run_sync(_host(link, agent, HostedTrial(case, request.number, request.settings), request))
+            run_sync(_host_session(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):
             _send(link, AgentFailed(f"the agent raised {one_line(error)}"))
@@ -325,8 +325,8 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         os._exit(0)
 
 
-async def _host(link: socket.socket, agent: BaseAgent, trial: HostedTrial, request: SessionRequest) -> None:
-    problem = await step_problem(agent.start, request.start_seconds)
+async def _host_session(link: socket.socket, agent: BaseAgent, trial: HostedTrial, request: SessionRequest) -> None:
+    problem = await try_step(agent.start, request.start_seconds)
     _send(link, AgentStarted(problem))
     if problem is not None:
         return
@@ -337,7 +337,7 @@ async def _host(link: socket.socket, agent: BaseAgent, trial: HostedTrial, reque
         _send(link, SessionClosed(await _answer_turns(link, session)))
     else:
         _send(link, SessionClosed(None))
-    _send(link, AgentStopped(await step_problem(agent.stop, STOP_SECONDS)))
+    _send(link, AgentStopped(await try_step(agent.stop, STOP_SECONDS)))
 
 
 async def _answer_turns(link: socket.socket, session: HostedSession) -> Exception | None:
@@ -358,8 +358,8 @@ async def _answer_turns(link: socket.socket, session: HostedSession) -> Exceptio
 
 def _receive_turn(link: socket.socket) -> Turn | None:
     try:
-        [length] = _LENGTH.unpack(_exactly(link, _LENGTH.size))
-        return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
+        [length] = _LENGTH.unpack(_receive_exactly(link, _LENGTH.size))
+        return pickle.loads(_receive_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
     except (EOFError, OSError):
         return None
 

@@ -31,9 +31,9 @@ from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguit
 from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
-from proctor.running.settings import NO_OPTIONS, Limits, RunOptions, limits_for
-from proctor.running.simulated_user import player_problems
-from proctor.running.suite_judges import invalid_judge, judge_problems, judge_sources, position_of
+from proctor.running.settings import NO_OPTIONS, RunOptions, TrialLimits, limits_for
+from proctor.running.simulated_user import user_model_problems
+from proctor.running.suite_judges import invalid_judge_problem, judge_problems, judge_sources, position_of
 
 Evaluators = tuple[Bound, ...]
 
@@ -78,12 +78,12 @@ class PlannedSuite:
     suite: Suite
     agent: BaseAgent
     agent_fingerprint: str
-    limits: Limits
-    sessions_at_once: int
+    limits: TrialLimits
+    max_sessions: int
     """How many trials of the suite run at a time: `limits.parallel`, unless workers offer room for more."""
     evaluators: Evaluators = ()
     """Every evaluator of the suite's cases, each once."""
-    simulates_user: bool = False
+    has_simulated_user: bool = False
     """Whether a model plays the user of a case."""
     planned: int = 0
     """Trials, repeats included."""
@@ -116,7 +116,7 @@ class PlannedSuite:
     @property
     def asks_models(self) -> bool:
         """Whether an evaluator asks a judge, or a model plays the user."""
-        return self.simulates_user or any(bound.needs_judge and not bound.inline for bound in self.evaluators)
+        return self.has_simulated_user or any(bound.needs_judge and not bound.inline for bound in self.evaluators)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,16 +154,16 @@ class Plan:
     def with_agents(
         self,
         agent_for: Callable[[PlannedSuite], BaseAgent],
-        sessions_at_once: Callable[[PlannedSuite], int] | None = None,
+        max_sessions: Callable[[PlannedSuite], int] | None = None,
     ) -> Plan:
         """The same plan with another agent for each suite, which stands for the suite's own in another process.
 
-        `sessions_at_once` says how many trials of a suite then run at a time, if that is not what it was.
+        `max_sessions` says how many trials of a suite then run at a time, if that is not what it was.
         """
 
         def change(item: PlannedSuite) -> PlannedSuite:
-            room = item.sessions_at_once if sessions_at_once is None else sessions_at_once(item)
-            return replace(item, agent=agent_for(item), sessions_at_once=room)
+            room = item.max_sessions if max_sessions is None else max_sessions(item)
+            return replace(item, agent=agent_for(item), max_sessions=room)
 
         return self.with_suites(change)
 
@@ -204,7 +204,7 @@ def make_plan(
     return Plan(tuple(item for item, _ in ready if item.planned), tuple(trials), key)
 
 
-def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
+def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
     """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one.
 
     Code that it names is run only with `load`: otherwise its file has to be there and to define the name.
@@ -221,7 +221,7 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = F
                 continue
             agent = _agent_of(item.suite, None, problems, load=load)
             if agent is not None:
-                problems.extend(_misfits(suite, agent))
+                problems.extend(_unsupported_cases(suite, agent))
     return problems
 
 
@@ -277,7 +277,7 @@ def _plan_suite(
     problems.extend(_unknown_tools(suite))
     if agent is None:
         return None
-    problems.extend(_misfits(suite, agent))
+    problems.extend(_unsupported_cases(suite, agent))
     limits = limits_for(options, suite)
     quarantined: list[tuple[str, Quarantine]] = [
         (case.id, case.quarantine) for case, _, _ in cases if case.quarantine is not None
@@ -287,9 +287,9 @@ def _plan_suite(
         agent=agent,
         agent_fingerprint=agent.identity,
         limits=limits,
-        sessions_at_once=limits.parallel,
+        max_sessions=limits.parallel,
         evaluators=resolver.all_evaluators(),
-        simulates_user=any(case.scenario is not None for case in suite.cases),
+        has_simulated_user=any(case.scenario is not None for case in suite.cases),
         planned=sum(repeat for _, _, repeat in cases),
         quarantined=dated_quarantines(quarantined),
         agent_name=requested.agent_name,
@@ -317,7 +317,7 @@ def _planned_cases(
     return found
 
 
-def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
+def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Cases that cannot be put to this agent."""
     return [
         Problem.at(case.position, reason, f"case {case.id!r}", path=suite.path)
@@ -411,7 +411,7 @@ class _EvaluatorResolver:
         found = judge_problems(self._suite, judged, self._sources, self._positions_of)
         self._problems.extend(problem for problem in found if problem not in self._problems)
         known = {problem.message for problem in self._problems}
-        found = player_problems(self._suite, self._options)
+        found = user_model_problems(self._suite, self._options)
         self._problems.extend(problem for problem in found if problem.message not in known)
 
     def _positions_of(self, bound: Bound) -> Iterable[Position | None]:
@@ -474,5 +474,5 @@ class _EvaluatorResolver:
         if error.written.origin == EVALUATOR:
             place = f"evaluator {spec.title!r}:{' model:' if error.key == 'model' else ''}"
             self._errors[key] = str(error), error.key, place
-        elif (problem := invalid_judge(error, self._suite)) not in self._problems:
+        elif (problem := invalid_judge_problem(error, self._suite)) not in self._problems:
             self._problems.append(problem)

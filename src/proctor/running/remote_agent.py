@@ -40,8 +40,8 @@ from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
-from proctor.running.failures import ConversationSpoiled, FailureKind, failure_of
-from proctor.running.partial_reply import places_of
+from proctor.running.error_locations import user_locations
+from proctor.running.failures import ConversationInvalid, FailureKind, failure_of
 from proctor.tracing.capture import SCOPE, collect_spans
 
 
@@ -221,7 +221,7 @@ class HostedSession:
                         turn, answer = request
                         answer.set_result(await answer_turn(self._agent, session, case, turn, self._listener))
         except (SystemExit, KeyboardInterrupt) as error:  # would end the event loop
-            raise portable(error) from error
+            raise portable_error(error) from error
 
     def _failure(self) -> Exception | None:
         if self.task is None or not self.task.done():
@@ -229,7 +229,7 @@ class HostedSession:
         if self.task.cancelled():
             return AgentFailed("the agent cancelled its own task")
         error = self.task.exception()
-        return None if error is None else portable(error)
+        return None if error is None else portable_error(error)
 
 
 async def answer_turn(
@@ -242,24 +242,24 @@ async def answer_turn(
         try:
             reply = await send_turn(open_turn, turn)
         except ReplyTooLarge as error:
-            return TurnFailed(portable(error))
+            return TurnFailed(portable_error(error))
         except BaseException as error:
             current = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and current is not None and current.cancelling():
                 raise
-            return TurnFailed(portable(error), open_turn.broken(""), tuple(trace.spans))
+            return TurnFailed(portable_error(error), open_turn.broken(""), tuple(trace.spans))
         if trial is not None and trial.bypassed_mocks:
-            return TurnFailed(ConversationSpoiled(str(MockBypassed(trial.bypassed_mocks[0]))))
+            return TurnFailed(ConversationInvalid(str(MockBypassed(trial.bypassed_mocks[0]))))
         return TurnAnswered(reply, tuple(trace.spans))
 
 
-def portable(error: BaseException) -> Exception:
+def portable_error(error: BaseException) -> Exception:
     """An exception as it can travel: one of ours, with the text of the agent's own and where it was raised."""
-    failure, places = failure_of(error), places_of(error)
+    failure, places = failure_of(error), user_locations(error)
     if isinstance(error, UnreadableReply):
         return UnreadableReply(str(error))
     if failure.kind is FailureKind.INFRASTRUCTURE:
-        return ConversationSpoiled(failure.reason)
+        return ConversationInvalid(failure.reason)
     wait = failure.retry_after or None
     return AgentFailed(failure.reason, transient=failure.is_transient, retry_after=wait, places=places)
 

@@ -26,8 +26,8 @@ from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan
 from proctor.running.resume import start_run
-from proctor.running.reuse import still_asked
-from proctor.running.run import Request, new_run, stored_run, variables_of
+from proctor.running.reuse import same_question_or_error
+from proctor.running.run import RunRequest, finish_run_on_exit, new_run, suite_environment
 from proctor.running.settings import Listener, RunOptions
 
 
@@ -48,7 +48,7 @@ def rescore(
     """
     with plan_rescore(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as again:
         opened = start_run(replace(new_run(again.plan, again.request), rescored=again.run.id), Store(store_folder))
-        with stored_run(opened):
+        with finish_run_on_exit(opened):
             return run_sync(execute(again.plan, options, opened, listener=listener, earlier=again.answer_to))
 
 
@@ -72,11 +72,11 @@ class RescorePlan:
     run: Run
     plan: Plan
     answers: Mapping[TrialAddress, TrialResult]
-    request: Request
+    request: RunRequest
 
     def answer_to(self, planned: PlannedTrial) -> TrialResult:
         """The stored answer, or an error if the case asks something else by now."""
-        return still_asked(planned, self.answers[planned.address])
+        return same_question_or_error(planned, self.answers[planned.address])
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def plan_rescore(
         raise (StoreError if select is None else UsageError)(f"run {row.id} has {what}")
     now = _suites_now(row, answers, suites)
     if evaluators:
-        now = [_scored_by(suite, evaluators) for suite in now]
+        now = [_with_evaluators(suite, evaluators) for suite in now]
     with _planned(row, answers, now, options) as again:
         yield again
 
@@ -117,10 +117,10 @@ def _planned(
     def with_source(item: PlannedSuite) -> PlannedSuite:
         return replace(item, source=sources.get(item.suite.name, ""))
 
-    with variables_of(suites):
-        plan = make_plan(recorded, replace(options, given=replace(options.given, repeat=1)))
+    with suite_environment(suites):
+        plan = make_plan(recorded, replace(options, overrides=replace(options.overrides, repeat=1)))
         plan = _only_answered(plan, answers).with_suites(with_source)
-        yield RescorePlan(row, plan, answers, Request(recorded, options))
+        yield RescorePlan(row, plan, answers, RunRequest(recorded, options))
 
 
 class RecordedAgent:
@@ -163,7 +163,7 @@ def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, TrialResult])
     return suite if info is None else replace(suite, criteria=info.criteria, format=info.format)
 
 
-def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
+def _with_evaluators(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
     def bare(case: Case) -> Case:
         return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
 

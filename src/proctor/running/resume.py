@@ -70,7 +70,7 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
 
     `run` is the run as it would be if it began now; it goes on under the id and the name of the interrupted one.
     """
-    adopted = _interrupted(plan, store)
+    adopted = _find_interrupted_run(plan, store)
     if adopted is None:
         return None
     row, lock = adopted
@@ -106,7 +106,7 @@ def _is_unchanged(planned: PlannedTrial, key: TrialKey) -> bool:
 
 
 @contextlib.contextmanager
-def running(open_run: OpenRun) -> Iterator[None]:
+def holding_lock(open_run: OpenRun) -> Iterator[None]:
     """Hold the lock of a run while this process works on it."""
     try:
         yield
@@ -127,7 +127,7 @@ def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
         lock.remove()
 
 
-def _interrupted(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
+def _find_interrupted_run(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
     """The latest unfinished run of the same plan that no process works on, and its lock, which is now ours."""
     for row in store.runs():
         if row.plan != plan.key or row.status is RunStatus.FINISHED:
@@ -148,7 +148,7 @@ def _try_lock(store: Store, run_id: str) -> FileLock | None:
     return lock if lock.acquire(wait=False) else None
 
 
-def environment() -> Mapping[str, str]:
+def run_environment() -> Mapping[str, str]:
     """What a run was made with; nothing that names a person, a machine or a secret."""
     return {
         "proctor_version": __version__,

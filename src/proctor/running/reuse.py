@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from proctor.cases.identity import question_key
+from proctor.cases.identity import TrialAddress, question_key
 from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store.store import Store
-from proctor.running.conversation import Answer
+from proctor.running.conversation import ConversationResult
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
 EarlierAnswer = Callable[[PlannedTrial], TrialResult | None]
 
 
-def kept_answers(store: Store) -> EarlierAnswer:
+def stored_answers(store: Store) -> EarlierAnswer:
     """The latest answer of the same agent to the same question, if there is one."""
     known = store.answers()
 
@@ -44,7 +44,7 @@ def with_reuse(plan: Plan) -> Plan:
     return plan.with_suites(change)
 
 
-def answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
+def resumed_answers_first(answers: Mapping[TrialAddress, TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
     """The answers of the interrupted run, before those of any other."""
 
     def known(planned: PlannedTrial) -> TrialResult | None:
@@ -54,7 +54,7 @@ def answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: 
     return known
 
 
-def still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
+def same_question_or_error(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     """The earlier trial if its case still asks the same, else an error: an answer counts only for its question."""
     asked = question_key(past.case)
     if question_key(planned.case) == asked or question_key(mask_case(planned.case)) == asked:
@@ -65,12 +65,12 @@ def still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=(), ended_early=True)
 
 
-def answer_of(past: TrialResult) -> Answer:
+def conversation_result(past: TrialResult) -> ConversationResult:
     """The answer of an earlier trial; an agent that failed to answer then has failed now."""
     ended = past.outcome if past.ended_early else None
     went_on = ended is None and any(reply.error is not None for reply in past.replies)
     failed = None if not went_on else Outcome.ERROR if past.outcome is Outcome.ERROR else Outcome.FAILED
-    return Answer(
+    return ConversationResult(
         past.replies,
         ended,
         past.reason if ended or failed else "",

@@ -35,20 +35,20 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, Selection, make_plan
 from proctor.running.resume import (
     OpenRun,
-    environment,
     evaluator_keys,
+    holding_lock,
     new_run_id,
     resume_run,
-    running,
+    run_environment,
     scoring_key,
     start_run,
 )
-from proctor.running.reuse import EarlierAnswer, answers_first, kept_answers, with_reuse
+from proctor.running.reuse import EarlierAnswer, resumed_answers_first, stored_answers, with_reuse
 from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What is to be run, and how."""
 
     suites: Sequence[Suite]
@@ -70,7 +70,7 @@ class Request:
     """Instead of the agents that suites name, several of them by name: each is asked every case."""
 
 
-def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+def run_suites(request: RunRequest, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
     """Run, and return everything that was found. A run that Ctrl-C stops is returned too, marked as interrupted."""
     return run_sync(run_suites_async(request, listener))
 
@@ -85,23 +85,23 @@ def raise_if_stopped(run: Run) -> None:
         raise SystemExit(128 + signal.SIGTERM)
 
 
-async def run_suites_async(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+async def run_suites_async(request: RunRequest, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
     """The same, for code that has an event loop."""
     if not request.suites:
         raise UsageError("there is no suite to run")
     if request.gate is not None and request.reuse:
         raise UsageError("the gate needs fresh answers, so it cannot take those of earlier runs (--reuse)")
-    with variables_of(request.suites):
+    with suite_environment(request.suites):
         return await _run(request, listener)
 
 
-def variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
+def suite_environment(suites: Sequence[Suite]) -> AbstractContextManager[None]:
     """Sets the variables of the suites' `.env` files while they are run or scored."""
     files = [path for suite in suites for path in suite.env_files]
     return environment_from(files) if files else nullcontext()
 
 
-async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:
+async def _run(request: RunRequest, listener: Listener | None) -> tuple[Run, RunVerdict]:
     plan, gate, options = _plan(request), request.gate, request.options
     store = None if request.store is None else Store(request.store)
     baselines = None if gate is None else _gate_trials().baselines_for(plan, gate.baseline, store, fast=options.fast)
@@ -118,8 +118,8 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         session = (
             None if gate is None or baselines is None else _gate_trials().gate_session(plan, gate, baselines, store)
         )
-        open_run = _opened(plan, request, store)
-        stack.enter_context(stored_run(open_run))
+        open_run = _open_run(plan, request, store)
+        stack.enter_context(finish_run_on_exit(open_run))
         earlier = _earlier_answers(request, store, open_run)
         return await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
 
@@ -131,23 +131,23 @@ def _gate_trials() -> ModuleType:
     return gate_trials
 
 
-def _plan(request: Request) -> Plan:
+def _plan(request: RunRequest) -> Plan:
     plan = make_plan(
         request.suites,
         request.options,
         agent=request.agent,
         agents=request.agents,
         select=request.select,
-        key="|".join([request.key, *(_title(agent) for agent in (request.agent, *request.agents.values()))]),
+        key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *request.agents.values()))]),
     )
     if not plan.trials:
-        raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
+        raise UsageError(f"no case is selected, so nothing was run{_available_cases(request.suites)}")
     if request.gate is not None:
         plan = _gate_trials().reserve_positions(plan, request.gate)
     return with_reuse(plan) if request.reuse and request.store is not None else plan
 
 
-def _opened(plan: Plan, request: Request, store: Store | None) -> OpenRun:
+def _open_run(plan: Plan, request: RunRequest, store: Store | None) -> OpenRun:
     """The run to continue, if that was requested and there is one, else a new one."""
     run, resumed = new_run(plan, request), None
     if store is not None and request.resume:
@@ -156,19 +156,19 @@ def _opened(plan: Plan, request: Request, store: Store | None) -> OpenRun:
     return resumed or start_run(run, store)
 
 
-def _earlier_answers(request: Request, store: Store | None, open_run: OpenRun) -> EarlierAnswer | None:
-    earlier = kept_answers(store) if request.reuse and store is not None else None
-    return answers_first(open_run.answers, earlier) if open_run.answers else earlier
+def _earlier_answers(request: RunRequest, store: Store | None, open_run: OpenRun) -> EarlierAnswer | None:
+    earlier = stored_answers(store) if request.reuse and store is not None else None
+    return resumed_answers_first(open_run.answers, earlier) if open_run.answers else earlier
 
 
-def _title(agent: Any) -> str:
+def _agent_key(agent: Any) -> str:
     """What tells one given agent from another in any process; whether it has changed, its fingerprint tells."""
     if agent is None or isinstance(agent, (str, Mapping)):
         return canonical(agent)
     return str(getattr(agent, "__qualname__", None) or type(agent).__qualname__)
 
 
-def _choices(suites: Sequence[Suite]) -> str:
+def _available_cases(suites: Sequence[Suite]) -> str:
     """The cases and tags that can be selected, as the end of a sentence."""
     cases = [case for suite in suites for case in suite.cases]
     tags = sorted({tag for case in cases for tag in case.tags})
@@ -178,22 +178,22 @@ def _choices(suites: Sequence[Suite]) -> str:
     return listed + (f"; tags: {', '.join(tags[:20])}" if tags else "")
 
 
-def new_run(plan: Plan, request: Request) -> Run:
+def new_run(plan: Plan, request: RunRequest) -> Run:
     """The run that a plan becomes, before its first trial."""
     return Run(
         id=new_run_id(),
         started_at=Clock.time(),
         name=request.name,
         plan=plan.key,
-        environment=environment(),
+        environment=run_environment(),
         suites=tuple(item.info for item in plan.suites),
         options={
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
             "judge": None if request.options.judge is None else judge_record(request.options.judge),
             "budget_usd": request.options.budget_usd,
-            **_given_agents(request),
-            **to_json(request.options.given),
+            **_agent_overrides(request),
+            **to_json(request.options.overrides),
         },
         planned=len(plan.trials),
         scoring=scoring_key(plan.suites),
@@ -202,7 +202,7 @@ def new_run(plan: Plan, request: Request) -> Run:
     )
 
 
-def _given_agents(request: Request) -> dict[str, Any]:
+def _agent_overrides(request: RunRequest) -> dict[str, Any]:
     """The agents that were given instead of those of the suites, as far as text can name them: to run a case again."""
     one = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
     several = {name: mask(agent) for name, agent in request.agents.items() if isinstance(agent, str)}
@@ -210,10 +210,10 @@ def _given_agents(request: Request) -> dict[str, Any]:
 
 
 @contextmanager
-def stored_run(open_run: OpenRun) -> Iterator[None]:
+def finish_run_on_exit(open_run: OpenRun) -> Iterator[None]:
     """Hold the run's lock, and store what it came to when it ends."""
     run, store = open_run.run, open_run.store
-    with running(open_run):
+    with holding_lock(open_run):
         try:
             yield
         except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued

@@ -41,11 +41,11 @@ from proctor.judging.session import judge_session
 from proctor.results.judge_usage import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import judged_by_mean, trial_outcome
-from proctor.running.conversation import Answer
+from proctor.running.conversation import ConversationResult
 from proctor.running.evaluables import conversation_evaluable, turn_evaluables
 from proctor.running.plan import PlannedTrial
-from proctor.running.settings import Limits
-from proctor.running.suite_judges import session_for
+from proctor.running.settings import TrialLimits
+from proctor.running.suite_judges import judge_session_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInterrupt, run_with_timeout
 from proctor.tracing.capture import suppress_tracing
 
@@ -74,7 +74,7 @@ class _Job:
     evaluable: Evaluable
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
-    limits: Limits
+    limits: TrialLimits
 
     @property
     def timeout(self) -> float:
@@ -83,7 +83,7 @@ class _Job:
 
 
 async def score(
-    planned: PlannedTrial, answer: Answer, scoring: ScoringContext
+    planned: PlannedTrial, answer: ConversationResult, scoring: ScoringContext
 ) -> tuple[tuple[Score, ...], tuple[str, ...]]:
     """The scores of a trial in the order its evaluators are listed, and warnings for their authors."""
     jobs = _jobs(planned, answer, scoring.fast)
@@ -100,7 +100,7 @@ async def score(
     return scores, tuple(dict.fromkeys(warnings))
 
 
-def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
+def with_outcome(suite: Suite, answer: ConversationResult, scores: tuple[Score, ...]) -> ConversationResult:
     """The answer with the outcome that its scores and its failed turns come to."""
     outcome, reason = trial_outcome(scores, suite.criteria)
     if answer.failed_turns is not None:
@@ -117,7 +117,7 @@ def needs_only_models(planned: PlannedTrial) -> bool:
     return bool(bounds) and all(bound.needs_model for bound in bounds)
 
 
-def case_of(planned: PlannedTrial, answer: Answer) -> Case:
+def case_as_held(planned: PlannedTrial, answer: ConversationResult) -> Case:
     """The case with the turns that a simulated user made of it, if its user is simulated."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
 
@@ -148,9 +148,9 @@ def outcome_of_exception(error: BaseException) -> NoScore:
     return NoScore(Outcome.ERROR, f"raised {one_line(error)}{user_location(error)}")
 
 
-def _jobs(planned: PlannedTrial, answer: Answer, fast: bool) -> list[_Job]:
+def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list[_Job]:
     """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
-    case = case_of(planned, answer)
+    case = case_as_held(planned, answer)
     limits = planned.suite.limits
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
@@ -190,14 +190,14 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
             verdict = read_verdict(job.bound.call(seen_by(job.bound, job.evaluable)))
         finally:
             watchdog.forget(task)  # inside the outer `try`, since time may be up at any moment before this
-        return _scored(job, verdict, clock, warnings)
+        return _score_from(job, verdict, clock, warnings)
     except WatchdogInterrupt:
         watchdog.forget(task)
-        return _unscored(job, BadVerdict(f"gave no score within {timeout:g} s"), clock)
+        return _missing_score(job, BadVerdict(f"gave no score within {timeout:g} s"), clock)
     except NothingThere as error:
-        return _scored(job, Evaluation(0.0, str(error)), clock, warnings)
+        return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
     except (Exception, SystemExit) as error:
-        return _unscored(job, error, clock)
+        return _missing_score(job, error, clock)
 
 
 async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: list[str]) -> Score | None:
@@ -205,21 +205,21 @@ async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: lis
     async with contextlib.nullcontext() if job.bound.judged else scoring.evaluator_slots:
         clock = Clock.perf_counter()
         try:
-            return _scored(job, await _call_in_time(job, scoring), clock, warnings)
+            return _score_from(job, await _call_with_timeout(job, scoring), clock, warnings)
         except TimedOut:
-            return _unscored(job, BadVerdict(f"gave no score within {job.timeout:g} s"), clock)
+            return _missing_score(job, BadVerdict(f"gave no score within {job.timeout:g} s"), clock)
         except Cancelled:
-            return _unscored(job, BadVerdict("cancelled itself"), clock)
+            return _missing_score(job, BadVerdict("cancelled itself"), clock)
         except NothingThere as error:
-            return _scored(job, Evaluation(0.0, str(error)), clock, warnings)
+            return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises concerns its own score
             left_out = scoring.fast and isinstance(error, NeedsModel)
-            return None if left_out else _unscored(job, error, clock)
+            return None if left_out else _missing_score(job, error, clock)
 
 
-async def _call_in_time(job: _Job, scoring: ScoringContext) -> Evaluation | None:
+async def _call_with_timeout(job: _Job, scoring: ScoringContext) -> Evaluation | None:
     """What an evaluator returns; the time in which it waits for the judge to be free does not count."""
     bound = job.bound
     judges = scoring.judges
@@ -228,7 +228,7 @@ async def _call_in_time(job: _Job, scoring: ScoringContext) -> Evaluation | None
     waits = WaitTimer()
 
     async def call_in_session() -> Evaluation | None:
-        with judge_session(session_for(judges, bound)), counting_waits(waits):
+        with judge_session(judge_session_for(judges, bound)), counting_waits(waits):
             return await _call(bound, job.evaluable)
 
     try:
@@ -242,15 +242,15 @@ async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
     seen = seen_by(bound, evaluable)
     for retry in range(bound.spec.retries):
         try:
-            return _after(retry, await _call_once(bound, seen))
+            return _with_retry_count(retry, await _call_once(bound, seen))
         except (NothingToCompare, EvaluationPending):
             raise
         except Exception:  # noqa: S112  the last try, below, raises
             continue
-    return _after(bound.spec.retries, await _call_once(bound, seen))
+    return _with_retry_count(bound.spec.retries, await _call_once(bound, seen))
 
 
-def _after(retries: int, verdict: Evaluation | None) -> Evaluation | None:
+def _with_retry_count(retries: int, verdict: Evaluation | None) -> Evaluation | None:
     if not retries or verdict is None:
         return verdict
     return replace(verdict, details={**verdict.details, RETRIES: retries})
@@ -274,9 +274,9 @@ def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:
     return replace(verdict, reasoning=str(verdict.reasoning or ""), details=to_json(verdict.details))
 
 
-def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[str]) -> Score:
+def _score_from(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[str]) -> Score:
     if verdict is None:
-        return _unscored(job, NothingToCompare("it had nothing to compare"), clock)
+        return _missing_score(job, NothingToCompare("it had nothing to compare"), clock)
     details = to_json(verdict.details) if verdict.details else {}
     if UNCLAMPED in details:
         warnings.append(f"{job.bound.title}: {clamp_notice(verdict)}")
@@ -294,7 +294,7 @@ def _scored(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[
     )
 
 
-def _unscored(job: _Job, error: BaseException, clock: float) -> Score:
+def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
     """A score without a value. An evaluator that may be left out (`optional`) is skipped if it could not measure."""
     found = outcome_of_exception(error)
     if job.bound.spec.optional and (found.outcome is Outcome.ERROR or JUDGED in found.details):

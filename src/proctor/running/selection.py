@@ -15,7 +15,7 @@ from proctor.results.store.store import Store
 
 Predicate = Callable[[str], bool]
 
-DEEPEST = 100
+MAX_NESTING = 100
 """How many parentheses or negations an expression may have; more is not a person's doing."""
 
 
@@ -54,7 +54,7 @@ class CaseFilter:
         return not about or any(names_case(place, suite.name, suite.path, case.id) for place in about)
 
 
-def split_places(paths: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+def split_locations(paths: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """The files to read, each once, and those of the paths that name a case in one: `suite.yaml::case-id`."""
     files: dict[str, None] = {}
     places: list[str] = []
@@ -102,14 +102,14 @@ def _is_file_of(file: str, path: Path | str | None) -> bool:
     return bool(sign) and Path(python).resolve() == own
 
 
-def parse_words(expression: str) -> Predicate:
+def parse_expression(expression: str) -> Predicate:
     """`refund and not (slow or flaky)`: words are looked for anywhere in a case's address, description and tags."""
     tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
     if not tokens:
         raise UsageError("-k needs an expression, such as: refund and not slow")
-    if tokens.count("(") > DEEPEST or tokens.count("not") > DEEPEST:
+    if tokens.count("(") > MAX_NESTING or tokens.count("not") > MAX_NESTING:
         raise UsageError("-k is nested too deeply")
-    predicate, rest = _either(tokens)
+    predicate, rest = _parse_or(tokens)
     if rest:
         raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
     return predicate
@@ -124,37 +124,37 @@ def last_failed(store: Store) -> frozenset[tuple[str, str]]:
     return frozenset((s.suite, s.case_id) for s in store.summaries(runs[0].no) if s.outcome in bad)
 
 
-def tag_set(tags: Iterable[str]) -> frozenset[str]:
+def parse_tags(tags: Iterable[str]) -> frozenset[str]:
     return frozenset(part.strip() for tag in tags for part in tag.split(",") if part.strip())
 
 
-def _either(tokens: list[str]) -> tuple[Predicate, list[str]]:
-    first, tokens = _both(tokens)
+def _parse_or(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _parse_and(tokens)
     options = [first]
     while tokens and tokens[0] == "or":
-        option, tokens = _both(tokens[1:])
+        option, tokens = _parse_and(tokens[1:])
         options.append(option)
     return (first if len(options) == 1 else lambda text: any(option(text) for option in options)), tokens
 
 
-def _both(tokens: list[str]) -> tuple[Predicate, list[str]]:
-    first, tokens = _one(tokens)
+def _parse_and(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _parse_term(tokens)
     parts = [first]
     while tokens and tokens[0] not in ("or", ")"):
-        part, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
+        part, tokens = _parse_term(tokens[1:] if tokens[0] == "and" else tokens)
         parts.append(part)
     return (first if len(parts) == 1 else lambda text: all(part(text) for part in parts)), tokens
 
 
-def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
+def _parse_term(tokens: list[str]) -> tuple[Predicate, list[str]]:
     if not tokens or tokens[0] in (")", "and", "or"):
         raise UsageError(f"-k: a word is missing{f' before {tokens[0]!r}' if tokens else ' at the end'}")
     head, rest = tokens[0], tokens[1:]
     if head == "not":
-        inner, rest = _one(rest)
+        inner, rest = _parse_term(rest)
         return (lambda text: not inner(text)), rest
     if head == "(":
-        inner, rest = _either(rest)
+        inner, rest = _parse_or(rest)
         if not rest or rest[0] != ")":
             raise UsageError("-k: a closing parenthesis is missing")
         return inner, rest[1:]

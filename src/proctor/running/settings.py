@@ -21,7 +21,7 @@ NO_SETTINGS = Settings()
 DEFAULTS = Settings(
     repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=MAX_REPLY_BYTES
 )
-JUDGED_SECONDS = 300.0
+DEFAULT_JUDGED_TIMEOUT = 300.0
 """Default timeout of evaluators that ask a judge: a model takes its time, and may be asked more than once."""
 BACKOFF_SECONDS = 0.5
 """Seconds before the first retry; doubled each time."""
@@ -46,9 +46,9 @@ class ClusterOptions:
 class RunOptions:
     """Everything about a run that is not in the suites."""
 
-    given: Settings = NO_SETTINGS
+    overrides: Settings = NO_SETTINGS
     """From the command line or the call; beats what suites say."""
-    fallback: Settings = NO_SETTINGS
+    defaults: Settings = NO_SETTINGS
     """From the project's configuration or the environment; holds where suites say nothing."""
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read; `max_reply_bytes` is set by `limits_for`."""
@@ -56,7 +56,7 @@ class RunOptions:
     """Leave out whatever needs a language model."""
     judge: Any = None
     """Who judges, whatever suites and their evaluators say."""
-    usual_judge: Any = None
+    default_judge: Any = None
     """Who judges if neither the caller nor a suite names a judge."""
     budget_usd: float | None = None
     """What agents and judges may cost before no further trial is begun."""
@@ -81,7 +81,7 @@ NO_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TrialLimits:
     """The settings in force for one suite or case."""
 
     repeat: int
@@ -91,17 +91,17 @@ class Limits:
     retries: int
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read."""
-    judged_timeout: float = JUDGED_SECONDS
+    judged_timeout: float = DEFAULT_JUDGED_TIMEOUT
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 
 
-def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> TrialLimits:
     """The limits in force for a suite, or for one of its cases.
 
     The first that sets a limit wins: the caller, the case, the suite, the configuration, the default.
     """
     own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
-    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    sources = (options.overrides, own, suite.settings, options.defaults, DEFAULTS)
     values = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
     for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
         if values[name] < least:
@@ -111,7 +111,8 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> L
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
     agent = replace(options.agent, max_reply_bytes=values.pop("max_reply_bytes"))
-    return Limits(**values, agent=agent, judged_timeout=values["evaluator_timeout"] if is_set else JUDGED_SECONDS)
+    judged_timeout = values["evaluator_timeout"] if is_set else DEFAULT_JUDGED_TIMEOUT
+    return TrialLimits(**values, agent=agent, judged_timeout=judged_timeout)
 
 
 class Listener(Protocol):

@@ -17,40 +17,40 @@ from proctor.judging.call_log import call_log
 from proctor.judging.choosing import EVALUATOR, InvalidJudge, JudgeChoice, WrittenJudge, choose_judge
 from proctor.judging.judge import Judge, JudgeCall, is_rule_based
 from proctor.judging.judges import Judges
-from proctor.running.conversation import User, WrittenUser
-from proctor.running.failures import ConversationSpoiled
+from proctor.running.conversation import ScriptedUser, User
+from proctor.running.failures import ConversationInvalid
 from proctor.running.settings import RunOptions
-from proctor.running.suite_judges import judge_sources, position_of, unavailable
+from proctor.running.suite_judges import judge_sources, position_of, why_unavailable
 from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
 
 
-def users_of(case: Case, sample: int, player: JudgeChoice, judges: Judges | None) -> Callable[[], User]:
+def user_factory(case: Case, sample: int, player: JudgeChoice, judges: Judges | None) -> Callable[[], User]:
     """Makes the user that talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
     scenario = case.scenario
     calls: list[JudgeCall] = []
     if scenario is None or judges is None:
-        return lambda: WrittenUser(case)
-    return lambda: SimulatedUser(scenario, _speaker(judges, player), sample, calls)
+        return lambda: ScriptedUser(case)
+    return lambda: SimulatedUser(scenario, _first_model(judges, player), sample, calls)
 
 
-def player_of(case: Case, options: RunOptions, suite: Suite) -> JudgeChoice:
+def user_model_for(case: Case, options: RunOptions, suite: Suite) -> JudgeChoice:
     """Who plays the user of a case: chosen as the judge of an evaluator is, with the scenario's model as its own."""
     own = None if case.scenario is None else case.scenario.model
     written = None if own is None else WrittenJudge(own, EVALUATOR, case.position)
     return choose_judge(judge_sources(options, suite), written)
 
 
-def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
+def user_model_problems(suite: Suite, options: RunOptions) -> list[Problem]:
     """Models that are to play a user and cannot be had."""
     problems: list[Problem] = []
     for case in suite.cases:
         if case.scenario is None or case.skip is not None or options.fast:
             continue
         try:
-            player = player_of(case, options, suite)
-            reason, written = unavailable(player), player.written
+            player = user_model_for(case, options, suite)
+            reason, written = why_unavailable(player), player.written
         except InvalidJudge as error:
             reason, written = str(error), error.written
         if reason:
@@ -92,11 +92,11 @@ class SimulatedUser:
         return self._turns[-1]
 
     @property
-    def seconds(self) -> float:
+    def thinking_seconds(self) -> float:
         return self._before + (0.0 if self._since is None else time.monotonic() - self._since)
 
     @property
-    def said(self) -> tuple[Turn, ...]:
+    def turns(self) -> tuple[Turn, ...]:
         if not self._turns:
             return (Turn(self._scenario.start),)
         first, *others = self._turns
@@ -110,7 +110,7 @@ class SimulatedUser:
             try:
                 reply = await self._judge.ask(question, sample=self._sample)
             except JudgeFailed as error:
-                raise ConversationSpoiled(f"the simulated user ({self._judge.name}) broke down: {error}") from error
+                raise ConversationInvalid(f"the simulated user ({self._judge.name}) broke down: {error}") from error
             finally:
                 self._calls += calls
         if reply.status == "finished" or self._scenario.stop in reply.message:
@@ -125,7 +125,7 @@ class SimulatedUser:
         try:
             yield
         finally:
-            self._before, self._since = self.seconds, None
+            self._before, self._since = self.thinking_seconds, None
 
     def _account(self) -> dict[str, Json]:
         return {
@@ -136,14 +136,14 @@ class SimulatedUser:
         }
 
 
-def _speaker(judges: Judges, player: JudgeChoice) -> Judge:
+def _first_model(judges: Judges, player: JudgeChoice) -> Judge:
     """The first of the judges that can write messages."""
     members: Sequence[Judge] = judges.panel(player.panel).judges
     return next((judge for judge in members if not is_rule_based(judge.name)), members[0])
 
 
-def why_unplayable(case: Case, options: RunOptions, suite: Suite) -> str:
+def why_not_simulated(case: Case, options: RunOptions, suite: Suite) -> str:
     """Why the user of a case cannot be simulated in a run; empty where it can."""
     if options.fast:
         return "its user is simulated, which needs a language model (--fast)"
-    return "" if player_of(case, options, suite).needs_model else WITHOUT_MODEL
+    return "" if user_model_for(case, options, suite).needs_model else WITHOUT_MODEL

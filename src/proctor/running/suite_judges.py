@@ -39,7 +39,7 @@ def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSourc
     return JudgeSources(
         command_line=None if options.judge is None else WrittenJudge(options.judge, COMMAND_LINE),
         suite=of_suite,
-        configuration=None if options.usual_judge is None else WrittenJudge(options.usual_judge, CONFIGURATION),
+        configuration=None if options.default_judge is None else WrittenJudge(options.default_judge, CONFIGURATION),
         environment=environment_sources().environment,
         leave_out_models=options.fast,
     )
@@ -48,21 +48,21 @@ def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSourc
 def position_of(suite: Suite, key: str, value: Any, reason: str) -> Position | None:
     """Where a suite says something that is wrong: the text with the variable that a reason names, else the key."""
     variables = variables_in(reason)
-    places = _places_of(value, f"${{{variables[0]}}}", key) if variables else ()
+    places = _keys_containing(value, f"${{{variables[0]}}}", key) if variables else ()
     found = (suite.key_positions.get(place) for place in (*places, key))
     return next((position for position in found if position is not None), None)
 
 
-def _places_of(value: Any, text: str, place: str) -> Iterator[str]:
+def _keys_containing(value: Any, text: str, place: str) -> Iterator[str]:
     """The places in data, as people write them, of texts that hold some text."""
     if isinstance(value, str) and text in value:
         yield place
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _places_of(item, text, f"{place}.{name}")
+            yield from _keys_containing(item, text, f"{place}.{name}")
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from _places_of(item, text, f"{place}[{index}]")
+            yield from _keys_containing(item, text, f"{place}[{index}]")
 
 
 def judge_names(evaluators: Iterable[Bound]) -> str:
@@ -91,9 +91,9 @@ def judge_problems(
         try:
             choose_judge(sources)  # named, so that a mistake in it is reported even if no evaluator asks
         except InvalidJudge as error:
-            problems.append(invalid_judge(error, suite))
+            problems.append(invalid_judge_problem(error, suite))
     for bound in evaluators:
-        if bound.judge is None or bound.judge.left_out or not (reason := unavailable(bound.judge)):
+        if bound.judge is None or bound.judge.left_out or not (reason := why_unavailable(bound.judge)):
             continue
         if bound.judge.origin == EVALUATOR:
             place = f"evaluator {bound.title!r}: model:"
@@ -103,7 +103,7 @@ def judge_problems(
     return list(dict.fromkeys(problems))
 
 
-def invalid_judge(error: InvalidJudge, suite: Suite) -> Problem:
+def invalid_judge_problem(error: InvalidJudge, suite: Suite) -> Problem:
     """The problem of a judge that is not valid, and that no evaluator names itself."""
     return _problem(str(error), error.written, suite)
 
@@ -115,7 +115,7 @@ def _problem(reason: str, written: WrittenJudge, suite: Suite) -> Problem:
     return Problem.at(position_of(suite, "judge", written.judge, reason), reason, where, path=suite.path)
 
 
-def unavailable(choice: JudgeChoice) -> str:
+def why_unavailable(choice: JudgeChoice) -> str:
     """Why a judge cannot be had, as far as that shows without a call; an empty string if it can."""
     try:
         Judges().panel(choice.panel)
@@ -124,6 +124,6 @@ def unavailable(choice: JudgeChoice) -> str:
     return ""
 
 
-def session_for(judges: Judges, bound: Bound) -> JudgeSession:
+def judge_session_for(judges: Judges, bound: Bound) -> JudgeSession:
     """What holds while the engine calls an evaluator."""
     return JudgeSession(judges, bound.sources, bound.judge, bound.threshold)

@@ -13,22 +13,22 @@ from proctor.base.clock import Clock
 from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Score, TrialResult
 from proctor.running.attachments import AttachedFiles
-from proctor.running.conversation import Answer, RunStopped, User, WrittenUser, converse
+from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
 from proctor.running.plan import PlannedTrial
 from proctor.running.rate_limit import RateLimit
 from proctor.running.retrieval import with_passages
-from proctor.running.reuse import EarlierAnswer, answer_of
+from proctor.running.reuse import EarlierAnswer, conversation_result
 from proctor.running.scoring import (
     WITHOUT_MODEL,
     ScoringContext,
-    case_of,
+    case_as_held,
     needs_only_models,
     score,
-    settled,
+    with_outcome,
 )
 from proctor.running.settings import RunOptions, limits_for
-from proctor.running.simulated_user import player_of, users_of, why_unplayable
-from proctor.running.tool_reexecution import answering_for_tools, reexecuted
+from proctor.running.simulated_user import user_factory, user_model_for, why_not_simulated
+from proctor.running.tool_rerun import mocked_tools, with_rerun_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,17 @@ class TrialRunner:
     async def run(self, planned: PlannedTrial) -> TrialResult:
         """The result of the trial; raises `RunStopped` if the run cannot go on."""
         if (reason := self._why_skipped(planned)) is not None:
-            return unanswered(planned, Outcome.SKIPPED, reason)
+            return result_without_answer(planned, Outcome.SKIPPED, reason)
         past = None if self.earlier is None else self.earlier(planned)
         if past is not None:
-            return await self._scored(planned, answer_of(past), reused=True)
+            return await self._scored(planned, conversation_result(past), reused=True)
         if reason := self._why_user_is_missing(planned):
-            return unanswered(planned, Outcome.SKIPPED, reason)
+            return result_without_answer(planned, Outcome.SKIPPED, reason)
         if planned.suite.agent in self.unavailable:
-            return unanswered(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
+            return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
         answer = await self._converse(planned)
         if planned.suite.suite.reexecute is not None and answer.outcome is None:
-            answer = await reexecuted(answer, planned.case, planned.suite)
+            answer = await with_rerun_tools(answer, planned.case, planned.suite)
         return await self._scored(planned, answer, reused=False)
 
     def _why_skipped(self, planned: PlannedTrial) -> str | None:
@@ -70,9 +70,9 @@ class TrialRunner:
     def _why_user_is_missing(self, planned: PlannedTrial) -> str:
         if planned.case.scenario is None:
             return ""
-        return why_unplayable(planned.case, self.options, planned.suite.suite)
+        return why_not_simulated(planned.case, self.options, planned.suite.suite)
 
-    async def _converse(self, planned: PlannedTrial) -> Answer:
+    async def _converse(self, planned: PlannedTrial) -> ConversationResult:
         suite, case = planned.suite, planned.case
         limits = suite.limits if case.timeout is None else limits_for(self.options, suite.suite, case)
         new_user = self._users(planned)
@@ -92,29 +92,29 @@ class TrialRunner:
         """Makes the user who talks to the agent, a new one for each attempt."""
         case = planned.case
         if case.scenario is None:
-            return lambda: WrittenUser(case)
-        player = player_of(case, self.options, planned.suite.suite)
-        return users_of(case, planned.number - 1, player, self.scoring.judges)
+            return lambda: ScriptedUser(case)
+        player = user_model_for(case, self.options, planned.suite.suite)
+        return user_factory(case, planned.number - 1, player, self.scoring.judges)
 
-    async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
+    async def _scored(self, planned: PlannedTrial, answer: ConversationResult, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
-            return result_of(planned, answer, reused=reused, ended_early=True)
-        with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
+            return trial_result(planned, answer, reused=reused, ended_early=True)
+        with mocked_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
             scores, warnings = await score(planned, answer, self.scoring)
         if reused:
             scores = with_masked_note(scores, answer.replies)
         if suite.not_reused_because:
             warnings += (suite.not_reused_because,)
-        done = settled(suite.suite, answer, scores)
+        done = with_outcome(suite.suite, answer, scores)
         if self.options.fast and not scores and any(True for _ in planned.evaluators):
             done = replace(done, outcome=Outcome.SKIPPED, reason=WITHOUT_MODEL)
-        return result_of(planned, done, scores, warnings, reused=reused)
+        return trial_result(planned, done, scores, warnings, reused=reused)
 
 
-def result_of(
+def trial_result(
     planned: PlannedTrial,
-    answer: Answer,
+    answer: ConversationResult,
     scores: tuple[Score, ...] = (),
     warnings: tuple[str, ...] = (),
     *,
@@ -124,7 +124,7 @@ def result_of(
     """The result of a trial, as it is stored."""
     return TrialResult(
         suite=planned.suite.suite.name,
-        case=case_of(planned, answer),
+        case=case_as_held(planned, answer),
         number=planned.number,
         position=planned.position,
         outcome=answer.outcome or Outcome.ERROR,
@@ -142,13 +142,13 @@ def result_of(
     )
 
 
-def unanswered(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
+def result_without_answer(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
     """The result of a trial in which the agent was not asked."""
-    answer = Answer((), outcome, reason, attempts=0, started_at=Clock.time(), duration_ms=0.0)
-    return result_of(planned, answer, ended_early=True)
+    answer = ConversationResult((), outcome, reason, attempts=0, started_at=Clock.time(), duration_ms=0.0)
+    return trial_result(planned, answer, ended_early=True)
 
 
 def internal_error(planned: PlannedTrial, error: BaseException) -> TrialResult:
     """The result of a trial that broke in a way nobody foresaw, even if the exception cannot be turned into text."""
     reason = f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
-    return unanswered(planned, Outcome.ERROR, reason)
+    return result_without_answer(planned, Outcome.ERROR, reason)

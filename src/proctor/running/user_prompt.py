@@ -14,7 +14,7 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.scenario import Scenario, persona_text
 from proctor.judging.judge import Question, Texts
 
-REPEATED = 40
+MIN_ECHO_CHARS = 40
 """A message of at least this many characters that the agent said word for word is the agent's, not the user's."""
 
 INSTRUCTIONS = """Somebody talks to an agent: the user. Work out what this user would say next, and report it as your \
@@ -50,7 +50,7 @@ def next_message(scenario: Scenario, said: Sequence[Json], replies: Sequence[Rep
         kind="next-user-message",
         version=1,
         instructions=_instructions(scenario, bool(persona)),
-        material={**material, "line": _lines(said, replies, tools=scenario.show_tools)},
+        material={**material, "line": _transcript(said, replies, tools=scenario.show_tools)},
         reply=NextMessage,
         check=_check(scenario, replies),
     )
@@ -73,7 +73,7 @@ def _instructions(scenario: Scenario, has_persona: bool) -> str:
     )
 
 
-def _lines(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
+def _transcript(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
     lines: list[str] = []
     for message, reply in zip(said, replies, strict=False):
         lines.append(f"user: {to_text(message)}")
@@ -105,7 +105,7 @@ def _check(scenario: Scenario, replies: Sequence[Reply]) -> Callable[[NextMessag
             return "status is 'says', and message is empty; write what the user says"
         if _out_of_role().search(message):
             return "message is not what a user would say; it speaks as a model or as the agent. Stay in the user's role"
-        if len(message) >= REPEATED and message in heard:
+        if len(message) >= MIN_ECHO_CHARS and message in heard:
             return "message repeats what the agent said, word for word; write what the user says to that"
         return None
 

@@ -18,8 +18,8 @@ from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.judge_usage import DETAIL, judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
 from proctor.results.run import Outcome, Run, Score, TrialResult
-from proctor.running.review.grading import GRADED_BY, waiting_score
-from proctor.running.review.labelling import calibration_rows, label_score, place_of
+from proctor.running.review.grading import GRADED_BY, pending_score
+from proctor.running.review.labelling import calibration_rows, label_score, score_place
 from proctor.viewer.library import Source, all_runs
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
 
@@ -149,7 +149,7 @@ def _item(source: Source, row: Run, position: Position, found: tuple[int, int], 
     with source.lock:
         trial = source.store.trial(no)
     score = trial.scores[at]
-    item = waiting_score(trial, score)
+    item = pending_score(trial, score)
     texts = [("said user", "Question", item.question), ("wanted", "Expected", item.expected)]
     texts.append(("said agent", "Answer", item.answer))
     return GradedItem(
@@ -168,7 +168,7 @@ def _item(source: Source, row: Run, position: Position, found: tuple[int, int], 
             "token": token,
             "no": str(no),
             "at": str(at),
-            "place": json.dumps(place_of(trial, at)),
+            "place": json.dumps(score_place(trial, at)),
             "what": position.what,
             "skip": str(position.skip),
         },
@@ -214,7 +214,7 @@ def _judges(source: Source, row: Run, given: Sequence[Label]) -> list[tuple[str,
                 if (
                     name
                     and GRADED_BY not in score.details
-                    and place_of(trial, at) == label.place
+                    and score_place(trial, at) == label.place
                     and score.value is not None
                 ):
                     verdicts, labels = sides.setdefault(f"{name} and people", ([], []))

@@ -16,7 +16,7 @@ import pytest
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.formats.loading import load
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 
@@ -112,7 +112,7 @@ MIXED = (turn("one", "hello one", []), turn("two", "nothing alike", []))
 
 
 def run_of(path: Path, agent: Any = echo, **options: Any) -> Any:
-    return run_suites(Request(load([path]), RunOptions(**options), agent=agent, store=None))
+    return run_suites(RunRequest(load([path]), RunOptions(**options), agent=agent, store=None))
 
 
 def reports(run: Any, verdict: Any) -> dict[str, str]:
@@ -164,7 +164,7 @@ def test_a_run_below_the_mean_is_no_junit_failure_where_the_case_passed(tmp_path
     answers = iter(["nothing", "hello one"])
     path = write(tmp_path, eval_set(turn("one", "hello one")), {"criteria": {"response_match_score": 0.5}})
     given = Settings(repeat=2, parallel=1)
-    run, verdict = run_of(path, lambda question: next(answers), given=given)
+    run, verdict = run_of(path, lambda question: next(answers), overrides=given)
     assert verdict.outcome == "passed"
     suite = ElementTree.fromstring(reports(run, verdict)["junit"])[0]
     assert (suite.attrib["tests"], suite.attrib["failures"], len(list(suite.iter("failure")))) == ("2", "0", 0)

@@ -17,7 +17,7 @@ from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.results.run import Score
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 METRICS = """
@@ -122,7 +122,7 @@ def test_a_scale_is_two_numbers_the_smaller_first(base: Path, interval: Any) -> 
 def test_a_function_that_breaks_is_an_error_and_not_a_zero(base: Path, function: str) -> None:
     spec = EvaluatorSpec("AdkMetric", {"function": f"desk_metrics.{function}"})
     suite = Suite("s", (Case("a", (Turn("Hi."),)),), evaluators=(spec,), path=base / "s.json")
-    run, _ = run_suites(Request([suite], RunOptions(), agent=lambda question: question))
+    run, _ = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     (trial,) = run.trials
     assert trial.outcome == "error"
 
@@ -153,7 +153,7 @@ def test_efficiency_decides_nothing() -> None:
 
     specs = (EvaluatorSpec("ExactMatch"), informing_spec("tool_call_count_v1"))
     suite = Suite("s", (Case("a", (Turn("Hi.", Expected("No.")),)),), evaluators=specs)
-    run, verdict = run_suites(Request([suite], RunOptions(), agent=lambda question: question))
+    run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     (trial,) = run.trials
     exact, count = trial.scores
     assert isinstance(count, Score)

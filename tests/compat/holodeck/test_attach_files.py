@@ -12,7 +12,7 @@ import proctor
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 WHITE = (
@@ -93,7 +93,7 @@ def test_a_program_may_read_the_files_itself(tmp_path: Path) -> None:
 
     cases = [Case(n, (Turn("?", Expected("four"), attachments=(Attachment(path=f"{n}.txt"),)),)) for n in ("a", "b")]
     suite = Suite("s", tuple(cases), (EvaluatorSpec("ExactMatch"),), path=tmp_path / "s.yaml")
-    run, _ = run_suites(Request([suite], RunOptions(read_file=read), agent=agent))
+    run, _ = run_suites(RunRequest([suite], RunOptions(read_file=read), agent=agent))
     good, bad = run.trials
     assert (good.outcome, good.replies[0].retrieval_context) == (Outcome.PASSED, ("read: a.txt",))
     assert (bad.outcome, "b.txt is locked" in bad.reason) == (Outcome.ERROR, True)

@@ -23,7 +23,7 @@ from proctor.compat.holodeck import (
 )
 from proctor.reporting.json_report import trial_data
 from proctor.running.rescore import rescore
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 Send = Callable[[str], ExecutionResult]
@@ -184,7 +184,7 @@ class Shop:
 def test_in_any_format_only_the_turn_that_broke_is_sent_again_and_the_trial_says_why(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(NATIVE)
     (tmp_path / "shop.py").write_text(SHOP)
-    run, verdict = run_suites(Request(load([tmp_path / "suite.yaml"]), RunOptions(backoff=0.001)))
+    run, verdict = run_suites(RunRequest(load([tmp_path / "suite.yaml"]), RunOptions(backoff=0.001)))
     [trial] = run.trials
     assert (tmp_path / "heard").read_text().split() == ["buy", "pay", "pay", "bye"]
     assert (verdict.exit_code, trial.attempts) == (0, 2)
@@ -196,7 +196,7 @@ def test_in_any_format_only_the_turn_that_broke_is_sent_again_and_the_trial_says
 def test_a_turn_that_keeps_breaking_leaves_the_answers_before_it(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(NATIVE)
     (tmp_path / "shop.py").write_text(SHOP.replace('.count("pay") == 1', '.count("pay")'))
-    run, verdict = run_suites(Request(load([tmp_path / "suite.yaml"]), RunOptions(backoff=0.001)))
+    run, verdict = run_suites(RunRequest(load([tmp_path / "suite.yaml"]), RunOptions(backoff=0.001)))
     [trial] = run.trials
     assert (tmp_path / "heard").read_text().split() == ["buy", "pay", "pay", "pay"]
     assert (verdict.exit_code, trial.attempts, len(trial.warnings)) == (4, 3, 2)
@@ -208,7 +208,7 @@ def test_a_failed_turn_is_the_same_when_a_run_is_scored_anew(tmp_path: Path) -> 
     path = write(tmp_path, talk("buy", "pay", "bye"), agent="shop.py:Shop")
     (tmp_path / "shop.py").write_text(SHOP.replace("ConnectionError", "ValueError"))
     store = tmp_path / ".proctor"
-    run, verdict = run_suites(Request(load([path]), store=store))
+    run, verdict = run_suites(RunRequest(load([path]), store=store))
     again, verdict_again = rescore(store, run.id, options=RunOptions())
     [first], [second] = list(run.trials), list(again.trials)
     assert (tmp_path / "heard").read_text().split() == ["buy", "pay", "bye"]

@@ -13,7 +13,7 @@ from proctor.compat.holodeck import TestReport
 from proctor.compat.holodeck.plugin import PLUGIN
 from proctor.plugins import load as load_target
 from proctor.results.verdict import judge
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 
 FILE = {
     "name": "desk",
@@ -41,7 +41,7 @@ def polite(context):
 def test_the_report_of_a_stored_run_is_a_test_report(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "agent.yaml").write_text(yaml.safe_dump(FILE))
-    run, _ = run_suites(Request(load([tmp_path / "agent.yaml"]), store=tmp_path / "store"))
+    run, _ = run_suites(RunRequest(load([tmp_path / "agent.yaml"]), store=tmp_path / "store"))
     out = io.StringIO()
     [reporter] = PLUGIN.reporters
     load_target(reporter.write)(run, judge(run), out)

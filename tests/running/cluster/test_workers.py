@@ -22,7 +22,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import ClusterOptions, RunOptions
 
 AGENT = '''
@@ -221,7 +221,7 @@ def write(
 
 def run(*paths: Path, cluster: ClusterOptions = TWO, **options: object) -> tuple[Run, RunVerdict]:
     chosen = RunOptions(cluster=cluster, backoff=0.0, **options)  # type: ignore[arg-type]
-    return run_suites(Request(load(list(paths)), chosen, store=paths[0].parent / ".proctor"))
+    return run_suites(RunRequest(load(list(paths)), chosen, store=paths[0].parent / ".proctor"))
 
 
 @contextlib.contextmanager
@@ -291,7 +291,7 @@ def test_nothing_listens_on_any_address_but_the_loopback(many: tuple[Run, RunVer
 @pytest.fixture(scope="module")
 def rough(folder: Path) -> tuple[Run, RunVerdict]:
     questions = ["dies", "sleeps", "holds", "raises", *(f"q{number}" for number in range(20))]
-    return run(write(folder, "rough", "rough", questions), given=Settings(timeout=1.0, parallel=4))
+    return run(write(folder, "rough", "rough", questions), overrides=Settings(timeout=1.0, parallel=4))
 
 
 def test_a_trial_that_raises_or_blocks_its_worker_fails_alone(rough: tuple[Run, RunVerdict]) -> None:
@@ -328,7 +328,7 @@ def test_a_turn_that_was_answered_is_never_sent_again_whatever_dies(folder: Path
     more = "".join(f"  - {{id: {name}, turns: [{turns}]}}\n" for name in talks)
     path = write(folder, "talks", "noting", ["q"], more)
     with workers_killed(folder / "turns.txt", kills=5):
-        found = run(path, given=Settings(parallel=3, retries=5))
+        found = run(path, overrides=Settings(parallel=3, retries=5))
 
     received = [line.split() for line in (folder / "turns.txt").read_text(encoding="utf-8").splitlines()]
     for name in talks:
@@ -349,7 +349,7 @@ def test_a_worker_makes_j_sessions_at_once_and_the_run_j_evaluations(folder: Pat
     path = write(
         folder, "counts", "crowded", [f"q{n}" for n in range(12)], evaluators=f"'{tmp_path / 'checks.py'}:crowded'"
     )
-    found = run(path, cluster=ClusterOptions(workers=1), given=Settings(parallel=2))
+    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=2))
 
     assert found[1].exit_code == 0
     assert max(trial.replies[0].state["at_once"] for trial in trials_of(found)) == 2  # type: ignore[index]
@@ -358,7 +358,7 @@ def test_a_worker_makes_j_sessions_at_once_and_the_run_j_evaluations(folder: Pat
 
 def test_waiting_for_a_worker_is_not_the_agents_time(folder: Path) -> None:
     paths = [write(folder, name, "slow", [f"q{n}" for n in range(4)]) for name in ("queue", "other")]
-    found = run(*paths, cluster=ClusterOptions(workers=1), given=Settings(parallel=1, timeout=0.8))
+    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=1, timeout=0.8))
 
     assert {trial.outcome for trial in trials_of(found)} == {Outcome.PASSED}
     assert all(trial.duration_ms < 800 for trial in trials_of(found))
@@ -368,7 +368,7 @@ def test_trials_are_not_late_because_another_one_blocks_the_event_loop(folder: P
     found = run(
         write(folder, "turns", "takes_turns", [f"q{n}" for n in range(6)]),
         cluster=ClusterOptions(workers=1),
-        given=Settings(parallel=6, timeout=1.0),
+        overrides=Settings(parallel=6, timeout=1.0),
     )
 
     assert set(outcomes(found).values()) == {Outcome.PASSED}
@@ -381,7 +381,7 @@ def test_of_two_cases_with_the_same_id_the_one_that_blocks_fails(folder: Path) -
     for name, question in (("blocking", "sleeps"), ("harmless", "q")):
         (folder / f"{name}.yaml").write_text(suite.format(name, question), encoding="utf-8")
     paths = [folder / "blocking.yaml", folder / "harmless.yaml"]
-    found = run(*paths, cluster=ClusterOptions(workers=1), given=Settings(timeout=1.0))
+    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=1.0))
 
     assert {trial.suite: trial.outcome for trial in trials_of(found)} == {
         "blocking": Outcome.FAILED,
@@ -390,7 +390,8 @@ def test_of_two_cases_with_the_same_id_the_one_that_blocks_fails(folder: Path) -
 
 
 def test_a_turn_that_took_too_long_keeps_the_calls_it_had_made(folder: Path) -> None:
-    found = run(write(folder, "late", "late", ["q"]), cluster=ClusterOptions(workers=1), given=Settings(timeout=0.7))
+    path = write(folder, "late", "late", ["q"])
+    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=0.7))
 
     (trial,) = trials_of(found)
     assert trial.outcome is Outcome.FAILED
@@ -408,7 +409,7 @@ def test_an_agent_that_cannot_start_is_an_error_and_not_its_failure(folder: Path
 
 def test_every_trial_has_its_own_number(folder: Path) -> None:
     found = run(
-        write(folder, "numbers", "numbered", ["q"]), cluster=ClusterOptions(workers=1), given=Settings(repeat=3)
+        write(folder, "numbers", "numbered", ["q"]), cluster=ClusterOptions(workers=1), overrides=Settings(repeat=3)
     )
 
     assert sorted(trial.replies[0].text for trial in trials_of(found)) == ["1", "2", "3"]

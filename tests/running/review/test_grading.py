@@ -18,12 +18,12 @@ from proctor.running.review.grading import (
     BadGrade,
     Grade,
     Gradebook,
-    look_at,
+    grading_row,
     open_gradebook,
     parse_rows,
+    read_gradebook,
     read_grades,
     read_score,
-    row_of,
 )
 
 EVALS = """
@@ -54,14 +54,14 @@ def test_graders_see_the_answer_that_evaluators_see(tmp_path: Path) -> None:
     suite = proctor.Suite("shop", cases, (EvaluatorSpec(f"{tmp_path}/evals.py:tone"),))
     proctor.run(suite, agent=lambda question: Reply("Here it is.", structured={"total": 3}), store=tmp_path / "store")
 
-    [item] = look_at(tmp_path / "store", "last").waiting
+    [item] = read_gradebook(tmp_path / "store", "last").pending
     assert item.answer == {"total": 3}
 
 
 def grade_all(store: Path, *scores: float) -> Any:
     with open_gradebook(store, "last") as book:
-        book.record([Grade(w.address, s, "", "ada") for w, s in zip(book.waiting, scores, strict=True)])
-        assert not book.waiting
+        book.record([Grade(w.address, s, "", "ada") for w, s in zip(book.pending, scores, strict=True)])
+        assert not book.pending
         return book.verdict()
 
 
@@ -103,11 +103,11 @@ def test_the_repeats_of_a_case_combine_as_the_suite_says(
 
 def test_what_somebody_else_has_graded_meanwhile_is_never_written_over(tmp_path: Path) -> None:
     store = waiting_run(tmp_path, Criteria())
-    late = look_at(store, "last")
+    late = read_gradebook(store, "last")
     grade_all(store, 1.0, 1.0)
 
     with pytest.raises(StoreError, match="graded by somebody else meanwhile"):
-        late.record([Grade(late.waiting[0].address, 0.0, "", "eve")])
+        late.record([Grade(late.pending[0].address, 0.0, "", "eve")])
 
     assert [s.value for t in Store(store).find_run("last").trials for s in t.scores] == [1.0, 1.0]
 
@@ -126,7 +126,7 @@ def test_what_the_agent_answered_is_untouched_by_grading(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Gradebook:
-    return look_at(waiting_run(tmp_path_factory.mktemp("rows"), Criteria()), "last")
+    return read_gradebook(waiting_run(tmp_path_factory.mktemp("rows"), Criteria()), "last")
 
 
 NAMES = st.sampled_from(["case", "evaluator", "score", "suite", "trial", "turn", "reasoning", "grader", "else"])
@@ -163,8 +163,8 @@ def test_a_score_is_between_0_and_1_or_refused(value: Any) -> None:
 
 
 def test_the_rows_that_are_handed_out_can_be_handed_back(book: Gradebook) -> None:
-    rows = [{**row_of(item), "score": 0.5} for item in book.waiting]
+    rows = [{**grading_row(item), "score": 0.5} for item in book.pending]
 
     for text in (json.dumps(rows), "\r\n".join(map(json.dumps, rows)), json.dumps(rows, indent=2)):
         grades = read_grades(parse_rows(text, "rows"), book, "ada")
-        assert [grade.address for grade in grades] == [item.address for item in book.waiting]
+        assert [grade.address for grade in grades] == [item.address for item in book.pending]

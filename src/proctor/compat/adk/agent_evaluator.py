@@ -32,7 +32,7 @@ from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import encodable, visible
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import Request, run_suites_async
+from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
 
 NUM_RUNS = 2
@@ -195,10 +195,10 @@ async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
     if wanted.app_name is not None:
         suites = [with_app_name(suite, wanted.app_name) for suite in suites]
     async with AsyncExitStack() as cleanup:
-        request = Request(
+        request = RunRequest(
             suites,
             RunOptions(
-                given=Settings(repeat=wanted.num_runs, parallel=wanted.parallel, timeout=wanted.timeout),
+                overrides=Settings(repeat=wanted.num_runs, parallel=wanted.parallel, timeout=wanted.timeout),
                 judge=wanted.judge,
             ),
             agent=await agent_of(agent, wanted.agent_name, cleanup),

@@ -36,7 +36,7 @@ from proctor.judging.session import current_session, judge_session
 from proctor.reporting.terminal.screen import visible
 from proctor.results.store.judge_cache import JudgeCalls
 from proctor.results.store.store import FOLDER, Store
-from proctor.running.assertions.score_matrix import inconclusive
+from proctor.running.assertions.score_matrix import report_inconclusive
 from proctor.tracing.capture import capture_traces
 
 ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
@@ -129,7 +129,7 @@ def _raise(test_case: Any, passed: bool | None, message: str) -> None:
     if passed is False and not _is_flaky(test_case, message):
         raise AssertionError(message)
     if passed is None:
-        inconclusive(message)
+        report_inconclusive(message)
 
 
 def _is_flaky(case: Any, complaint: str) -> bool:

@@ -33,7 +33,7 @@ from proctor.compat.holodeck.settings import file_settings
 from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import Request, run_suites_async
+from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
 
 FILE_SECONDS = 30.0
@@ -115,7 +115,7 @@ class TestExecutor:
                 if options.read_file is not None and self.file_processor is not self._own_processor:
                     suite = replace(suite, file_settings=FileSettings(math.inf, math.inf))
                 tests = dict(zip((case.id for case in suite.cases), self.agent_config.test_cases or (), strict=True))
-                request = Request([suite], options, agent=agent)
+                request = RunRequest([suite], options, agent=agent)
                 run, verdict = await run_suites_async(request, _Listener(self, tests))
             warnings = [*(str(problem) for problem in suite.warnings), *self._warnings]
             report = report_of(run, verdict, suite.name, warnings=warnings, records=self._records)

@@ -9,7 +9,7 @@ from typing import Any
 from proctor.base.event_loops import sync_version
 from proctor.compat.pixie.datasets import DatasetStore
 from proctor.running.assertions.assert_pass import DEFAULT_CRITERIA, BatchAssertion, assertion_limits
-from proctor.running.assertions.observed_call import FromTrace, input_of_entry
+from proctor.running.assertions.observed_call import FromTrace, dataset_entry_input
 from proctor.running.assertions.score_matrix import EvaluatorLike, PassCriteria, named_evaluators
 
 
@@ -30,7 +30,7 @@ async def assert_dataset_pass(
     """
     dataset = DatasetStore(dataset_dir).get(dataset_name)
     entries = zip(dataset.cases, dataset.items, strict=True)
-    items = [input_of_entry(runnable, case, item) for case, item in entries]
+    items = [dataset_entry_input(runnable, case, item) for case, item in entries]
     assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, assertion_limits(timeout, parallel))
     await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
 

@@ -28,11 +28,11 @@ from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.results.run import Outcome, TrialResult
-from proctor.running.assertions.agent_at_work import AgentAtWork
-from proctor.running.conversation import Answer, WrittenUser, converse
+from proctor.running.assertions.agent_runtime import AgentRuntime
+from proctor.running.conversation import ConversationResult, ScriptedUser, converse
 from proctor.running.evaluables import evaluable_of
-from proctor.running.settings import Limits, RunOptions, limits_for
-from proctor.running.tool_reexecution import answering_for_tools
+from proctor.running.settings import RunOptions, TrialLimits, limits_for
+from proctor.running.tool_rerun import mocked_tools
 from proctor.tracing.capture import suppress_tracing
 from proctor.tracing.instrumentation import instrument_clients
 
@@ -52,7 +52,7 @@ class AgentRun(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         __tracebackhide__ = True
-        if key in ANSWERED and self.trial.reason:
+        if key in ANSWER_KEYS and self.trial.reason:
             raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
         raise KeyError(key)
 
@@ -77,10 +77,10 @@ class AgentRun(dict[str, Any]):
         return replace(seen, retrieval_context=passages) if passages else seen
 
 
-ANSWERED = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
+ANSWER_KEYS = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
 
 
-def run_of(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
+def agent_run(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
     """The run of a trial; the results of tools that were called again replace those that the agent got."""
     case = trial.case
     keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
@@ -133,7 +133,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return data if call.raw_arguments is None else {**data, "raw_arguments": call.raw_arguments}
 
 
-LONGEST_NAME = 60
+MAX_ID_CHARS = 60
 """The most characters of a question that are used as its id if it has none."""
 
 
@@ -176,17 +176,17 @@ class AgentRunner:
         self._tools = tools
         if tools is not None:
             find_tools(tools, base, self.agent)  # what is not a tool is refused before anything runs
-        self._options = RunOptions(given=Settings(timeout=timeout, parallel=parallel))
+        self._options = RunOptions(overrides=Settings(timeout=timeout, parallel=parallel))
         self._limits = self._limits_for(None)
 
     def run_test_case(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002  as cases call it
         """Ask once and return the answer, the tool calls and their results; raises `AgentFailed`."""
         __tracebackhide__ = True
-        return _answered(*self.run_cases([_case(test_input, id)]))
+        return _require_answer(*self.run_cases([_case(test_input, id)]))
 
     async def run_test_case_async(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002
         """The same, for code that has an event loop."""
-        return _answered(*await self.run_cases_async([_case(test_input, id)]))
+        return _require_answer(*await self.run_cases_async([_case(test_input, id)]))
 
     def run_cases(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
         """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer.
@@ -198,37 +198,37 @@ class AgentRunner:
 
     async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
         """The same, for code that has an event loop."""
-        chosen = [case if isinstance(case, Case) else _from_dict(case) for case in cases]
+        chosen = [case if isinstance(case, Case) else _case_from_dict(case) for case in cases]
         slots = asyncio.Semaphore(self._limits.parallel)
-        async with AgentAtWork(self.agent, self._limits.timeout) as at_work:
-            return list(await asyncio.gather(*(self._run(case, at_work, slots) for case in chosen)))
+        async with AgentRuntime(self.agent, self._limits.timeout) as runtime:
+            return list(await asyncio.gather(*(self._run(case, runtime, slots) for case in chosen)))
 
-    async def _run(self, case: Case, at_work: AgentAtWork, slots: asyncio.Semaphore) -> AgentRun:
+    async def _run(self, case: Case, runtime: AgentRuntime, slots: asyncio.Semaphore) -> AgentRun:
         async with slots:
             if self._source is None:
-                trial = await self._ask(case, at_work)
+                trial = await self._ask(case, runtime)
             else:
-                trial = await self._source.answer(case, self, lambda: self._ask(case, at_work))
+                trial = await self._source.answer(case, self, lambda: self._ask(case, runtime))
             reexecuted = await self._reexecute(trial) if self._tools is not None and trial.is_answered else None
-        run = run_of(trial, reexecuted)
+        run = agent_run(trial, reexecuted)
         if self._source is not None:
             self._source.finished(run)
         return run
 
-    async def _ask(self, case: Case, at_work: AgentAtWork) -> TrialResult:
-        await at_work.start()
+    async def _ask(self, case: Case, runtime: AgentRuntime) -> TrialResult:
+        await runtime.start()
         limits = self._limits if case.timeout is None else self._limits_for(case)
         answer = await converse(
-            self.agent, case, limits, self._options.backoff, at_work.watchdog, lambda: WrittenUser(case)
+            self.agent, case, limits, self._options.backoff, runtime.watchdog, lambda: ScriptedUser(case)
         )
-        return _trial_of(case, answer, self.agent.name, self.fingerprint)
+        return _unscored_trial(case, answer, self.agent.name, self.fingerprint)
 
     async def _reexecute(self, trial: TrialResult) -> list[ToolRerun]:
         calls = [call for reply in trial.replies for call in reply.tool_calls]
-        with answering_for_tools(trial.case), suppress_tracing():
+        with mocked_tools(trial.case), suppress_tracing():
             return await rerun_tools(calls, find_tools(self._tools, self.base, self.agent))
 
-    def _limits_for(self, case: Case | None) -> Limits:
+    def _limits_for(self, case: Case | None) -> TrialLimits:
         return limits_for(self._options, Suite(self.agent.name, ()), case)
 
 
@@ -241,10 +241,10 @@ def with_source(runner: AgentRunner, source: AnswerSource) -> AgentRunner:
 
 def _case(test_input: Any, name: str | None) -> Case:
     value = to_json(test_input)
-    return Case(name or to_text(value, LONGEST_NAME), (Turn(value),))
+    return Case(name or to_text(value, MAX_ID_CHARS), (Turn(value),))
 
 
-def _from_dict(given: Any) -> Case:
+def _case_from_dict(given: Any) -> Case:
     """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
     if not isinstance(given, Mapping):
         raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
@@ -258,14 +258,14 @@ def _from_dict(given: Any) -> Case:
     return _case(given["input"], given.get("id"))
 
 
-def _answered(run: AgentRun) -> AgentRun:
+def _require_answer(run: AgentRun) -> AgentRun:
     __tracebackhide__ = True
     if run["error"] is not None:
         raise AgentFailed(run["error"])
     return run
 
 
-def _trial_of(case: Case, answer: Answer, suite: str, mark: str) -> TrialResult:
+def _unscored_trial(case: Case, answer: ConversationResult, suite: str, mark: str) -> TrialResult:
     """The trial of an answer. It is not scored, which is up to the test."""
     return TrialResult(
         suite=suite,

@@ -18,12 +18,12 @@ from proctor.cases.suite import Settings, Suite
 from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
 from proctor.results.run import ScoreThreshold
 from proctor.running.agent_lifecycle import AgentNotStarted
-from proctor.running.assertions.agent_at_work import AgentAtWork
+from proctor.running.assertions.agent_runtime import AgentRuntime
 from proctor.running.assertions.observed_call import (
     Application,
     ApplicationInput,
     FromTrace,
-    NothingSeen,
+    NothingToEvaluate,
     evaluable_of,
     input_of,
 )
@@ -34,15 +34,15 @@ from proctor.running.assertions.score_matrix import (
     Matrix,
     NamedEvaluator,
     PassCriteria,
-    at_best,
+    best_case,
     explain,
-    inconclusive,
     judge_matrix,
+    missing_answer,
     named_evaluator,
     named_evaluators,
-    unanswered,
+    report_inconclusive,
 )
-from proctor.running.settings import Limits, RunOptions, limits_for
+from proctor.running.settings import RunOptions, TrialLimits, limits_for
 from proctor.tracing.instrumentation import listen_to_opentelemetry
 
 PARALLEL_VARIABLES = ("PROCTOR_PARALLEL", "PIXIE_RUNNABLE_CONCURRENCY")
@@ -67,15 +67,15 @@ async def run_and_evaluate(
     """
     named = named_evaluator(evaluator)
     item = input_of(eval_input)
-    item = replace(item, known=replace(item.known, expectation=expected_output))
+    item = replace(item, evaluable=replace(item.evaluable, expectation=expected_output))
     application = Application(runnable)
     limits = assertion_limits(timeout, parallel=1)
     listen_to_opentelemetry()
-    async with AgentAtWork(application, limits.timeout) as at_work:
-        await at_work.start()
-        call = await application.observe(item, limits, at_work.watchdog)
+    async with AgentRuntime(application, limits.timeout) as runtime:
+        await runtime.start()
+        call = await application.observe(item, limits, runtime.watchdog)
     call.raise_problem()
-    return await named.evaluate(evaluable_of(item.known, call, from_trace))
+    return await named.evaluate(evaluable_of(item.evaluable, call, from_trace))
 
 
 async def assert_pass(
@@ -118,7 +118,7 @@ class BatchAssertion:
         runnable: Callable[..., Any],
         evaluators: Sequence[NamedEvaluator],
         from_trace: FromTrace | None,
-        limits: Limits,
+        limits: TrialLimits,
     ) -> None:
         self._application = Application(runnable)
         self._evaluators = evaluators
@@ -131,54 +131,54 @@ class BatchAssertion:
         matrix: Matrix = []
         problem = ""
         try:
-            async with AgentAtWork(self._application, self._limits.timeout) as at_work:
-                matrix += await asyncio.gather(*(self._row(item, at_work) for item in items))
+            async with AgentRuntime(self._application, self._limits.timeout) as runtime:
+                matrix += await asyncio.gather(*(self._row(item, runtime) for item in items))
         except AgentFailed as error:  # it did not stop: the scores are there all the same
             problem = str(error)
         passed, message = judge_matrix(matrix, criteria)
         if passed and not problem:
             return
         titles = [named.title for named in self._evaluators]
-        lines = [explain(message, matrix, [item.known for item in items], titles, criteria), problem]
+        lines = [explain(message, matrix, [item.evaluable for item in items], titles, criteria), problem]
         text = "\n".join(filter(None, lines))
         abstained = any(ABSTAINED in cell.details for row in matrix for cell in row)
-        if abstained and not problem and judge_matrix(at_best(matrix), criteria)[0]:
-            inconclusive(text)
+        if abstained and not problem and judge_matrix(best_case(matrix), criteria)[0]:
+            report_inconclusive(text)
             return
         raise EvalAssertionError(text, matrix)
 
-    async def _row(self, item: ApplicationInput, at_work: AgentAtWork) -> list[Evaluation]:
+    async def _row(self, item: ApplicationInput, runtime: AgentRuntime) -> list[Evaluation]:
         async with self._slots:
-            seen = item.known if item.known.eval_output else await self._observe(item, at_work)
+            seen = item.evaluable if item.evaluable.eval_output else await self._observe(item, runtime)
             if isinstance(seen, str):
-                return [unanswered(seen) for _ in self._evaluators]
-            return list(await asyncio.gather(*(named.cell(seen, at_work.watchdog) for named in self._evaluators)))
+                return [missing_answer(seen) for _ in self._evaluators]
+            return list(await asyncio.gather(*(named.cell(seen, runtime.watchdog) for named in self._evaluators)))
 
-    async def _observe(self, item: ApplicationInput, at_work: AgentAtWork) -> Evaluable | str:
+    async def _observe(self, item: ApplicationInput, runtime: AgentRuntime) -> Evaluable | str:
         """What is to be evaluated, or why there is nothing."""
         listen_to_opentelemetry()
         try:
-            await at_work.start()
+            await runtime.start()
         except AgentNotStarted as error:
             return str(error)
-        call = await self._application.observe(item, self._limits, at_work.watchdog)
+        call = await self._application.observe(item, self._limits, runtime.watchdog)
         if call.problem:
             return call.problem
         try:
-            return evaluable_of(item.known, call, self._from_trace)
-        except (NothingSeen, ProctorError) as error:
+            return evaluable_of(item.evaluable, call, self._from_trace)
+        except (NothingToEvaluate, ProctorError) as error:
             return str(error)
         except Exception as error:
             return f"from_trace raised {one_line(error)}"
 
 
-def assertion_limits(timeout: float | None, parallel: int | None) -> Limits:
+def assertion_limits(timeout: float | None, parallel: int | None) -> TrialLimits:
     """The limits of a suite that says nothing itself; the call comes first, then the environment."""
     if parallel is None:
         parallel = _parallel_of_environment()
     elif isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
         raise UsageError(f"parallel must be a whole number and at least 1, not {parallel!r}")
-    return limits_for(RunOptions(given=Settings(parallel=parallel, timeout=timeout)), Suite("assert_pass", ()))
+    return limits_for(RunOptions(overrides=Settings(parallel=parallel, timeout=timeout)), Suite("assert_pass", ()))
 
 
 def _parallel_of_environment() -> int | None:

@@ -22,9 +22,9 @@ from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import root
-from proctor.running.agent_lifecycle import started
-from proctor.running.conversation import Answer, WrittenUser, converse
-from proctor.running.settings import NO_OPTIONS, Limits
+from proctor.running.agent_lifecycle import running_agent
+from proctor.running.conversation import ConversationResult, ScriptedUser, converse
+from proctor.running.settings import NO_OPTIONS, TrialLimits
 from proctor.running.timeouts import Watchdog
 from proctor.tracing.capture import capture_traces
 from proctor.tracing.instrumentation import missing_instrumentation
@@ -35,7 +35,7 @@ FromTrace: TypeAlias = "Callable[[list[ObservationNode]], Evaluable]"
 """Chooses what evaluators see of a trace: `root`, `last_llm_call`, or a function of your own."""
 
 
-class NothingSeen(ValueError):
+class NothingToEvaluate(ValueError):
     """The application ran, and there is nothing to evaluate."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ApplicationInput:
     """One input of an application, and what is known about it before the application runs."""
 
     arguments: tuple[Any, ...]
-    known: Evaluable
+    evaluable: Evaluable
     named: Mapping[str, Any] | None = None
     """Arguments by name instead, if the application takes them so."""
     inputs: Mapping[str, Json] | None = None
@@ -62,7 +62,7 @@ class ApplicationInput:
 class ObservedCall:
     """What one call of an application did: the outputs that it named, its tool calls, its spans, or its failure."""
 
-    answer: Answer
+    answer: ConversationResult
     error: BaseException | None = None
     """What the application raised, if it raised."""
 
@@ -91,7 +91,7 @@ def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInpu
     return ApplicationInput((eval_input,), replace(known, eval_input=named or own), inputs=inputs)
 
 
-def input_of_entry(runnable: Callable[..., Any], case: Case, item: Evaluable) -> ApplicationInput:
+def dataset_entry_input(runnable: Callable[..., Any], case: Case, item: Evaluable) -> ApplicationInput:
     """An entry of a dataset: its arguments by name if the application takes them, else its inputs."""
     value = case.turns[0].input
     inputs = {named.name: named.value for named in case.inputs} if case.inputs else None
@@ -128,12 +128,12 @@ class Application(BaseAgent):
         else:
             await call_user_function(self._runnable, *item.arguments, **(item.named or {}))
 
-    async def observe(self, item: ApplicationInput, limits: Limits, watchdog: Watchdog) -> ObservedCall:
+    async def observe(self, item: ApplicationInput, limits: TrialLimits, watchdog: Watchdog) -> ObservedCall:
         """Call the application within its time limit, again after a transient failure, and record what it does."""
         inputs = tuple(NamedData(name, value) for name, value in (item.inputs or {}).items())
-        case = Case("input", (Turn(to_json(item.known.input)),), inputs=inputs)
+        case = Case("input", (Turn(to_json(item.evaluable.input)),), inputs=inputs)
         one_call = _OneCall(self, item)
-        answer = await converse(one_call, case, limits, NO_OPTIONS.backoff, watchdog, lambda: WrittenUser(case))
+        answer = await converse(one_call, case, limits, NO_OPTIONS.backoff, watchdog, lambda: ScriptedUser(case))
         return ObservedCall(answer, one_call.error)
 
 
@@ -185,9 +185,12 @@ def evaluable_of(known: Evaluable, call: ObservedCall, from_trace: FromTrace | N
     """What evaluators see of a call that succeeded; raises `NothingSeen` if that would be nothing."""
     reply, spans = call.answer.replies[-1], call.answer.spans
     if not spans and (from_trace is not None or not reply.outputs):
-        raise NothingSeen
+        raise NothingToEvaluate
     trace = build_tree(spans)
-    seen = _whole(known, trace, reply.outputs) if from_trace is None else _chosen(known, trace, from_trace)
+    if from_trace is None:
+        seen = _with_named_outputs(known, trace, reply.outputs)
+    else:
+        seen = _with_chosen_span(known, trace, from_trace)
     return replace(
         seen,
         eval_metadata={**(seen.eval_metadata or {}), **(known.eval_metadata or {})} or None,
@@ -198,13 +201,13 @@ def evaluable_of(known: Evaluable, call: ObservedCall, from_trace: FromTrace | N
     )
 
 
-def _whole(known: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
+def _with_named_outputs(known: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
     """The outputs that the application named; else what came out of its outermost step."""
     top = root(trace) if trace else Evaluable()
     return replace(known, eval_output=outputs or top.eval_output, eval_metadata=top.eval_metadata)
 
 
-def _chosen(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
+def _with_chosen_span(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
     """The span that the caller wants evaluated, with what is known of the question."""
     chosen = from_trace(trace)
     if not isinstance(chosen, Evaluable):
@@ -222,12 +225,12 @@ def _chosen(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrac
     )
 
 
-ROOT = "run"
+ROOT_SPAN = "run"
 """The span that holds everything else; its input is what the application was given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class TracedRun:
     """What came of one run of an application."""
 
     spans: tuple[Span, ...]
@@ -235,7 +238,7 @@ class Once:
     """Why the application gave no answer, if it gave none."""
 
 
-async def run_once(agent: BaseAgent, arguments: Mapping[str, Json]) -> Once:
+async def trace_application(agent: BaseAgent, arguments: Mapping[str, Json]) -> TracedRun:
     """Call the application with `arguments`, as a trial would; what it wraps is seen as well, inputs included."""
     case = Case("once", (Turn(dict(arguments)),))
     if (reason := agent.check(case)) is not None:
@@ -243,20 +246,20 @@ async def run_once(agent: BaseAgent, arguments: Mapping[str, Json]) -> Once:
     problem = None
     with capture_traces() as seen:
         current_trial.set(TrialContext(turn=TurnRecorder(trace_wraps=True)))
-        step = Observation(ROOT, dict(arguments))
+        step = Observation(ROOT_SPAN, dict(arguments))
         try:
             with step.span():
-                step.set_output(_returned(await _answered(agent, case)))
+                step.set_output(_return_value(await _send_once(agent, case)))
         except (Exception, SystemExit) as error:
             problem = str(error) if isinstance(error, AgentFailed) else f"the application raised {one_line(error)}"
-    return Once(tuple(seen.spans), problem)
+    return TracedRun(tuple(seen.spans), problem)
 
 
-async def _answered(agent: BaseAgent, case: Case) -> Reply:
-    async with started(agent), agent.session(case) as session:
+async def _send_once(agent: BaseAgent, case: Case) -> Reply:
+    async with running_agent(agent), agent.session(case) as session:
         return await session.send(case.turns[0])
 
 
-def _returned(reply: Reply) -> Json:
+def _return_value(reply: Reply) -> Json:
     """What the application returned; `None` if it only wraps its outputs."""
     return reply.text or None if reply.structured is None else reply.structured

@@ -38,9 +38,9 @@ from proctor.tracing.capture import suppress_tracing
 Matrix: TypeAlias = list[list[Evaluation]]
 PassCriteria: TypeAlias = Callable[[Matrix], tuple[bool, str]]
 
-LONGEST = 40
+MAX_LINES = 40
 """Lines of one kind that a message has."""
-SHOWN = 80
+MAX_INPUT_CHARS = 80
 
 ABSTAINED = "abstained"
 """The detail of a cell whose judge cannot tell."""
@@ -56,20 +56,20 @@ class EvalAssertionError(AssertionError):
         """`[inputs][evaluators]`; what could not be measured has the score NaN, and `details["outcome"]` says why."""
 
 
-def unmeasured(outcome: Outcome, reason: str) -> Evaluation:
+def missing_score(outcome: Outcome, reason: str) -> Evaluation:
     """The place of a score that there is not."""
     return Evaluation(math.nan, reason, {"outcome": outcome.value})
 
 
-def unanswered(reason: str) -> Evaluation:
+def missing_answer(reason: str) -> Evaluation:
     """The place of a score for an answer that there is not."""
     return Evaluation(math.nan, reason, {"outcome": Outcome.ERROR.value, "unanswered": True})
 
 
-def _unmeasured_because(error: BaseException) -> Evaluation:
+def _missing_score_because(error: BaseException) -> Evaluation:
     """The place of a score that an evaluator does not give, by what it raised."""
     found = outcome_of_exception(error)
-    cell = unmeasured(found.outcome, found.reason or "its verdict is yet to come")
+    cell = missing_score(found.outcome, found.reason or "its verdict is yet to come")
     return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, Undecided) else cell
 
 
@@ -77,7 +77,7 @@ class Inconclusive(UserWarning):
     """Nothing failed, and a judge could not tell: neither a pass nor a failure."""
 
 
-def inconclusive(message: str) -> None:
+def report_inconclusive(message: str) -> None:
     """Say that nothing is decided: a test of pytest is skipped with the reason, elsewhere it is a warning."""
     if "PYTEST_CURRENT_TEST" in os.environ:
         import pytest
@@ -98,19 +98,19 @@ def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
     if isinstance(criteria, ScoreThreshold):
         return criteria([[cell for cell in row if outcome_of(cell) is not Outcome.SKIPPED] for row in matrix])
     passed, message = criteria(matrix)
-    worst = [_at_worst(row) for row in matrix]
+    worst = [_worst_case(row) for row in matrix]
     if passed and worst != matrix:
         passed = criteria(worst)[0]
         message = message if passed else f"Fail: what could not be measured might have failed ({message})"
     return passed, message
 
 
-def at_best(matrix: Matrix) -> Matrix:
+def best_case(matrix: Matrix) -> Matrix:
     """What could have been, had every judge that abstained found nothing wrong."""
     return [[replace(cell, score=1.0) if ABSTAINED in cell.details else cell for cell in row] for row in matrix]
 
 
-def _at_worst(row: list[Evaluation]) -> list[Evaluation]:
+def _worst_case(row: list[Evaluation]) -> list[Evaluation]:
     """A skip beside real scores says nothing against a row; a row of nothing but skips has nothing to say for it."""
     outcomes = [outcome_of(cell) for cell in row]
     harmless = Outcome.SKIPPED if None in outcomes else None
@@ -127,14 +127,14 @@ def explain(
     threshold = criteria.threshold if isinstance(criteria, ScoreThreshold) else 1.0
     lines: dict[str, list[str]] = {"failed": [], "errors": [], "pending": [], "skipped": []}
     for number, (row, question) in enumerate(zip(matrix, questions, strict=True), 1):
-        place = f"input {number} ({to_text(to_json(question.input), SHOWN)})"
+        place = f"input {number} ({to_text(to_json(question.input), MAX_INPUT_CHARS)})"
         for kind, text in _row_lines(row, evaluators, threshold):
             lines[kind].append(f"  {place}: {text}")
     parts = [message]
     for kind, found in lines.items():
         heading = "errors, which say nothing about the application" if kind == "errors" else kind
-        parts += [f"{heading}:", *found[:LONGEST]] if found else []
-        parts += [f"  and {len(found) - LONGEST} more"] if len(found) > LONGEST else []
+        parts += [f"{heading}:", *found[:MAX_LINES]] if found else []
+        parts += [f"  and {len(found) - MAX_LINES} more"] if len(found) > MAX_LINES else []
     return "\n".join(parts)
 
 
@@ -197,8 +197,8 @@ class NamedEvaluator:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            return _unmeasured_because(error)
-        return unmeasured(Outcome.SKIPPED, "it had nothing to compare") if evaluation is None else evaluation
+            return _missing_score_because(error)
+        return missing_score(Outcome.SKIPPED, "it had nothing to compare") if evaluation is None else evaluation
 
     def _selected(self, evaluable: Evaluable) -> Evaluable:
         if self.output is None:

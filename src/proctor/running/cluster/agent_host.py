@@ -33,14 +33,14 @@ from proctor.agents.resolve import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import ProctorError, one_line
 from proctor.cases.suite import Suite
-from proctor.running.agent_lifecycle import STOP_SECONDS, step_problem
+from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
 from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
 from proctor.tracing.instrumentation import instrument_clients
 from proctor.version import __version__
 
 ABORT_SECONDS = 5.0
 """How long a session that is ended in the middle of a turn may take to close."""
-FORGOTTEN_SECONDS = 120.0
+ABANDONED_SECONDS = 120.0
 """A run that asks for nothing for this long has ended without saying so."""
 BEAT_SECONDS = 0.05
 SAMPLE_SECONDS = 0.1
@@ -153,7 +153,7 @@ class AgentHost:
 
     async def progress(self, key: int) -> bytes:
         """What happened so far in the turn that is being answered, packed."""
-        return pack([item for item in list(self._sessions[key].progress) if _can_travel(item)])
+        return pack([item for item in list(self._sessions[key].progress) if _is_picklable(item)])
 
     async def close(self, key: int) -> bytes:
         """Close a session; returns why that failed, or `None`, packed."""
@@ -233,9 +233,9 @@ class AgentHost:
         return HostInfo(__version__, tuple(loaded))
 
     def _load_agent(self, item: SuiteOrder, folder: Path) -> BaseAgent:
-        suite = replace(item.suite, path=_moved(item.suite.path, self._order.folder, folder))
+        suite = replace(item.suite, path=_relocate(item.suite.path, self._order.folder, folder))
         if suite.env_files:
-            files = [_moved(path, self._order.folder, folder) for path in suite.env_files]
+            files = [_relocate(path, self._order.folder, folder) for path in suite.env_files]
             self._resources.enter_context(environment_from(path for path in files if path and path.is_file()))
         if item.agent_override is not None:
             return resolve_agent(item.agent_override, folder)
@@ -254,7 +254,7 @@ class AgentHost:
         agent = self._agents[suite]
         if agent not in self._starting:
             seconds = max(self._order.suites[suite].start_seconds, agent.start_timeout)
-            self._starting[agent] = self._loop.create_task(step_problem(agent.start, seconds))
+            self._starting[agent] = self._loop.create_task(try_step(agent.start, seconds))
         return await asyncio.shield(self._starting[agent])
 
     async def _open(self, key: int, session: HostedSession) -> Exception | None:
@@ -274,7 +274,7 @@ class AgentHost:
         for agent, starting in self._starting.items():
             if not starting.done() or starting.result() is not None:
                 starting.cancel()
-            elif (problem := await step_problem(agent.stop, STOP_SECONDS)) is not None:
+            elif (problem := await try_step(agent.stop, STOP_SECONDS)) is not None:
                 problems.append((self._agents.index(agent), problem))
         self._resources.close()
         return problems
@@ -286,7 +286,7 @@ class AgentHost:
             if now - self._moved_at > BLOCKED_SECONDS:
                 self._last_holder = self._holder()
                 self._note_lost_time(now, self._last_holder)
-            if now - self._asked_at > FORGOTTEN_SECONDS:
+            if now - self._asked_at > ABANDONED_SECONDS:
                 self._ended.set()
                 asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * STOP_SECONDS)
                 self._loop.call_soon_threadsafe(self._loop.stop)
@@ -304,11 +304,11 @@ class AgentHost:
         return None if task is None else self._owners.get(task)
 
 
-def _can_travel(progress: Progress) -> bool:
+def _is_picklable(progress: Progress) -> bool:
     return not isinstance(unpack(pack(progress)), TurnFailed)
 
 
-def _moved(path: Path | None, there: Path, here: Path) -> Path | None:
+def _relocate(path: Path | None, there: Path, here: Path) -> Path | None:
     """A file of the run's folder in the folder that the worker has."""
     if path is None:
         return None

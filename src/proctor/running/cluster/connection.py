@@ -29,7 +29,7 @@ from proctor.version import __version__
 
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
-LEAST_ENGAGED = 8
+MIN_PLANNED_WORKERS = 8
 """The engine keeps as many trials ready as this many workers take, so that workers may join a run."""
 MAX_UPLOAD_BYTES = 50_000_000
 _NOT_UPLOADED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".proctor", ".tox"})
@@ -56,7 +56,7 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
     display = listener if isinstance(listener, WorkerListener) else None
     order = order_of(plan, options)
     upload = zip_folder(Path.cwd()) if options.upload else b""
-    async with connected(options) as client:
+    async with connect(options) as client:
         workers = Workers(
             client, plan, order, lambda text: None if display is None else display.notice(mask(text)), upload
         )
@@ -64,7 +64,7 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
             display.workers(workers.states)
         try:
             await workers.open(options.workers)
-            count = max(len(workers.ready), options.workers or LEAST_ENGAGED)
+            count = max(len(workers.ready), options.workers or MIN_PLANNED_WORKERS)
             numbers = {item: number for number, item in enumerate(plan.suites)}
             yield plan.with_agents(
                 lambda item: ClusterAgent(item.agent, workers, numbers[item], item.limits.timeout),
@@ -101,7 +101,7 @@ def zip_folder(folder: Path) -> bytes:
     buffer, total = io.BytesIO(), 0
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for top, folders, names in os.walk(folder):
-            folders[:] = sorted(name for name in folders if not _is_left_out(Path(top, name)))
+            folders[:] = sorted(name for name in folders if not _is_excluded(Path(top, name)))
             for name in sorted(names):
                 path = Path(top, name)
                 if not path.is_file() or path.is_symlink() or name.startswith(".env"):
@@ -116,19 +116,21 @@ def zip_folder(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _is_left_out(folder: Path) -> bool:
+def _is_excluded(folder: Path) -> bool:
     return folder.name in _NOT_UPLOADED or folder.is_symlink() or (folder / "pyvenv.cfg").is_file()
 
 
 @contextlib.asynccontextmanager
-async def connected(options: ClusterOptions) -> AsyncIterator[Any]:
+async def connect(options: ClusterOptions) -> AsyncIterator[Any]:
     """A client of the scheduler that the options name, or of one that is started for as long as this lasts."""
     import dask.config
     import distributed  # before the settings below, which would replace its own
 
-    with dask.config.set(_QUIET), _silenced():
+    with dask.config.set(_QUIET), _silence_dask_logs():
         async with contextlib.AsyncExitStack() as stack:
-            target = await stack.enter_async_context(_local(options.workers)) if options.workers else options.address
+            target: Any = options.address
+            if options.workers:
+                target = await stack.enter_async_context(_local_cluster(options.workers))
             try:
                 client = distributed.Client(
                     target,
@@ -144,7 +146,7 @@ async def connected(options: ClusterOptions) -> AsyncIterator[Any]:
             yield client
 
 
-def _local(workers: int) -> Any:
+def _local_cluster(workers: int) -> Any:
     import distributed
 
     return distributed.LocalCluster(
@@ -175,7 +177,7 @@ def _security(options: ClusterOptions) -> Any:
 
 
 @contextlib.contextmanager
-def _silenced() -> Any:
+def _silence_dask_logs() -> Any:
     """Dask tells of lost workers in its own way; the run tells of them in ours."""
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "distributed.client")]
     before = [logger.level for logger in loggers]
@@ -192,17 +194,17 @@ async def check_workers(
     options: ClusterOptions, packages: Iterable[str], suites: Sequence[Suite]
 ) -> list[dict[str, Any]]:
     """What each worker has; with suites, also whether it can load their agents, which runs the files they name."""
-    async with connected(options) as client:
+    async with connect(options) as client:
         known = (await client.scheduler.identity())["workers"]
-        told = await client.run(describe_this, sorted(packages), on_error="return")
+        told = await client.run(describe_process, sorted(packages), on_error="return")
         problems = await _agent_problems(client, options, suites) if suites and known else {}
         return [
-            _checked(str(info.get("name", address)), address, told.get(address), problems.get(address, ""))
+            _worker_report(str(info.get("name", address)), address, told.get(address), problems.get(address, ""))
             for address, info in known.items()
         ]
 
 
-def _checked(name: str, address: str, found: Any, problem: str) -> dict[str, Any]:
+def _worker_report(name: str, address: str, found: Any, problem: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         said = f"cannot be asked: {one_line(found)}" if isinstance(found, BaseException) else "did not answer"
         return {"name": name, "address": address, "ok": False, "says": mask(said)}
@@ -226,7 +228,7 @@ async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence
     return {address: reason for address, (_, reason) in workers.refused.items()}
 
 
-def describe_this(packages: list[str]) -> dict[str, Any]:
+def describe_process(packages: list[str]) -> dict[str, Any]:
     """What the process has that runs this; of keys only the names."""
     return {
         "proctor": __version__,

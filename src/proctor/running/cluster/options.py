@@ -13,7 +13,7 @@ from proctor.version import install_command
 MISSING = f"--workers and --cluster need Dask's distributed: {install_command('cluster')}"
 
 
-def checked(options: ClusterOptions) -> ClusterOptions:
+def check_cluster_options(options: ClusterOptions) -> ClusterOptions:
     """The options, if they can be used here; raises `UsageError`."""
     if find_spec("distributed") is None:
         raise UsageError(MISSING)

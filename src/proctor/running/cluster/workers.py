@@ -34,7 +34,7 @@ from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS
 from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostStatus
 from proctor.running.conversation import RunStopped
-from proctor.running.failures import ConversationSpoiled, SessionLost
+from proctor.running.failures import ConversationInvalid, SessionLost
 from proctor.running.plan import Plan
 from proctor.running.remote_agent import RemoteAgent, RemoteSession, excluded_time, pack, trial_to_host, unpack
 from proctor.running.settings import WorkerState
@@ -47,12 +47,12 @@ STUCK_SECONDS = 2.0
 SILENT_SECONDS = 60.0
 """A scheduler, or a worker that runs nothing, that does not respond for this long is given up."""
 PREPARE_SECONDS = 300.0
-ALONE_SECONDS = 60.0
+NO_WORKER_SECONDS = 60.0
 """How long a run waits while there is no worker at all."""
 RESTART_SECONDS = 60.0
-LOSSES_BEFORE_ALONE = 2
+LOSSES_BEFORE_EXCLUSIVE = 2
 
-TrialKey = tuple[int, str, int]
+HostedTrialId = tuple[int, str, int]
 """The suite, the case and the number of a trial."""
 
 
@@ -110,7 +110,7 @@ class ClusterSession(RemoteSession):
         trial = trial_to_host(case)
         self.agent = agent
         self.key = agent.workers.new_key()
-        self.trial: TrialKey = (agent.suite, case.id, trial.number)
+        self.trial: HostedTrialId = (agent.suite, case.id, trial.number)
         self.timeout = max(agent.timeout, case.timeout or 0.0)
         self.worker: Worker | None = None
         self.is_busy = False
@@ -128,7 +128,7 @@ class ClusterSession(RemoteSession):
                 if suite not in self.worker.started:
                     problem = await workers.call(self, "start", suite)
             if problem is not None:
-                raise ConversationSpoiled(f"the agent {self.agent.name} could not start: {problem}")
+                raise ConversationInvalid(f"the agent {self.agent.name} could not start: {problem}")
             self.worker.started.add(suite)
             if (error := unpack(await self._call("open", self.key, suite, self._packed_trial))) is not None:
                 raise error
@@ -210,7 +210,7 @@ class Workers:
         self._notify = notify
         self._fingerprints = [(item.agent.name, item.agent_fingerprint) for item in plan.suites]
         self._parallel = [item.limits.parallel for item in plan.suites]
-        self._losses: Counter[TrialKey] = Counter()
+        self._losses: Counter[HostedTrialId] = Counter()
         self._keys = itertools.count(1)
         self._joining: dict[str, asyncio.Task[None]] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -223,7 +223,7 @@ class Workers:
     async def open(self, least: int) -> None:
         """Wait until `least` workers are ready, or all that there are; raises `UsageError` if none can be used."""
         self._watcher = asyncio.create_task(self._watch())
-        end = Clock.monotonic() + (PREPARE_SECONDS if least else ALONE_SECONDS)
+        end = Clock.monotonic() + (PREPARE_SECONDS if least else NO_WORKER_SECONDS)
         while Clock.monotonic() < end and not self._stopped:
             known = len(self.ready) + len(self.refused)
             if known and known >= least and not self._joining:
@@ -284,7 +284,7 @@ class Workers:
         """
         worker = session.worker
         assert worker is not None
-        call = asyncio.ensure_future(_called(worker, method, *arguments))
+        call = asyncio.ensure_future(_call_host(worker, method, *arguments))
         try:
             await asyncio.wait({call, worker.gone}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -318,7 +318,7 @@ class Workers:
 
     def _worker_for(self, session: ClusterSession) -> Worker | None:
         """The worker with most room; a trial that must be alone reserves one and waits until it is empty."""
-        if self._losses[session.trial] >= LOSSES_BEFORE_ALONE:
+        if self._losses[session.trial] >= LOSSES_BEFORE_EXCLUSIVE:
             return self._empty_worker(session)
         free = [worker for worker in self.ready.values() if worker.reserved_for is None]
         best = max(free, key=lambda worker: self._room(worker, session.agent.suite), default=None)
@@ -360,7 +360,7 @@ class Workers:
             return AgentFailed(
                 f"the agent held the interpreter of its worker for longer than its timeout of {session.timeout:g} s"
             )
-        self._losses[session.trial] += LOSSES_BEFORE_ALONE if worker.stuck else 1
+        self._losses[session.trial] += LOSSES_BEFORE_EXCLUSIVE if worker.stuck else 1
         return SessionLost(
             f"the worker {worker.name} ended before the agent had answered ({worker.end_reason}); if this case itself "
             "ends it, --isolate without workers shows that"
@@ -402,7 +402,7 @@ class Workers:
     async def _abort(self, session: ClusterSession, worker: Worker) -> None:
         """Close a session over there; a worker whose event loop cannot be reached for that is restarted."""
         try:
-            call = asyncio.ensure_future(_called(worker, "abort", session.key))
+            call = asyncio.ensure_future(_call_host(worker, "abort", session.key))
             await asyncio.wait({call, worker.gone}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             reached = call.done() and call.exception() is None and call.result()
             call.cancel()
@@ -417,7 +417,7 @@ class Workers:
         """Ask a worker again and again how its sessions are doing, until it is gone."""
         while not worker.gone.done():
             asked_at = Clock.monotonic()
-            call = asyncio.ensure_future(_called(worker, "status"))
+            call = asyncio.ensure_future(_call_host(worker, "status"))
             while not call.done() and not worker.gone.done():
                 await asyncio.wait({call, worker.gone}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not call.done() and Clock.monotonic() - asked_at > self._patience(worker):
@@ -452,7 +452,7 @@ class Workers:
                 workers: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
                 return workers
         except Exception as error:
-            self._stop(f"the scheduler was lost ({one_line(error)}); run the same command with --resume to go on")
+            self._stop(f"the scheduler was lost ({one_line(error)}); run the same command with --resume to continue")
             return None
 
     async def _watch(self) -> None:
@@ -470,8 +470,8 @@ class Workers:
             self._restarting &= known.keys()
             if self.ready or self._joining:
                 seen_at = Clock.monotonic()
-            elif Clock.monotonic() - seen_at > ALONE_SECONDS:
-                self._stop(f"no worker was left for {ALONE_SECONDS:g} s; run the same command with --resume to go on")
+            elif Clock.monotonic() - seen_at > NO_WORKER_SECONDS:
+                self._stop(f"no worker for {NO_WORKER_SECONDS:g} s; run the same command with --resume to continue")
                 return
             await asyncio.sleep(WATCH_SECONDS)
 
@@ -550,7 +550,7 @@ def pack_with_code(value: Any) -> bytes:
     return packed
 
 
-async def _called(worker: Worker, method: str, *arguments: Any) -> Any:
+async def _call_host(worker: Worker, method: str, *arguments: Any) -> Any:
     return await getattr(worker.host, method)(*arguments)
 
 

@@ -23,20 +23,20 @@ from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store.run_files import open_run
 from proctor.running.plan import Selection
-from proctor.running.review.grading import Row
-from proctor.running.run import Request, run_suites
+from proctor.running.review.grading import FileRow
+from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
-RECORDED = "recorded"
+ORIGIN_KEY = "recorded"
 """The metadata of a case that says where its expectations come from."""
 
 Part = Literal["both", "answer", "tools"]
-TOLD = ("schema", "suite", "question", "trial", "answer", "tools")
+CONTEXT_KEYS = ("schema", "suite", "question", "trial", "answer", "tools")
 """What a row shows to the person who accepts; it may come back and is not read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ApprovalProposal:
     """One case with what the agent did, to be accepted or not."""
 
     case: Case
@@ -61,22 +61,22 @@ class Proposal:
 
 def proposals(
     suite: Suite, trials: Iterable[TrialResult], run_id: str, agent: str, select: Selection
-) -> list[Proposal]:
+) -> list[ApprovalProposal]:
     """Each selected case with one of its trials, in the order of the suite."""
     contents = Contents(suite.base)
     found: dict[str, list[TrialResult]] = {}
     for trial in trials:
         if trial.suite == suite.name:
             found.setdefault(trial.case.id, []).append(trial)
-    offered: list[Proposal] = []
+    offered: list[ApprovalProposal] = []
     for case in suite.cases:
         if select(suite, case):
-            shown, why = _chosen(found.get(case.id, []))
-            offered.append(Proposal(case, shown, run_id, agent, _refusal(contents.of(case), shown), why))
+            shown, why = _choose_trial(found.get(case.id, []))
+            offered.append(ApprovalProposal(case, shown, run_id, agent, _refusal(contents.of(case), shown), why))
     return offered
 
 
-def _chosen(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
+def _choose_trial(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
     """The first trial that passed, else the first that was answered, else the first; and which one that is."""
     if not trials:
         return None, ""
@@ -91,7 +91,7 @@ def _chosen(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
     if not among:
         return shown, f"{name}, of which none was answered"
     first = f"the only one that {kind}" if len(among) == 1 else f"the first of {len(among)} that {_were(kind)}"
-    alike = sum(_did(trial) == _did(shown) for trial in trials)
+    alike = sum(_behavior(trial) == _behavior(shown) for trial in trials)
     same = "all did the same" if alike == len(trials) else f"{alike} of {len(trials)} did the same"
     return shown, f"{name}, {first}; {same}"
 
@@ -100,7 +100,7 @@ def _were(kind: str) -> str:
     return kind.replace("was ", "were ")
 
 
-def _did(trial: TrialResult) -> str:
+def _behavior(trial: TrialResult) -> str:
     """What a trial answered and called, to compare with what others did."""
     return json_text([[r.answer, [[c.name, to_json(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
 
@@ -119,12 +119,12 @@ def _refusal(case: Case, trial: TrialResult | None) -> str:
     return ""
 
 
-def ask_anew(
+def run_unscored(
     suite: Suite, options: RunOptions, agent: Any, select: Selection, store: Path
 ) -> tuple[str, str, list[TrialResult]]:
     """Put the cases to the agent, and score nothing: the run's id, the agent's name, and what it did."""
-    bare = replace(suite, evaluators=(), cases=tuple(_unscored(case) for case in suite.cases))
-    run, _ = run_suites(Request([bare], options, agent, select, store, key="record"))
+    bare = replace(suite, evaluators=(), cases=tuple(_without_evaluators(case) for case in suite.cases))
+    run, _ = run_suites(RunRequest([bare], options, agent, select, store, key="record"))
     return run.id, run.suites[0].agent, list(run.trials)
 
 
@@ -138,22 +138,22 @@ def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[Trial
     return run.id, info.agent, list(run.trials)
 
 
-def _unscored(case: Case) -> Case:
+def _without_evaluators(case: Case) -> Case:
     return replace(case, evaluators=(), turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
 
 
-def recorded(suite: Suite, accepted: Mapping[str, tuple[Proposal, str]], part: Part) -> Suite:
+def with_expectations(suite: Suite, accepted: Mapping[str, tuple[ApprovalProposal, str]], part: Part) -> Suite:
     """The suite in which accepted cases expect what the agent did; `accepted` has who accepted each, by case."""
-    return replace(
-        suite,
-        cases=tuple(
-            _compared(suite, case, _expecting(case, *accepted[case.id], part)) if case.id in accepted else case
-            for case in suite.cases
-        ),
-    )
+
+    def change(case: Case) -> Case:
+        if case.id not in accepted:
+            return case
+        return _with_needed_evaluators(suite, case, _with_approved_reply(case, *accepted[case.id], part))
+
+    return replace(suite, cases=tuple(change(case) for case in suite.cases))
 
 
-def complete(suite: Suite) -> tuple[Suite, list[str]]:
+def without_unchecked_cases(suite: Suite) -> tuple[Suite, list[str]]:
     """The suite without the cases of which nothing is expected yet, which no suite may have, and their ids."""
     kept = [case for case in suite.cases if any(suite.evaluators_of(case, turn) for turn in case.turns)]
     ids = {case.id for case in kept}
@@ -161,7 +161,7 @@ def complete(suite: Suite) -> tuple[Suite, list[str]]:
     return replace(suite, cases=tuple(kept)), left_out
 
 
-def _compared(suite: Suite, before: Case, case: Case) -> Case:
+def _with_needed_evaluators(suite: Suite, before: Case, case: Case) -> Case:
     """With an evaluator for what is expected now, where the suite has none for it.
 
     What the expectations so far brought along was not the user's choice, so that a recorded answer is compared as well.
@@ -173,19 +173,19 @@ def _compared(suite: Suite, before: Case, case: Case) -> Case:
     return case if needed == named else replace(case, evaluators=needed)
 
 
-def _expecting(case: Case, proposal: Proposal, accepted_by: str, part: Part) -> Case:
+def _with_approved_reply(case: Case, proposal: ApprovalProposal, accepted_by: str, part: Part) -> Case:
     trial = proposal.trial
     assert trial is not None
     origin: dict[str, Json] = {
         "run": proposal.run_id,
-        "at": _moment(trial.started_at),
+        "at": _timestamp(trial.started_at),
         "agent": proposal.agent,
         "agent_fingerprint": trial.agent,
         "accepted_by": accepted_by,
-        "accepted_at": _moment(None),
+        "accepted_at": _timestamp(None),
     }
     turns = tuple(_turn(turn, reply, part) for turn, reply in zip(case.turns, trial.replies, strict=False))
-    return replace(case, turns=turns, metadata={**case.metadata, RECORDED: origin})
+    return replace(case, turns=turns, metadata={**case.metadata, ORIGIN_KEY: origin})
 
 
 def _turn(turn: Turn, reply: Reply, part: Part) -> Turn:
@@ -193,20 +193,22 @@ def _turn(turn: Turn, reply: Reply, part: Part) -> Turn:
     if part != "tools":
         expected = replace(expected, output=reply.answer)
     if part != "answer":
-        calls = tuple(ExpectedCall(call.name, _as_they_stand(call.arguments)) for call in reply.tool_calls)
+        calls = tuple(ExpectedCall(call.name, _literal_args(call.arguments)) for call in reply.tool_calls)
         expected = replace(expected, tool_calls=calls)
     return replace(turn, expected=expected)
 
 
-def _as_they_stand(arguments: Mapping[str, Json]) -> dict[str, Any]:
+def _literal_args(arguments: Mapping[str, Json]) -> dict[str, Any]:
     """Whatever an argument looks like, it is meant literally."""
     return {name: Equals(to_json(value)) for name, value in arguments.items()}
 
 
-def read_acceptances(rows: Sequence[Row], offered: Sequence[Proposal], who: str) -> dict[str, tuple[Proposal, str]]:
+def read_approvals(
+    rows: Sequence[FileRow], offered: Sequence[ApprovalProposal], who: str
+) -> dict[str, tuple[ApprovalProposal, str]]:
     """Who accepted which cases, as a file says; raises `UsageError` with every row that cannot be taken."""
     known = {proposal.case.id: proposal for proposal in offered}
-    accepted: dict[str, tuple[Proposal, str]] = {}
+    accepted: dict[str, tuple[ApprovalProposal, str]] = {}
     problems: list[str] = []
     for row in rows:
         data = row.data if isinstance(row.data, Mapping) else {}
@@ -220,10 +222,10 @@ def read_acceptances(rows: Sequence[Row], offered: Sequence[Proposal], who: str)
     return accepted
 
 
-def _row_problem(data: Json, proposal: Proposal | None) -> str:
+def _row_problem(data: Json, proposal: ApprovalProposal | None) -> str:
     if not isinstance(data, Mapping) or "case" not in data:
         return 'must be an object such as {"case": "refund", "accept": true}'
-    if unknown := [str(key) for key in data if key not in ("case", "accept", "by", "refusal", *TOLD)]:
+    if unknown := [str(key) for key in data if key not in ("case", "accept", "by", "refusal", *CONTEXT_KEYS)]:
         return f"has no use for {unknown[0]!r}"
     if proposal is None:
         return f"there is no case {data['case']!r} to accept"
@@ -236,7 +238,7 @@ def _row_problem(data: Json, proposal: Proposal | None) -> str:
     )
 
 
-def _moment(seconds: float | None) -> str:
+def _timestamp(seconds: float | None) -> str:
     now = datetime.datetime.now(datetime.UTC) if seconds is None else None
     moment = now or datetime.datetime.fromtimestamp(seconds or 0.0, datetime.UTC)
     return moment.isoformat(timespec="seconds")

@@ -27,7 +27,7 @@ GRADED_BY, GRADED_AT = "graded_by", "graded_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ScoreAddress:
     """Which score of a run is meant."""
 
     suite: str
@@ -40,10 +40,10 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingScore:
     """One score that is yet to be given, with everything a grader needs to see."""
 
-    address: Address
+    address: ScoreAddress
     criteria: str
     question: Json
     answer: Json
@@ -55,7 +55,7 @@ class Waiting:
 class Grade:
     """The grade that a person gives one answer."""
 
-    address: Address
+    address: ScoreAddress
     score: float
     reasoning: str
     grader: str
@@ -64,19 +64,19 @@ class Grade:
 class Gradebook:
     """A kept run while it is being graded; each grade is on disk before the next one is asked for."""
 
-    def __init__(self, store: Store, wanted: str, *, look: bool = True) -> None:
-        """Without `look`, what waits is not searched for: grades are given to scores that the caller knows."""
+    def __init__(self, store: Store, wanted: str, *, find_pending: bool = True) -> None:
+        """Without `find_pending`, what waits is not searched for: grades are given to scores that the caller knows."""
         row = store.find_run(wanted)
         self._store = store
         self._no = row.no
         self.run: Run = store.find_run(row.id)
         self._criteria = {info.name: info.criteria for info in self.run.suites}
         self._trials = {address: key.no for address, key in store.trial_keys(row.no).items()}
-        self.waiting: list[Waiting] = []
-        self.known: dict[Address, Score] = {}
+        self.pending: list[PendingScore] = []
+        self.other_scores: dict[ScoreAddress, Score] = {}
         """Every score of the run that is not waiting."""
-        for trial in self.run.trials if look else ():
-            self._look_at(trial)
+        for trial in self.run.trials if find_pending else ():
+            self._collect(trial)
 
     def verdict(self) -> RunVerdict:
         return verdict(self.run)
@@ -87,7 +87,7 @@ class Gradebook:
         changed = []
         for place in dict.fromkeys((grade.address.suite, grade.address.case, grade.address.trial) for grade in grades):
             trial = self._store.trial(self._trials[place])
-            _require_waiting(trial, given)
+            _require_pending(trial, given)
             scores = tuple(_graded(score, given.get(_address(trial, score))) for score in trial.scores)
             outcome, _ = trial_outcome(scores, self._criteria[trial.suite])
             changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
@@ -96,19 +96,19 @@ class Gradebook:
         record_verdict(run, verdict(run))
         self._store.update_scores(run, changed)
         self.run = run
-        self.waiting = [item for item in self.waiting if item.address not in given]
-        self.known |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
+        self.pending = [item for item in self.pending if item.address not in given]
+        self.other_scores |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
 
-    def _look_at(self, trial: TrialResult) -> None:
+    def _collect(self, trial: TrialResult) -> None:
         for score in trial.scores:
             address = _address(trial, score)
             if score.outcome is Outcome.PENDING:
-                self.waiting.append(_waiting(trial, score, address))
+                self.pending.append(_pending_score(trial, score, address))
             else:
-                self.known[address] = score
+                self.other_scores[address] = score
 
 
-def look_at(folder: Path, wanted: str) -> Gradebook:
+def read_gradebook(folder: Path, wanted: str) -> Gradebook:
     """The run called `wanted`, to see what waits in it."""
     return Gradebook(Store(folder, create=False), wanted)
 
@@ -127,7 +127,7 @@ def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
         store.close()
 
 
-def _require_waiting(trial: TrialResult, given: Mapping[Address, Grade]) -> None:
+def _require_pending(trial: TrialResult, given: Mapping[ScoreAddress, Grade]) -> None:
     """The lock of a run is only advice: a grade that another process gave all the same is never written over."""
     for score in trial.scores:
         if _address(trial, score) in given and score.outcome is not Outcome.PENDING:
@@ -147,8 +147,8 @@ def _graded(score: Score, grade: Grade | None) -> Score:
     )
 
 
-def _address(trial: TrialResult, score: Score) -> Address:
-    return Address(trial.suite, trial.case.id, trial.number, score.turn, score.evaluator)
+def _address(trial: TrialResult, score: Score) -> ScoreAddress:
+    return ScoreAddress(trial.suite, trial.case.id, trial.number, score.turn, score.evaluator)
 
 
 def _threshold(score: Score) -> float:
@@ -156,18 +156,18 @@ def _threshold(score: Score) -> float:
     return threshold_in_force(DEFAULT_THRESHOLD, entry=score.threshold)
 
 
-def waiting_score(trial: TrialResult, score: Score) -> Waiting:
+def pending_score(trial: TrialResult, score: Score) -> PendingScore:
     """A score with everything that a person needs to see who says what it should be."""
-    return _waiting(trial, score, _address(trial, score))
+    return _pending_score(trial, score, _address(trial, score))
 
 
-def _waiting(trial: TrialResult, score: Score, address: Address) -> Waiting:
+def _pending_score(trial: TrialResult, score: Score, address: ScoreAddress) -> PendingScore:
     details: Mapping[str, Json] = score.details
     turns = trial.case.turns if score.turn is None else trial.case.turns[score.turn :][:1]
     replies = trial.replies if score.turn is None else trial.replies[score.turn :][:1]
     questions = [_question(trial.case, turn) for turn in turns]
     answers = [to_json(reply.answer) for reply in replies]
-    return Waiting(
+    return PendingScore(
         address,
         criteria=str(details.get("criteria") or score.reasoning),
         question=questions[0] if len(questions) == 1 else questions,
@@ -184,12 +184,12 @@ def _question(case: Case, turn: Turn) -> Json:
     return to_json(turn.input)
 
 
-WORDS = {"pass": 1.0, "fail": 0.0}
-KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
-TOLD = ("schema", "criteria", "question", "expected", "answer", "threshold")
+SCORE_WORDS = {"pass": 1.0, "fail": 0.0}
+GRADE_KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
+CONTEXT_KEYS = ("schema", "criteria", "question", "expected", "answer", "threshold")
 """What a row tells the grader; it may come back and is not read."""
 
-SAID = 60
+MAX_QUOTE = 60
 """How much of a wrong value is repeated in a message."""
 
 
@@ -198,14 +198,14 @@ class BadGrade(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """One grade as it was written, and where."""
 
     place: str
     data: Json
 
 
-def row_of(item: Waiting) -> dict[str, Json]:
+def grading_row(item: PendingScore) -> dict[str, Json]:
     """A row to be filled in: `score` and `reasoning` are empty."""
     address = item.address
     row: dict[str, Json] = {
@@ -226,39 +226,39 @@ def row_of(item: Waiting) -> dict[str, Json]:
     return row
 
 
-def parse_rows(text: str, source: str) -> list[Row]:
+def parse_rows(text: str, source: str) -> list[FileRow]:
     """The rows of a JSON list, or one of each line; raises `UsageError` with every line that is no JSON."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
         return _parse_lines(text, source)
     if isinstance(whole, list):
-        return [Row(f"{source}: row {number}", data) for number, data in enumerate(whole, 1)]
-    return [Row(f"{source}: row 1", whole)]
+        return [FileRow(f"{source}: row {number}", data) for number, data in enumerate(whole, 1)]
+    return [FileRow(f"{source}: row 1", whole)]
 
 
-def _parse_lines(text: str, source: str) -> list[Row]:
+def _parse_lines(text: str, source: str) -> list[FileRow]:
     rows, problems = [], []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         place = f"{source}:{number}"
         try:
-            rows.append(Row(place, json.loads(line)))
+            rows.append(FileRow(place, json.loads(line)))
         except (ValueError, RecursionError) as error:
             problems.append(f"{place}: is not JSON: {error}")
     if problems:
-        raise UsageError(_together(problems))
+        raise UsageError(_join_problems(problems))
     return rows
 
 
-def read_grades(rows: Sequence[Row], book: Gradebook, grader: str) -> list[Grade]:
+def read_grades(rows: Sequence[FileRow], book: Gradebook, grader: str) -> list[Grade]:
     """The grades that rows mean; a row whose score is null waits on. Raises `UsageError` with all that is wrong."""
-    grades: dict[Address, Grade] = {}
+    grades: dict[ScoreAddress, Grade] = {}
     problems: list[str] = []
     for row in rows:
         try:
-            grade = _read(row.data, book, grader)
+            grade = _read_grade(row.data, book, grader)
             if grade is not None and grade.address in grades:
                 raise BadGrade("grades what an earlier row grades already")
         except BadGrade as problem:
@@ -267,7 +267,7 @@ def read_grades(rows: Sequence[Row], book: Gradebook, grader: str) -> list[Grade
         if grade is not None:
             grades[grade.address] = grade
     if problems:
-        raise UsageError(_together(problems))
+        raise UsageError(_join_problems(problems))
     if not grades:
         raise UsageError("no row has a score, so there is nothing to grade")
     return list(grades.values())
@@ -275,74 +275,79 @@ def read_grades(rows: Sequence[Row], book: Gradebook, grader: str) -> list[Grade
 
 def read_score(value: Any) -> float:
     """A number between 0 and 1, or pass or fail."""
-    if isinstance(value, str) and value.strip().lower() in WORDS:
-        return WORDS[value.strip().lower()]
+    if isinstance(value, str) and value.strip().lower() in SCORE_WORDS:
+        return SCORE_WORDS[value.strip().lower()]
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0.0 <= number <= 1.0:
-        raise BadGrade(f"score must be a number between 0 and 1, pass or fail, not {to_text(to_json(value), SAID)}")
+        raise BadGrade(f"score must be a number between 0 and 1, pass or fail, not {_quote(value)}")
     return number
 
 
-def _read(data: Json, book: Gradebook, grader: str) -> Grade | None:
+def _quote(value: Any) -> str:
+    """A value as text, short enough for a message."""
+    return to_text(to_json(value), MAX_QUOTE)
+
+
+def _read_grade(data: Json, book: Gradebook, grader: str) -> Grade | None:
     if not isinstance(data, dict):
-        raise BadGrade(f"must be an object with case, evaluator and score, not {to_text(to_json(data), SAID)}")
+        raise BadGrade(f"must be an object with case, evaluator and score, not {_quote(data)}")
     for key in data:
-        if key not in KEYS + TOLD:
-            raise BadGrade(f"has no use for {to_text(key, SAID)}{did_you_mean(key, KEYS)}")
+        if key not in GRADE_KEYS + CONTEXT_KEYS:
+            raise BadGrade(f"has no use for {_quote(key)}{did_you_mean(key, GRADE_KEYS)}")
     if "score" not in data:
         raise BadGrade("has no score; null leaves it waiting")
-    address = _find(data, book)
+    address = _find_score(data, book)
     if data["score"] is None:
         return None
     reasoning, by = data.get("reasoning"), data.get("grader")
     for name, text in (("reasoning", reasoning), ("grader", by)):
         if text is not None and not isinstance(text, str):
-            raise BadGrade(f"{name} must be text, not {to_text(to_json(text), SAID)}")
+            raise BadGrade(f"{name} must be text, not {_quote(text)}")
     return Grade(address, read_score(data["score"]), reasoning or "", by or grader)
 
 
-def _find(data: dict[str, Json], book: Gradebook) -> Address:
+def _find_score(data: dict[str, Json], book: Gradebook) -> ScoreAddress:
     """The one score that a row means; what it leaves out must not be needed to tell."""
     for name in ("case", "evaluator"):
         if not isinstance(data.get(name), str):
             raise BadGrade(f"must name its {name}")
-    found = [item.address for item in book.waiting if _means(data, item.address)]
+    found = [item.address for item in book.pending if _matches(data, item.address)]
     if len(found) == 1:
         return found[0]
     if found:
         names = [name for name in ("suite", "trial", "turn") if len({getattr(a, name) for a in found}) > 1]
         raise BadGrade(f"could mean any of {len(found)} scores; say which {' and '.join(names)}")
-    raise BadGrade(_why_not(data, book))
+    raise BadGrade(_why_not_found(data, book))
 
 
-def _means(data: dict[str, Json], address: Address) -> bool:
+def _matches(data: dict[str, Json], address: ScoreAddress) -> bool:
     return all(
         name not in data or (type(data[name]), data[name]) == (type(getattr(address, name)), getattr(address, name))
         for name in ("suite", "case", "trial", "turn", "evaluator")
     )
 
 
-def _why_not(data: dict[str, Json], book: Gradebook) -> str:
-    done = [score for address, score in book.known.items() if _means(data, address)]
-    what = f"{to_text(data['evaluator'], SAID)} of case {to_text(data['case'], SAID)}"
+def _why_not_found(data: dict[str, Json], book: Gradebook) -> str:
+    done = [score for address, score in book.other_scores.items() if _matches(data, address)]
+    what = f"{_quote(data['evaluator'])} of case {_quote(data['case'])}"
     if done:
-        return f"{what} does not wait for a grade: {_as_it_is(done[0])}"
-    addresses = [item.address for item in book.waiting] + list(book.known)
+        return f"{what} does not wait for a grade: {_describe_score(done[0])}"
+    addresses = [item.address for item in book.pending] + list(book.other_scores)
     for name in ("suite", "case", "evaluator"):
         names = [getattr(address, name) for address in addresses]
         if name in data and data[name] not in names:
-            return f"run {book.run.id} has no {name} {to_text(to_json(data[name]), SAID)}{did_you_mean(str(data[name]), names)}"
+            return f"run {book.run.id} has no {name} {_quote(data[name])}{did_you_mean(str(data[name]), names)}"
     return f"{what} is not in run {book.run.id} with this {' and '.join(n for n in ('trial', 'turn') if n in data)}"
 
 
-def _as_it_is(score: Score) -> str:
+def _describe_score(score: Score) -> str:
     said = score.outcome.value if score.value is None else f"{score.outcome.value} with {score.value:g}"
     return f"{said}, graded by {score.details[GRADED_BY]}" if GRADED_BY in score.details else said
 
 
-def _together(problems: Sequence[str]) -> str:
+def _join_problems(problems: Sequence[str]) -> str:
     count = len(problems)
     return "\n".join([*problems, f"{count} problem{'s' if count != 1 else ''}; nothing was graded"])

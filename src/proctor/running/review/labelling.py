@@ -11,7 +11,7 @@ from proctor.results.people_labels import Label, Labels, Place
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
-from proctor.running.review.grading import Address, Grade, Gradebook, waiting_score
+from proctor.running.review.grading import Grade, Gradebook, ScoreAddress, pending_score
 
 
 def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
@@ -22,7 +22,7 @@ def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
     store = Store(folder, create=False)
     try:
         trial = store.trial(no)
-        if at >= len(trial.scores) or place_of(trial, at) != label.place:
+        if at >= len(trial.scores) or score_place(trial, at) != label.place:
             raise UsageError("the run has changed meanwhile: that score is not there any more")
         if trial.scores[at].outcome is not Outcome.PENDING:
             with Labels(store.path) as labels:
@@ -30,14 +30,15 @@ def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
             return False
         with exclusive_run(store, run):
             suite, case, number, turn, evaluator = label.place
-            grade = Grade(Address(suite, case, number, turn, evaluator), float(label.passed), label.comment, label.who)
-            Gradebook(store, run, look=False).record([grade])
+            address = ScoreAddress(suite, case, number, turn, evaluator)
+            grade = Grade(address, float(label.passed), label.comment, label.who)
+            Gradebook(store, run, find_pending=False).record([grade])
         return True
     finally:
         store.close()
 
 
-def place_of(trial: TrialResult, at: int) -> Place:
+def score_place(trial: TrialResult, at: int) -> Place:
     score = trial.scores[at]
     return trial.suite, trial.case.id, trial.number, score.turn, score.evaluator
 
@@ -61,8 +62,8 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
 
 def _row(run: str, trial: TrialResult, label: Label, turn: int | None, evaluator: str) -> dict[str, Json]:
     index = len(trial.replies) - 1 if turn is None else turn
-    at = next((at for at in range(len(trial.scores)) if place_of(trial, at) == label.place), None)
-    seen = None if at is None else waiting_score(trial, trial.scores[at])
+    at = next((at for at in range(len(trial.scores)) if score_place(trial, at) == label.place), None)
+    seen = None if at is None else pending_score(trial, trial.scores[at])
     reply = trial.replies[index] if 0 <= index < len(trial.replies) else None
     row: dict[str, Json] = {
         "id": "/".join([run, *map(str, label.place), label.who]),

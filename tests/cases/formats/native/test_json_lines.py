@@ -12,7 +12,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.running.run import Request, run_suites
+from proctor.running.run import RunRequest, run_suites
 
 HEAD = {"suite": {"name": "many", "evaluators": [{"Contains": {"threshold": 0.5}}]}}
 ROWS: list[Json] = [
@@ -35,7 +35,7 @@ def the_suite(path: Path) -> Suite:
 
 
 def outcomes(suite: Suite, store: Path | None = None, **asked: Any) -> dict[tuple[str, int], str]:
-    result, _ = run_suites(Request([suite], agent=lambda text: text, store=store, **asked))
+    result, _ = run_suites(RunRequest([suite], agent=lambda text: text, store=store, **asked))
     return {(trial.case.id, trial.number): trial.outcome.value for trial in result.trials}
 
 

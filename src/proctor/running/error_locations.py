@@ -11,10 +11,10 @@ from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.errors import AgentFailed, is_user_file
 from proctor.base.threads import POOL
 
-FRAMES_KEPT = 20
+MAX_FRAMES = 20
 
 
-def places_of(error: BaseException | None, trial: TrialContext | None = None) -> list[str]:
+def user_locations(error: BaseException | None, trial: TrialContext | None = None) -> list[str]:
     """The places in the user's files, the outermost first: where it was raised, or where the trial's threads are."""
     places = list(error.places) if isinstance(error, AgentFailed) else []
     places = places or _raised_at(error)
@@ -23,11 +23,11 @@ def places_of(error: BaseException | None, trial: TrialContext | None = None) ->
         for thread, context in POOL.busy_threads().items():
             if context.get(current_trial) is trial and thread in frames:
                 places += _running_at(frames[thread])
-    return places[-FRAMES_KEPT:]
+    return places[-MAX_FRAMES:]
 
 
 def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
-    if error is None or depth > FRAMES_KEPT:
+    if error is None or depth > MAX_FRAMES:
         return []
     if isinstance(error, BaseExceptionGroup):
         inner = next((found for one in error.exceptions if (found := _raised_at(one, depth + 1))), [])

@@ -13,13 +13,13 @@ from proctor.agents.tools import Tool, find_tools
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.cases.suite import Case
 from proctor.evaluators.tools.consistency import describe
-from proctor.running.conversation import Answer
+from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite
 from proctor.tracing.capture import suppress_tracing
 
 
 @contextmanager
-def answering_for_tools(case: Case) -> Iterator[None]:
+def mocked_tools(case: Case) -> Iterator[None]:
     """While a case is scored, its doubles answer for the tools they stand for."""
     token = current_trial.set(TrialContext(mocks=ToolMocks(case.doubles)))
     try:
@@ -28,12 +28,12 @@ def answering_for_tools(case: Case) -> Iterator[None]:
         current_trial.reset(token)
 
 
-async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answer:
+async def with_rerun_tools(answer: ConversationResult, case: Case, planned: PlannedSuite) -> ConversationResult:
     """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
     tools = find_tools(planned.suite.reexecute, planned.suite.base, planned.agent)
     replies: list[Reply] = []
     warnings: list[str] = []
-    with answering_for_tools(case), suppress_tracing():
+    with mocked_tools(case), suppress_tracing():
         for reply in answer.replies:
             passages, found = await _passages(reply, tools)
             replies.append(replace(reply, retrieval_context=passages))

@@ -7,12 +7,12 @@ import contextlib
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import AgentFailed
-from proctor.running.agent_lifecycle import AgentNotStarted, start, stop_problem
+from proctor.running.agent_lifecycle import AgentNotStarted, start_agent, try_stop
 from proctor.running.timeouts import Watchdog
 from proctor.tracing.instrumentation import instrument_clients
 
 
-class AgentAtWork:
+class AgentRuntime:
     """Has what the engine needs to talk to an agent: a watchdog and instrumented libraries.
 
     The agent starts when it is first needed, since all answers may be there already, and stops at the end.
@@ -27,7 +27,7 @@ class AgentAtWork:
         self._problem: AgentNotStarted | None = None
         self._cleanup = contextlib.AsyncExitStack()
 
-    async def __aenter__(self) -> AgentAtWork:
+    async def __aenter__(self) -> AgentRuntime:
         self._cleanup.enter_context(self.watchdog)
         self._cleanup.enter_context(instrument_clients())
         return self
@@ -40,7 +40,7 @@ class AgentAtWork:
             if self._is_started:
                 return
             try:
-                await start(self.agent, self._start_seconds)
+                await start_agent(self.agent, self._start_seconds)
             except AgentNotStarted as problem:
                 self._problem = problem
                 raise
@@ -49,5 +49,5 @@ class AgentAtWork:
     async def __aexit__(self, *_: object) -> None:
         """Raises `AgentFailed` if the agent does not stop properly."""
         async with self._cleanup:
-            if self._is_started and (problem := await stop_problem(self.agent)):
+            if self._is_started and (problem := await try_stop(self.agent)):
                 raise AgentFailed(problem)
