@@ -25,7 +25,7 @@ from proctor.agents.reply import Reply
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.decision import Gate
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 from proctor.results.gate_result import GateVerdict
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from table import Row, at_most

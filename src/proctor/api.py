@@ -15,10 +15,10 @@ from proctor.cases.suite import Settings, Suite
 from proctor.gate.settings import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
-from proctor.results.store.run_files import read_run_of_agent
+from proctor.results.store.run_files import open_run_reference
 from proctor.running.plan import Selection
 from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.settings import Listener, RunOptions
@@ -165,7 +165,8 @@ def compare(
     True
     """
     (first, before_agent), (second, after_agent) = (
-        (side, None) if isinstance(side, Run) else read_run_of_agent(Path(store), str(side)) for side in (before, after)
+        (side, None) if isinstance(side, Run) else open_run_reference(Path(store), str(side))
+        for side in (before, after)
     )
     return compare_runs(first, second, before_agent=before_agent, after_agent=after_agent)
 

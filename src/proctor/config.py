@@ -18,7 +18,7 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Settings
 from proctor.import_aliases import check_aliases, install_aliases, names_in
-from proctor.results.store.store import FOLDER
+from proctor.results.store.store import STORE_FOLDER
 from proctor.running.settings import RunOptions
 
 KEYS: dict[str, Callable[[str], Any]] = {
@@ -64,7 +64,7 @@ class Configuration:
 
     def store(self, given: str | None) -> Path:
         """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
-        return Path(given or self.values.get("store") or FOLDER)
+        return Path(given or self.values.get("store") or STORE_FOLDER)
 
     def environment(self) -> AbstractContextManager[None]:
         """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""

@@ -134,7 +134,7 @@ def test_a_budget_says_before_it_starts_what_it_cannot_count() -> None:
 
     class Listener:
         def started(self, run: proctor.Run, planned: int, kept: int) -> None:
-            told.append(run.uncounted)
+            told.append(run.unpriced_note)
 
         def trial_done(self, trial: Any) -> None: ...
 

@@ -26,7 +26,7 @@ def running_with(words: str) -> list[str]:
 
 def kept(project: Path) -> int:
     store = Store(project / ".proctor", create=False)
-    return len(store.trial_keys(store.runs(1)[0].no))
+    return len(store.stored_trials(store.runs(1)[0].no))
 
 
 @pytest.mark.parametrize("agent", ["exits", "closes_everything", "segfaults", "killed"])
@@ -223,7 +223,7 @@ sys.meta_path.insert(0, Finder())
     [
         (("grade", "last", "--from", "grades.json"), "proctor.running.review.grading"),
         (("rescore",), "proctor.running.scoring"),
-        (("compare", "last", "last"), "proctor.results.comparison.comparing"),
+        (("compare", "last", "last"), "proctor.results.comparison.compare"),
         (("show", "last", "--html", "r.html"), "proctor.reporting.html.report_page"),
     ],
 )

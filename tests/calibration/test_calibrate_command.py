@@ -18,8 +18,8 @@ from reporting_samples import FAILED, PASSED, score, trial
 
 from proctor.calibration.command import progress_text
 from proctor.calibration.measurement import Step
-from proctor.results.people_labels import Label, Labels
-from proctor.results.store.store import FILE
+from proctor.results.human_labels import HumanLabel, HumanLabels
+from proctor.results.store.store import DATABASE_FILE
 
 Command = Callable[..., Any]
 
@@ -127,9 +127,9 @@ def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Comman
     details = {"judge": {"model": "openai:gpt-5-mini", "calls": []}}
     good, bad = (score(outcome, None, "Factuality", details=details) for outcome in (PASSED, FAILED))
     keep(project / ".proctor", FIRST, [trial("one", PASSED, "Five days.", good), trial("two", FAILED, "Never.", bad)])
-    with Labels(project / ".proctor" / FILE) as labels:
+    with HumanLabels(project / ".proctor" / DATABASE_FILE) as labels:
         for case, passed in (("one", True), ("two", False)):
-            labels.add(FIRST, Label(("support", case, 1, None, "Factuality"), passed, "", "Ada"))
+            labels.add(FIRST, HumanLabel(("support", case, 1, None, "Factuality"), passed, "", "Ada"))
     labelled = proctor("grade", FIRST, "--labels").out
     (project / "rows.jsonl").write_text(labelled, encoding="utf-8")
     found = json.loads(proctor("calibrate", "rules", "rows.jsonl", "--retest", "0", "--json").out)

@@ -17,7 +17,7 @@ import yaml
 
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import EvaluatorSpec
-from proctor.cli.list import AGENT_WAYS
+from proctor.cli.list import AGENT_KINDS
 from proctor.cli.options import parse_evaluators
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build, listed
@@ -114,7 +114,7 @@ def test_agents_are_listed_with_examples_that_can_be_resolved(proctor: Command, 
     (project / "package").mkdir()
     (project / "package" / "module.py").write_text("def agent(question):\n    return question\n")
     told = proctor("agents").out
-    for example in AGENT_WAYS.values():
+    for example in AGENT_KINDS.values():
         assert example in told
         assert resolve_agent(example, project).name
 

@@ -58,7 +58,7 @@ def test_a_person_is_asked(
 ) -> None:
     suite()
     proctor("test")
-    monkeypatch.setattr("proctor.cli.runs.can_ask", lambda: True)
+    monkeypatch.setattr("proctor.cli.runs.is_interactive", lambda: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: answer.strip())
     ended = proctor("runs", "delete", "last")
     assert ended.code == (0 if left == 0 else 130)

@@ -68,8 +68,8 @@ def test_a_case_that_broke_is_proven_by_name() -> None:
     assert [found.case for found in report.cases if found.status is CaseStatus.REGRESSED] == ["case-3"]
     proven = finding(report, "case-3")
     assert proven.p_value is not None and proven.p_value <= 0.05
-    assert proven.fresh_passes == 0 and 2 <= proven.fresh_trials <= 6
-    assert report.extra_trials == proven.fresh_trials
+    assert proven.rerun_passes == 0 and 2 <= proven.rerun_trials <= 6
+    assert report.extra_trials == proven.rerun_trials
 
 
 def test_only_suspects_are_asked_again() -> None:
@@ -88,7 +88,7 @@ def test_the_first_failure_is_no_evidence() -> None:
 
     assert suspect.status is CaseStatus.UNDECIDED
     assert suspect.p_value is None
-    assert suspect.fresh_trials == 0
+    assert suspect.rerun_trials == 0
 
 
 def test_one_failure_of_a_case_that_passes_again_is_cleared() -> None:
@@ -122,7 +122,7 @@ def test_a_case_that_always_failed_and_passes_now_has_improved() -> None:
 def test_a_suite_that_fails_less_than_usual_is_told() -> None:
     report = drive(new_gate(suite(60, BaselineRecord(10, 6))), lambda case: True)
 
-    assert report.drift.better_p_value < 0.001
+    assert report.suite_wide.better_p_value < 0.001
     assert report.verdict is GateVerdict.NO_REGRESSION
 
 
@@ -152,7 +152,7 @@ def test_a_suspect_that_only_errs_stays_open_and_is_not_asked_for_ever() -> None
     report = drive(new_gate(suite()), lambda case: first.pop(case, None), most=60)
     suspect = finding(report, "case-1")
 
-    assert suspect.status is CaseStatus.UNDECIDED and suspect.fresh_trials == 0
+    assert suspect.status is CaseStatus.UNDECIDED and suspect.rerun_trials == 0
     assert report.verdict is GateVerdict.INCONCLUSIVE
     assert report.extra_trials == 10
 
@@ -174,7 +174,7 @@ def test_a_case_in_quarantine_is_counted_and_decides_nothing() -> None:
     report = drive(gate, lambda case: True)
 
     assert finding(report, "weak").status is CaseStatus.QUARANTINED
-    assert finding(report, "weak").first is Outcome.FAILED
+    assert finding(report, "weak").first_outcome is Outcome.FAILED
     assert report.verdict is GateVerdict.NO_REGRESSION
     assert report.extra_trials == 0
 
@@ -269,7 +269,7 @@ def test_a_drop_that_is_spread_thin_is_a_regression_of_the_suite() -> None:
     report = drive(new_gate(pasts), lambda case: rng.random() < 0.75)
 
     assert report.verdict is GateVerdict.REGRESSION
-    assert report.drift.proven and report.drift.p_value <= 0.05
+    assert report.suite_wide.proven and report.suite_wide.p_value <= 0.05
 
 
 def test_ten_thousand_cases_end_with_few_further_trials() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.gate.drift_test import CaseCounts, DriftTest
 from proctor.gate.power import PlannedCase, detectable_drop, power, required_effort
+from proctor.gate.suite_test import BaselineSuiteTest, CaseCounts
 
 
 @given(st.floats(0.01, 1), st.integers(1, 5))
@@ -56,7 +56,7 @@ def test_the_planned_chance_is_about_what_the_suite_level_test_reaches() -> None
         for rate in rates:
             past = sum(rng.random() < rate for _ in range(20))
             cases.append(CaseCounts(past, 20, int(rng.random() < rate - 0.1), 1))
-        seen += DriftTest(cases).p_worse <= 0.05
+        seen += BaselineSuiteTest(cases).p_worse <= 0.05
 
     planned = power([PlannedCase(rate, 20) for rate in rates], 0.1, 1)
     assert seen / 300 == pytest.approx(planned, abs=0.12)

@@ -98,7 +98,7 @@ def test_a_suspect_that_only_errs_is_an_error_and_no_regression() -> None:
     (case,) = [case for case in found.cases if case.case == "case-3"]
 
     assert found.verdict is GateVerdict.ERROR
-    assert case.errors == 10 and case.fresh_trials == 0
+    assert case.errors == 10 and case.rerun_trials == 0
     assert "case-3 could not be measured" in found.reason
 
 
@@ -116,7 +116,7 @@ def test_a_case_in_quarantine_is_reported_and_not_run_again() -> None:
     found, run = gated(DESK, lambda case, number: FAILED if case == broken else PASSED, quarantined=(broken,))
 
     assert found.verdict is GateVerdict.NO_REGRESSION
-    assert found.cases[3].status is CaseStatus.QUARANTINED and found.cases[3].first is FAILED
+    assert found.cases[3].status is CaseStatus.QUARANTINED and found.cases[3].first_outcome is FAILED
     assert len(run.summaries) == len(DESK)
 
 

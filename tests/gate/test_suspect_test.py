@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.gate.beliefs import SuitePrior
-from proctor.gate.suspect_test import BaselineTest, ScoreTable, critical_score, probability_any_crosses
+from proctor.gate.suspect_test import BaselineCaseTest, ScoreTable, critical_score, probability_any_crosses
 
 PASTS = st.integers(0, 12).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 
@@ -55,7 +55,7 @@ def test_the_critical_score_keeps_alpha_over_all_suspects(pasts: list[tuple[int,
 
 def test_a_suspect_keeps_its_highest_score_and_ends_at_its_limit() -> None:
     table = ScoreTable(SuitePrior([(10, 10)] * 20).belief(10, 10).updated(0, 1), 3)
-    test = BaselineTest(table)
+    test = BaselineCaseTest(table)
     assert test.highest_score is None and test.score == 0.0
 
     test.record("new", False)
@@ -65,7 +65,7 @@ def test_a_suspect_keeps_its_highest_score_and_ends_at_its_limit() -> None:
     test.record("new", True)
     test.record("new", False)  # beyond the trials that the probabilities hold for
 
-    assert test.is_used_up
+    assert test.is_exhausted
     assert test.highest_score == highest == table.scores[2][0]
     assert test.score == table.scores[3][1]
     assert test.next_arms() == ("new",)

@@ -19,20 +19,20 @@ class Shelf:
     def __init__(self) -> None:
         self.entries: dict[str, Mapping[str, Any]] = {}
 
-    def find(self, key: str) -> Mapping[str, Any] | None:
+    def get(self, key: str) -> Mapping[str, Any] | None:
         return self.entries.get(key)
 
-    def keep(self, key: str, entry: Mapping[str, Any]) -> None:
+    def put(self, key: str, entry: Mapping[str, Any]) -> None:
         self.entries[key] = entry
 
 
 class Broken:
     """A call_store whose disk is full and damaged."""
 
-    def find(self, key: str) -> Mapping[str, Any] | None:
+    def get(self, key: str) -> Mapping[str, Any] | None:
         raise StoreError("cannot be read")
 
-    def keep(self, key: str, entry: Mapping[str, Any]) -> None:
+    def put(self, key: str, entry: Mapping[str, Any]) -> None:
         raise StoreError("cannot be written")
 
 
@@ -178,5 +178,5 @@ def test_memory_holds_only_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "MOST_IN_MEMORY", 2)
     memory = module.MemoryCallStore()
     for number in range(5):
-        memory.keep(str(number), {})
-    assert [memory.find(str(number)) is not None for number in range(5)] == [False] * 3 + [True] * 2
+        memory.put(str(number), {})
+    assert [memory.get(str(number)) is not None for number in range(5)] == [False] * 3 + [True] * 2

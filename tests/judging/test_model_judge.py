@@ -235,7 +235,7 @@ def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
     call_store = MemoryCallStore()
     with judge_server(["nonsense", NO]) as server:
         _, (call,) = ask(judge(server, cache=JudgeCache(call_store)))
-    entry = call_store.find(call.key)
+    entry = call_store.get(call.key)
     assert entry is not None
     assert entry["reply"] == json.dumps(NO)
     assert entry["unfit"][0]["reply"] == "nonsense"
@@ -248,8 +248,8 @@ def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
 @pytest.mark.parametrize("stale", ['{"verdict": "old"}', "nonsense", 7, None])
 def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(stale: Json) -> None:
     class Tampered(MemoryCallStore):
-        def find(self, key: str) -> Mapping[str, Json] | None:
-            found = super().find(key)
+        def get(self, key: str) -> Mapping[str, Json] | None:
+            found = super().get(key)
             return found and ({**found, "reply": stale} if key == first.key else found)
 
     call_store = Tampered()
@@ -257,7 +257,7 @@ def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(stale: Json) -> No
         asked = judge(server, cache=JudgeCache(MemoryCallStore()))
         _, (first,) = ask(asked)
         renewing = judge(server, cache=JudgeCache(call_store))
-        call_store.keep(first.key, {"reply": stale})
+        call_store.put(first.key, {"reply": stale})
         verdict, (second,) = ask(renewing)
         assert verdict == "yes"
         assert not second.cached

@@ -13,7 +13,7 @@ from proctor.reporting.comparison_report import WRITERS, write_json
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import StreamScreen
 from proctor.results.comparison.alignment import align_trials
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Comparison
 
 CASE = single(f"{HOSTILE[:40]}<b>|`", "Hi?")

@@ -49,7 +49,7 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
     kept = {field.name for field in fields(Reply)} - {"raw"}
 
     # A trace can be a thousand times as long as the rest; `proctor trace export` has it.
-    assert {field.name for field in fields(TrialResult)} - {"spans", "unmasked", "ended_early", "arm"} <= entry.keys()
+    assert {field.name for field in fields(TrialResult)} - {"spans", "original", "ended_early", "arm"} <= entry.keys()
     assert {field.name for field in fields(Score)} <= entry["scores"][0].keys()
     assert kept <= entry["replies"][0].keys()
     assert {field.name for field in fields(ToolCall)} <= entry["replies"][0]["tool_calls"][0].keys()

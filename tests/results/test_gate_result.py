@@ -11,11 +11,11 @@ from proctor.base.errors import StoreError
 from proctor.results.comparison.alignment import Divergence
 from proctor.results.gate_result import (
     CaseStatus,
-    DriftResult,
     GatedCaseResult,
     GatedSuite,
     GateResult,
     GateVerdict,
+    SuiteWideResult,
     gate_from_json,
     gate_to_json,
 )
@@ -29,16 +29,16 @@ RESULT = GateResult(
     max_trials=10,
     extra_trials=2,
     stopped=None,
-    drift=DriftResult(1, 0.4, 0.6, False, False),
+    suite_wide=SuiteWideResult(1, 0.4, 0.6, False, False),
     cases=(
         GatedCaseResult(
             "desk",
             "refund",
             CaseStatus.REGRESSED,
             Outcome.FAILED,
-            past_trials=10,
-            past_passes=10,
-            fresh_trials=2,
+            baseline_trials=10,
+            baseline_passes=10,
+            rerun_trials=2,
             p_value=0.01,
             divergence=Divergence("sentence", 1, 2, "five days → call us"),
         ),

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
+from proctor.results.judge_calibration import Calibration, Calibrations, LabelledScore, prompt_versions
 from proctor.results.store.store import Store
 
 
 def calibration(*rows: tuple[float, bool], threshold: float = 0.5, **changes: object) -> Calibration:
-    measured = tuple(Measured(f"row {number}", *row) for number, row in enumerate(rows))
+    measured = tuple(LabelledScore(f"row {number}", *row) for number, row in enumerate(rows))
     fields = {
         "judge": "embedded",
         "evaluator": "Faithfulness",

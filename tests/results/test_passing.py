@@ -16,7 +16,7 @@ import pytest
 import proctor
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
-from proctor.results.judge_calibration import Calibration, Measured
+from proctor.results.judge_calibration import Calibration, LabelledScore
 from proctor.results.run import Outcome, ScoreRow, TrialSummary
 from proctor.results.verdict import case_outcome
 
@@ -178,7 +178,7 @@ def test_in_the_mean_of_trials() -> None:
 
 
 def test_in_what_is_said_of_a_calibrated_judge() -> None:
-    rows = (Measured("a", ALMOST, True), Measured("b", 0.2, False))
+    rows = (LabelledScore("a", ALMOST, True), LabelledScore("b", 0.2, False))
     calibration = Calibration("j", "e", "f", 0.8, {}, "d", "s", rows)
     assert calibration.agreement_at(0.8).accuracy.mean == 1.0
 

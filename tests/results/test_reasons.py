@@ -13,7 +13,7 @@ from proctor.reporting.comparison_report import write_markdown
 from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.html import report_page
 from proctor.reporting.markdown.ci_pages import Comment, write_comment, write_step_summary
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 from proctor.results.reasons import headline_of_case, headline_reason
 from proctor.results.run import Run
 from proctor.results.verdict import verdict

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.cases.suite import Criteria
 from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
-from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, judge, judge_suite, trial_outcome
+from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, judge, suite_verdict, trial_outcome
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 Rule = Literal["all", "any", "majority"]
@@ -36,7 +36,7 @@ def info(criteria: Criteria | None = None, planned: int = 0) -> SuiteInfo:
 def judged(
     trials: Sequence[TrialSummary], criteria: Criteria | None = None, planned: int | None = None
 ) -> SuiteVerdict:
-    return judge_suite(info(criteria, len(trials) if planned is None else planned), trials)
+    return suite_verdict(info(criteria, len(trials) if planned is None else planned), trials)
 
 
 def of_run(*suites: Sequence[TrialSummary], note: str = "", interrupted: bool = False) -> RunVerdict:

@@ -13,7 +13,7 @@ from agents_under_test import case, outcomes, run, suite
 from proctor.cases.suite import EvaluatorSpec
 from proctor.results.run import Outcome
 from proctor.results.store.run_files import import_run
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 
@@ -30,7 +30,7 @@ def again(folder: Path) -> dict[str, Outcome]:
 def earlier_store(tmp_path: Path) -> Path:
     """A store as the earlier version left it: nothing in it says whether a trial ended early."""
     import_run(Store(tmp_path), EARLIER.read_text().splitlines(), EARLIER.name)
-    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         for number, content in database.execute("SELECT no, content FROM trials").fetchall():
             data = json.loads(content)
             data.pop("ended_early", None)
@@ -65,7 +65,7 @@ def test_what_decides_is_not_how_the_reason_is_worded(tmp_path: Path) -> None:
 
     odd = case("nothing scores this case")
     run(suite([case("good", "hello"), odd]), agent=agent, store=tmp_path)
-    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         for number, content in database.execute("SELECT no, content FROM trials WHERE outcome = 'failed'").fetchall():
             reworded = {**json.loads(content), "reason": "nothing scores this case"}
             database.execute("UPDATE trials SET content = ? WHERE no = ?", (json.dumps(reworded), number))

@@ -276,7 +276,7 @@ def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> Non
 
 def test_a_cost_that_is_not_known_is_said(tmp_path: Path) -> None:
     run, _ = _run(write_project(tmp_path, cases=2), judge=Scripted(), budget_usd=1.0)
-    assert run.uncounted == "the cost of 2 answers is not known and not counted"
+    assert run.unpriced_note == "the cost of 2 answers is not known and not counted"
 
 
 def test_a_kept_run_still_says_who_judged(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_a_judge_behind_a_client_is_asked_once_like_any_other(tmp_path: Path) ->
 
 def test_a_judge_behind_a_client_is_paid_from_the_budget(tmp_path: Path) -> None:
     run, _ = _run(_client_project(tmp_path, "checks.py:by_client"), budget_usd=1.0)
-    assert "not known and not counted" in run.uncounted
+    assert "not known and not counted" in run.unpriced_note
 
 
 def test_the_judge_of_the_caller_replaces_a_client(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from agents_under_test import case, cases, echo, outcomes, run, suite, trials_of
 
 from proctor.base.errors import StoreError
 from proctor.results.run import Outcome, TrialResult
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 
 
 class Looks:
@@ -39,7 +39,7 @@ class Looks:
 
 
 def test_every_trial_is_kept_before_anybody_hears_of_it(tmp_path: Path) -> None:
-    looks = Looks(tmp_path / FILE)
+    looks = Looks(tmp_path / DATABASE_FILE)
     run(suite(cases(100), parallel=10), agent=echo, store=tmp_path, listener=looks)
 
     assert looks.told == 100

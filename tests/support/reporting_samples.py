@@ -78,9 +78,9 @@ def repeated_run() -> Run:
     ]
     reason = "the warehouse has no such order before the first of next month"
     trials += [trial("old-contract", SKIPPED, None, number=n, suite="orders", reason=reason) for n in range(1, 6)]
-    run = make_run([*_support_trials(), *trials], id="20260101-000000-cafe00", judged_by="embedded")
+    run = make_run([*_support_trials(), *trials], id="20260101-000000-cafe00", configured_judge="embedded")
     made = Counter((each.suite, each.case.id) for each in run.trials)
-    run.repeats = {address: count for address, count in made.items() if count > 1}
+    run.planned_trials = {address: count for address, count in made.items() if count > 1}
     return run
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from span_strategies import CALLS, STEPS
 
-from proctor.results.store.trace_encoding import LARGEST, pack, unpack
+from proctor.results.store.trace_encoding import MAX_TRACE, pack_trace, unpack_trace
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span, ToolDefinition, UserMessage
 
 PLACE = ("1" * 16, "2" * 32, None, 1.0, 2.0, 1000.0)
@@ -28,20 +28,20 @@ def step(**parts: Any) -> ObserveSpan:
 
 @given(st.lists(CALLS | STEPS, min_size=1, max_size=3))
 def test_spans_come_back_as_they_were(spans: list[Span]) -> None:
-    packed = pack(spans)
-    assert list(unpack(packed.data)) == spans
+    packed = pack_trace(spans)
+    assert list(unpack_trace(packed.data)) == spans
     assert (packed.spans, packed.cut) == (tuple(spans), "")
 
 
 def test_numbers_that_json_has_no_words_for_are_spelt_out() -> None:
-    [span] = unpack(pack([step(input={"x": math.nan, "y": [math.inf]})]).data)
+    [span] = unpack_trace(pack_trace([step(input={"x": math.nan, "y": [math.inf]})]).data)
     assert isinstance(span, ObserveSpan)
     assert span.input == {"x": "nan", "y": ["inf"]}
 
 
 @pytest.mark.parametrize("value", [10**6000, object(), {1, 2}, b"\xff"], ids=["int", "object", "set", "bytes"])
 def test_a_value_of_any_kind_does_not_keep_the_rest_from_being_kept(value: Any) -> None:
-    first, second = unpack(pack([step(name="odd", input=value), step(name="plain", input="x")]).data)
+    first, second = unpack_trace(pack_trace([step(name="odd", input=value), step(name="plain", input="x")]).data)
     assert (first.name, second.name) == ("odd", "plain")
 
 
@@ -63,16 +63,16 @@ def nested(width: int, depth: int) -> Any:
     ids=["text", "list", "object", "nested", "name", "spans", "messages"],
 )
 def test_a_trace_that_is_too_large_is_cut_and_says_so(spans: list[Span]) -> None:
-    packed = pack(spans)
-    assert len(zlib.decompress(packed.data)) <= LARGEST
+    packed = pack_trace(spans)
+    assert len(zlib.decompress(packed.data)) <= MAX_TRACE
     assert "cut" in packed.cut
-    assert 1 <= len(unpack(packed.data)) == len(packed.spans) <= len(spans)
+    assert 1 <= len(unpack_trace(packed.data)) == len(packed.spans) <= len(spans)
 
 
 def test_the_schema_of_a_tool_that_takes_a_password_is_no_secret() -> None:
     tool = ToolDefinition(
         "log_in", None, {"properties": {"password": {"type": "string"}}, "default": {"password": "x"}}
     )
-    [span] = unpack(pack([LLMSpan(*PLACE, tool_definitions=(tool,))]).data)
+    [span] = unpack_trace(pack_trace([LLMSpan(*PLACE, tool_definitions=(tool,))]).data)
     assert isinstance(span, LLMSpan)
     assert span.tool_definitions == (tool,)

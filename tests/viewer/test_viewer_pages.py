@@ -18,7 +18,7 @@ from served_viewer import served
 
 from proctor.cases.suite import Criteria
 from proctor.gate.baseline import BaselineLine, write_line
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import judge
@@ -231,8 +231,8 @@ def test_a_case_shows_what_its_judge_was_asked_and_replied(tmp_path: Path) -> No
     account = {"judge": {"model": "openai:gpt-5-mini", "calls": [call], "votes": []}}
     judged = score(FAILED, 0.2, "Factuality", reasoning="it leaves out the fee", details=account)
     keep(tmp_path, FIRST, [trial("judged", FAILED, "Five days.", judged)])
-    calls = JudgeCalls(tmp_path / "results.db")
-    calls.keep(
+    calls = StoredJudgeCalls(tmp_path / "results.db")
+    calls.put(
         "k1",
         {**call, "system": "You are a judge.", "user": "Is it so?", "reply": '{"verdict": "no"}'},
     )
@@ -287,7 +287,7 @@ def test_new_trials_are_added_to_what_is_known_of_a_run(tmp_path: Path) -> None:
         text = shown(client, f"/runs/{FIRST}")
         assert cases_in(text) == ["one", "two", "three"]
         assert "1/2 flaky" in text
-        store.drop_trials(no, [store.trial_keys(no)["support", "one", 2].no])
+        store.drop_trials(no, [store.stored_trials(no)["support", "one", 2].no])
         assert "flaky" not in shown(client, f"/runs/{FIRST}?sort=plan")
     store.close()
 

@@ -24,9 +24,9 @@ from proctor.judging.judge import JudgeCall, is_rule_based
 from proctor.judging.judges import Judges
 from proctor.judging.panel import Panel
 from proctor.judging.session import JudgeSession, judge_session
-from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
+from proctor.results.judge_calibration import Calibration, Calibrations, LabelledScore, prompt_versions
 from proctor.results.run import Outcome
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS
@@ -87,13 +87,13 @@ async def calibrate(
 ) -> Measurement:
     """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
     bound, choice = _bound(judge, spec)
-    with closing(Store(store)) as opened, closing(JudgeCalls(opened.path)) as call_store:
+    with closing(Store(store)) as opened, closing(StoredJudgeCalls(opened.path)) as call_store:
         panel = Judges(call_store).panel(choice.panel)
         scoring = _RowJudging(bound, panel, options)
         results = await scoring.judge_rows(data.rows)
         judged = [(row, said) for row, said in zip(data.rows, results, strict=True) if isinstance(said, Evaluation)]
         again = await scoring.judge_again(judged)
-        measured = tuple(Measured(row.id, said.score, row.label) for row, said in judged)
+        measured = tuple(LabelledScore(row.id, said.score, row.label) for row, said in judged)
         calibration = Calibration(
             judge=panel.name,
             evaluator=bound.title,

@@ -98,14 +98,14 @@ def _all_commands() -> dict[str, Command]:
     return shipped_commands()
 
 
-WIDEST_HELP = 80
+MAX_HELP_WIDTH = 80
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "terminal_width": min(WIDEST_HELP, shutil.get_terminal_size().columns),
+        "terminal_width": min(MAX_HELP_WIDTH, shutil.get_terminal_size().columns),
     },
 )
 @click.version_option(__version__, prog_name="proctor")
@@ -208,11 +208,11 @@ def _flushed(code: int) -> int:
 def _print_problems(error: Any) -> int:
     """Print every problem, also with what the files name, so that the user can fix everything at once."""
     # `proctor --help` must not wait for the engine to load.
-    from proctor.cli.output import by_place
+    from proctor.cli.output import in_file_order
     from proctor.running.plan import check_references
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in check_references(suite))])
-    for problem in by_place(problems):
+    for problem in in_file_order(problems):
         _print_error(f"error: {problem}")
     count = len(problems)
     _print_error(f"{count} problem{'s' if count != 1 else ''}; nothing was run")

@@ -21,12 +21,12 @@ from proctor.cases.formats.native.reader import UNSCORED
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli import suggestions
-from proctor.cli.grade import MOST_SHOWN, QUIT, can_ask, facts_text, person_named, prompt, rows_from
+from proctor.cli.grade import MAX_TEXT, QUIT, facts_text, is_interactive, prompt, read_rows, reviewer_name
 from proctor.cli.help_pages import OUTPUT, DocumentedCommand, option
 from proctor.cli.options import command_configuration, json_option, store_option
 from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import CaseSelection, case_selection
-from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
+from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, write_suites
 from proctor.plugins import load as load_target
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
@@ -197,16 +197,16 @@ def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[
 
 def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> Accepted | None:
     """What is accepted, by whom; `None` where no person could be asked."""
-    who = person_named(options.by)
+    who = reviewer_name(options.by)
     if options.decisions is not None:
-        return read_approvals(rows_from(options.decisions), offered, who)
+        return read_approvals(read_rows(options.decisions), offered, who)
     if options.accept_all:
         _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
         many = counted(len(fit), "case")
         say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
-    if not can_ask():
+    if not is_interactive():
         _print_proposals(offered)
         say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
         return None
@@ -290,7 +290,7 @@ def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before
 
 def _convert(whole: Suite, target: Path) -> None:
     """Write the suite anew, in the format that the target's name asks for."""
-    written = written_as([relocate(whole, target.parent)], format_for(target), target)
+    written = write_suites([relocate(whole, target.parent)], format_for(target), target)
     write_file(target, written.text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
@@ -308,11 +308,11 @@ def _described(proposal: ApprovalProposal) -> str:
     for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
         facts.append(Fact("  input", shown(turn.input)))
         if turn.expected != NO_EXPECTATION:
-            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
+            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MAX_TEXT))))
         if reply is None or reply.error is not None:
             break
         facts.append(Fact("  answer", to_text(reply.answer) or "(an empty answer)"))
-        calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
+        calls = "\n".join(call_text(call, MAX_TEXT) for call in reply.tool_calls)
         facts.append(Fact("  calls", calls or "none"))
     if proposal.refusal:
         facts.append(Fact("  not recorded", proposal.refusal))

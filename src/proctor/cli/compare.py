@@ -27,22 +27,22 @@ from proctor.reporting.output import write_document
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
 from proctor.reporting.terminal.screen import screen_of
-from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.compare import align_case, compare_runs
 from proctor.results.comparison.comparison import Comparison
-from proctor.results.comparison.pairing import Choose
+from proctor.results.comparison.pairing import CasePredicate
 from proctor.results.run import Run
-from proctor.results.store.run_files import read_run_of_agent
+from proctor.results.store.run_files import open_run_reference
 from proctor.results.verdict import verdict
 from proctor.running.rescore import rescore
 from proctor.running.selection import names_case
 
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
-NOTHING_BEFORE = "nothing"
+NO_EARLIER_RUN = "nothing"
 """Stands for the earlier run where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ComparedAgent:
     """A run as the command line names it: `last`, or `last@careful` for what one of its agents answered."""
 
     run: Run
@@ -127,7 +127,7 @@ def command(**given: Any) -> int:
     folder = configuration.store(options.store)
     if options.before == options.after == "-":
         raise UsageError("only one of the two runs can come from standard input")
-    if options.as_comment and options.before == NOTHING_BEFORE:
+    if options.as_comment and options.before == NO_EARLIER_RUN:
         return _comment(_named(folder, options.after), None, options, targets)
     first, second = _named(folder, options.before), _named(folder, options.after)
     if options.rescored:
@@ -143,21 +143,25 @@ def command(**given: Any) -> int:
     return _exit_code(comparison, options.fail_on)
 
 
-def _named(folder: Path, wanted: str) -> Named:
-    return Named(*read_run_of_agent(folder, wanted))
+def _named(folder: Path, wanted: str) -> ComparedAgent:
+    return ComparedAgent(*open_run_reference(folder, wanted))
 
 
-def _rescored(folder: Path, side: Named, options: CompareOptions, configuration: Configuration) -> Named:
+def _rescored(
+    folder: Path, side: ComparedAgent, options: CompareOptions, configuration: Configuration
+) -> ComparedAgent:
     """The same answers, scored by what suites say now, as a run of its own."""
     if side.run.store is None:
         raise UsageError(f"run {side.run.id} comes from a file: `proctor runs import` it to score it anew")
     scoring = configuration.run_options(judge=options.judge, budget=options.budget)
     run, _ = rescore(folder, side.run.id, options=scoring)
     say(f"rescored {side.run.id} as {run.id}", err=True)
-    return Named(run, side.agent)
+    return ComparedAgent(run, side.agent)
 
 
-def _comment(second: Named, comparison: Comparison | None, options: CompareOptions, targets: Mapping[str, str]) -> int:
+def _comment(
+    second: ComparedAgent, comparison: Comparison | None, options: CompareOptions, targets: Mapping[str, str]
+) -> int:
     """The comparison as the comment of a pull request."""
     comment = Comment(second.run, verdict(second.run), comparison, options.report_url or "", options.pr_key or "")
     write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", "comment")
@@ -191,7 +195,9 @@ def _print_comparison(comparison: Comparison, options: CompareOptions, targets: 
         show_comparison(comparison, screen_of(sys.stdout), verbose=options.verbose, quiet=options.quiet)
 
 
-def _print_case(first: Named, second: Named, case_id: str, choose: Choose | None, targets: Mapping[str, str]) -> int:
+def _print_case(
+    first: ComparedAgent, second: ComparedAgent, case_id: str, choose: CasePredicate | None, targets: Mapping[str, str]
+) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")

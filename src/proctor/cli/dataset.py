@@ -14,10 +14,10 @@ from proctor.cases.relocate import relocate
 from proctor.cases.suite import Suite
 from proctor.cli.help_pages import DocumentedGroup
 from proctor.cli.options import json_option
-from proctor.cli.output import by_place, reserve_stdout, say, say_json
-from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
+from proctor.cli.output import in_file_order, reserve_stdout, say, say_json
+from proctor.cli.suite_files import check_ending, format_for, write_file, write_suites
 from proctor.config import read_configuration
-from proctor.results.trace_cases import suite_of_traces
+from proctor.results.trace_cases import suite_from_traces
 from proctor.running.plan import check_references
 from proctor.tracing.otlp import is_otlp, read_trace_file
 
@@ -39,7 +39,7 @@ def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
     """Report every problem of every file, with file and line; what they name is looked for, and nothing is run."""
     with read_configuration().environment(), reserve_stdout(as_json):
         suites, problems = _load_all(paths)
-        problems = by_place([*problems, *_unresolved(suites, loads)])
+        problems = in_file_order([*problems, *_unresolved(suites, loads)])
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
         say_json("validation", {"problems": list(map(_as_json, problems)), "warnings": list(map(_as_json, warnings))})
@@ -97,7 +97,7 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     form = name or format_for(target)
     check_ending(form, target)
     suites = [relocate(suite, target.parent) for suite in _of_traces(source) or load([source])]
-    written = written_as(suites, form, target)
+    written = write_suites(suites, form, target)
     if target.exists() and not force:
         raise UsageError(f"{target} exists; say --force to overwrite it")
     write_file(target, written.text)
@@ -117,7 +117,7 @@ def _of_traces(source: str) -> list[Suite]:
     path = Path(source)
     if path.suffix not in (".json", ".jsonl", ".gz") or not is_otlp(path):
         return []
-    made = suite_of_traces(read_trace_file(path), path)
+    made = suite_from_traces(read_trace_file(path), path)
     for note in made.notes:
         say(f"note: {note}", err=True)
     return [made.suite]

@@ -21,7 +21,7 @@ from proctor.cli.selection import paths_argument
 from proctor.config import Configuration
 from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, judge_record
 from proctor.reporting.wording import counted
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import check_references
 from proctor.running.resume import run_environment
@@ -95,7 +95,7 @@ def _judge(options: RunOptions, configuration: Configuration, suite: Any = None)
 def _store(folder: Path) -> dict[str, Any]:
     if folder.exists() and not folder.is_dir():
         return {"folder": str(folder), "ok": False, "says": "is not a folder, so no results can be kept in it"}
-    if not (folder / FILE).is_file():
+    if not (folder / DATABASE_FILE).is_file():
         return {"folder": str(folder), "ok": True, "says": "nothing kept here yet"}
     try:
         runs = Store(folder, create=False).runs()

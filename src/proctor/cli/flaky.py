@@ -21,7 +21,7 @@ from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.rescore import rejudge
 
 RUNS_READ = 50
@@ -73,7 +73,7 @@ def command(**given: Any) -> int:
     options = FlakyOptions(**given)
     configuration = read_configuration()
     folder = configuration.store(options.store)
-    store = Store(folder, create=False) if (folder / FILE).is_file() else None
+    store = Store(folder, create=False) if (folder / DATABASE_FILE).is_file() else None
     cases, files = _suites(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
@@ -116,7 +116,7 @@ def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
     for row in rows:
         same = {i.name for i in row.suites if agents[i.name, i.agent] == i.agent_fingerprint}
         # A run that does not say what its scores rest on cannot be counted.
-        if same and row.id not in accepted and row.evaluator_keys:
+        if same and row.id not in accepted and row.scoring_keys:
             lines += [line for line in lines_of_run(row) if line.suite in same]
     return lines
 

@@ -74,13 +74,13 @@ def command(
         if as_json or source is not None:
             raise UsageError("--labels prints rows of its own: not with --json or --from")
         return _print_labels(folder, run_id)
-    who = person_named(grader)
+    who = reviewer_name(grader)
     if source is not None:
         with open_gradebook(folder, run_id) as book:
-            grades = read_grades(rows_from(source), book, who)
+            grades = read_grades(read_rows(source), book, who)
             book.record(grades)
             return _conclude(book, len(grades))
-    if as_json or not can_ask():
+    if as_json or not is_interactive():
         return _list(read_gradebook(folder, run_id), case_ids, as_json)
     with open_gradebook(folder, run_id) as book:
         waiting = _chosen(book, case_ids)
@@ -162,14 +162,14 @@ def _described(item: PendingScore) -> str:
     return facts_text(facts)
 
 
-MOST_SHOWN = 4_000
+MAX_TEXT = 4_000
 """How many characters of a question or an answer stand on the terminal; `--json` has all."""
 
 QUIT = object()
 """The person ends the questions."""
 
 
-def can_ask() -> bool:
+def is_interactive() -> bool:
     """Whether a person sits at both ends."""
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
@@ -197,7 +197,7 @@ def prompt(question: str, read: Callable[[str], object]) -> object:
             say(str(problem))
 
 
-def rows_from(source: str) -> list[FileRow]:
+def read_rows(source: str) -> list[FileRow]:
     """The rows of a JSON or JSON Lines file, or of the input for `-`."""
     if source == "-":
         return parse_rows(sys.stdin.read(), "input")
@@ -212,10 +212,10 @@ def rows_from(source: str) -> list[FileRow]:
 
 def facts_text(facts: Iterable[Fact]) -> str:
     """Facts in two columns, long ones shortened, without what a text could do to a terminal."""
-    return visible(as_text([Fact(fact.label, shorten(fact.text, MOST_SHOWN)) for fact in facts]))
+    return visible(as_text([Fact(fact.label, shorten(fact.text, MAX_TEXT)) for fact in facts]))
 
 
-def person_named(given: str | None) -> str:
+def reviewer_name(given: str | None) -> str:
     """The name given, or that of the user."""
     if given and given.strip():
         return given.strip()

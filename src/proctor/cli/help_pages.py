@@ -24,7 +24,7 @@ REGRESSION_GATE = "Regression gate"
 STORED_RUNS = "Stored runs"
 OUTPUT = "Output"
 
-FEW = 8
+MAX_UNGROUPED = 8
 """A command with at most this many options shows them in one list."""
 
 
@@ -82,7 +82,7 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
         if isinstance(item, click.Option) and (row := item.get_help_record(ctx))
     ]
     *own, (_, help_row) = rows  # --help comes last
-    if len(rows) <= FEW or not all(group for group, _ in own):
+    if len(rows) <= MAX_UNGROUPED or not all(group for group, _ in own):
         own = [("Options", row) for _, row in own]
     headings: dict[str, list[tuple[str, str]]] = {}
     for group, row in own:

@@ -23,12 +23,12 @@ from proctor.cli import suggestions
 from proctor.cli.help_pages import DocumentedGroup
 from proctor.cli.options import json_option
 from proctor.cli.output import say, say_json
-from proctor.cli.suite_files import WRITTEN
+from proctor.cli.suite_files import WRITABLE_FORMATS
 from proctor.evaluators.declaration import FAMILIES, Declaration
 from proctor.evaluators.registry import declaration_named, installed, listed
 from proctor.plugins import Format, installed_plugins, plugins
 
-AGENT_WAYS = {
+AGENT_KINDS = {
     "a Python function, class or object": "app.py:agent",
     "one of an installed package": "package.module:agent",
     "an HTTP endpoint": "http://localhost:8000/ask",
@@ -199,7 +199,7 @@ def _format(known: Format) -> dict[str, Any]:
         "summary": known.summary,
         "endings": list(known.suffixes),
         "file_names": list(known.file_names),
-        "written_as": [known.name] if known.name in WRITTEN else [],
+        "written_as": [known.name] if known.name in WRITABLE_FORMATS else [],
     }
 
 
@@ -220,11 +220,11 @@ def agents(name: str | None, as_json: bool) -> int:
     ]
     frameworks = _named(name, frameworks, "framework")
     if as_json:
-        ways = [{"for": use, "example": example} for use, example in _agent_ways()]
+        ways = [{"for": use, "example": example} for use, example in _agent_kinds()]
         say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _packages_with_adapters()})
         return 0
     if name is None:
-        _say_rows(_agent_ways())
+        _say_rows(_agent_kinds())
         say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
     for item in frameworks:
         there = [f"{package} {version}" for package, version in item["packages"].items() if version]
@@ -244,12 +244,12 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _agent_ways() -> list[tuple[str, str]]:
+def _agent_kinds() -> list[tuple[str, str]]:
     """What an agent can be, each with an example: Proctor's own ways, then the kinds that plugins bring."""
     kinds = [
         (f"an agent as {plugin.name} describes it", kind.example) for plugin in plugins() for kind in plugin.agents
     ]
-    return [*AGENT_WAYS.items(), *kinds]
+    return [*AGENT_KINDS.items(), *kinds]
 
 
 def _packages_with_adapters() -> list[str]:

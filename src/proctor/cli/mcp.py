@@ -32,8 +32,8 @@ from proctor.config import read_configuration
 from proctor.reporting.failing_cases import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
 from proctor.reporting.terminal.screen import visible
-from proctor.results.comparison.comparing import compare_runs
-from proctor.results.comparison.comparison import Group
+from proctor.results.comparison.compare import compare_runs
+from proctor.results.comparison.comparison import Change
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
@@ -78,13 +78,15 @@ def build_server(project: Project) -> Any:
         raise UsageError(f"proctor mcp needs more packages: {install_command('mcp')}") from None
     server = MCPServer("proctor", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
     for tool in (project.list_runs, project.list_cases, project.show_run, project.show_case, project.compare):
-        server.add_tool(_telling(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+        server.add_tool(
+            _with_tool_errors(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        )
     annotations = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
-    server.add_tool(_telling(project.rerun), annotations=annotations)
+    server.add_tool(_with_tool_errors(project.rerun), annotations=annotations)
     return server
 
 
-def _telling(tool: Callable[..., Any]) -> Callable[..., Any]:
+def _with_tool_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     """The tool, with what the user can mend as its error; whatever it prints goes to standard error."""
     from mcp.server.mcpserver.exceptions import ToolError
 
@@ -100,12 +102,12 @@ def _telling(tool: Callable[..., Any]) -> Callable[..., Any]:
     return told
 
 
-MOST_REPEATS = 20
-MOST_CASES = 200
-LONGEST_TEXT = 4_000
+MAX_REPEATS = 20
+MAX_CASES = 200
+MAX_TEXT = 4_000
 """Characters of one text in what a tool answers: a model reads it, and pays for it."""
-LONGEST_LIST = 200
-LONGEST_ERROR = 2_000
+MAX_ITEMS = 200
+MAX_ERROR = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Project:
     def list_runs(self, limit: int = 20) -> dict[str, Json]:
         """The runs that are kept here, the latest first: id, name, verdict, counts and suites."""
         kept = Store(self.store, create=False)
-        return {"runs": [as_json_row(row) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
+        return {"runs": [as_json_row(row) for row in kept.runs(max(1, min(limit, MAX_ITEMS)))]}
 
     def list_cases(self, path: str = ".") -> dict[str, Json]:
         """The suites in a file or folder of the project, with the id, tags and line of each case; and what is wrong."""
@@ -163,7 +165,7 @@ class Project:
     def compare(self, before: str = "last~1", after: str = "last") -> dict[str, Json]:
         """What changed from one run to another: verdict, broken, fixed and flaky cases; which still pass is counted."""
         told = compare_runs(self._run(before), self._run(after)).to_json()
-        told["cases"] = [case for case in told["cases"] if case["group"] != Group.STILL_PASSING.value]
+        told["cases"] = [case for case in told["cases"] if case["group"] != Change.STILL_PASSING.value]
         return bounded(told)
 
     async def rerun(
@@ -174,10 +176,10 @@ class Project:
         `path` is the suite's file or folder; `cases` are ids. The agent is the one that the suite names, unless the
         server was started with another. `fast` leaves out evaluators that need a model.
         """
-        if not 1 <= repeat <= MOST_REPEATS:
-            raise UsageError(f"repeat must be 1 to {MOST_REPEATS}")
-        if len(cases or ()) > MOST_CASES:
-            raise UsageError(f"at most {MOST_CASES} cases; leave cases out to run all of them")
+        if not 1 <= repeat <= MAX_REPEATS:
+            raise UsageError(f"repeat must be 1 to {MAX_REPEATS}")
+        if len(cases or ()) > MAX_CASES:
+            raise UsageError(f"at most {MAX_CASES} cases; leave cases out to run all of them")
         self._suites(path)
         with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
             report = Path(folder) / "report.json"
@@ -188,7 +190,7 @@ class Project:
             words += [f"--judge={self.judge}"] * (self.judge is not None)
             told = await self._proctor(words)
             if not report.is_file():
-                raise UsageError(told[-LONGEST_ERROR:] or "the run ended without a report")
+                raise UsageError(told[-MAX_ERROR:] or "the run ended without a report")
             found = json.loads(report.read_text(encoding="utf-8"))
         return bounded({name: found.get(name, []) for name in ("run", "verdict", "suites", "failures")})
 
@@ -254,10 +256,10 @@ def bounded(data: Mapping[str, Json]) -> dict[str, Json]:
 
 def _cut(data: Json) -> Json:
     if isinstance(data, str):
-        return data if len(data) <= LONGEST_TEXT else f"{data[:LONGEST_TEXT]}… ({len(data):,} characters in all)"
+        return data if len(data) <= MAX_TEXT else f"{data[:MAX_TEXT]}… ({len(data):,} characters in all)"
     if isinstance(data, dict):
         return bounded(data)
     if isinstance(data, list):
-        kept = [_cut(value) for value in data[:LONGEST_LIST]]
-        return kept if len(data) <= LONGEST_LIST else [*kept, f"… ({len(data):,} in all)"]
+        kept = [_cut(value) for value in data[:MAX_ITEMS]]
+        return kept if len(data) <= MAX_ITEMS else [*kept, f"… ({len(data):,} in all)"]
     return data

@@ -59,7 +59,7 @@ def reserve_stdout(wanted: bool) -> Iterator[TextIO]:
         yield sys.stderr
 
 
-def by_place(problems: Iterable[Problem]) -> list[Problem]:
+def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
     """File by file as they came, and down each file: in the order in which a person fixes them."""
     known = list(problems)
     files = {path: number for number, path in enumerate(dict.fromkeys(problem.path for problem in known))}

@@ -22,7 +22,7 @@ from proctor.config import read_configuration
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.gate.settings import GateSettings
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
 from proctor.running.run import RunRequest
@@ -51,7 +51,7 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
     plan = make_plan(run.suites, options, agent=run.agent, select=run.select)
     if not plan.trials:
         raise UsageError("no case is selected, so there is nothing to plan")
-    store = Store(run.store, create=False) if run.store is not None and (run.store / FILE).is_file() else None
+    store = Store(run.store, create=False) if run.store is not None and (run.store / DATABASE_FILE).is_file() else None
     baselines, source = baselines_for(plan, gate.baseline, store, fast=options.fast)
     found = estimate_power(baselines, gate, request.repeat, request.smallest_drop)
     parallel = max(item.limits.parallel for item in plan.suites)

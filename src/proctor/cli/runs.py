@@ -12,7 +12,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.base.json_data import to_json
 from proctor.cli import suggestions
-from proctor.cli.grade import can_ask
+from proctor.cli.grade import is_interactive
 from proctor.cli.help_pages import DocumentedGroup
 from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
@@ -22,9 +22,9 @@ from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
 from proctor.reporting.wording import counted
-from proctor.results.history import SuiteRun, runs_of, suites_in
+from proctor.results.history import SuiteHistoryEntry, suite_history, suite_names
 from proctor.results.run import Run, RunStatus
-from proctor.results.store.run_files import export_run, import_run, open_lines, open_run, place_of
+from proctor.results.store.run_files import display_name, export_run, import_run, open_run, read_lines
 from proctor.results.store.store import Store
 
 UNFINISHED = ("interrupted", "died", "running")
@@ -93,9 +93,9 @@ def file_size(count: int) -> str:
 
 def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
-    found = list(islice(runs_of(kept, suite), limit))
+    found = list(islice(suite_history(kept, suite), limit))
     if not found:
-        known = suites_in(kept)
+        known = suite_names(kept)
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{did_you_mean(suite, known)}")
     states = [_state(run.row) for run in found]
     if as_json:
@@ -113,7 +113,7 @@ def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     return 0
 
 
-def _rate(run: SuiteRun, state: str) -> str:
+def _rate(run: SuiteHistoryEntry, state: str) -> str:
     """The pass rate; of a run that was not finished, how much of it there is."""
     if state in UNFINISHED:
         passed = f", {run.passed:,} of {run.cases:,} passed" if run.cases else ""
@@ -121,7 +121,7 @@ def _rate(run: SuiteRun, state: str) -> str:
     return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
 
 
-def _print_trend(found: list[SuiteRun]) -> None:
+def _print_trend(found: list[SuiteHistoryEntry]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:
@@ -129,7 +129,7 @@ def _print_trend(found: list[SuiteRun]) -> None:
         say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
-def _suite_as_json(run: SuiteRun) -> dict[str, object]:
+def _suite_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
     return {
         "id": run.row.id,
         "started_at": run.row.started_at,
@@ -216,8 +216,8 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
     keep_secrets = configuration.values.get("keep_secrets", False)
     told = []
     for name in files:
-        with open_lines(name) as lines:
-            row, is_new = import_run(kept, lines, place_of(name), keep_secrets=keep_secrets)
+        with read_lines(name) as lines:
+            row, is_new = import_run(kept, lines, display_name(name), keep_secrets=keep_secrets)
         told.append({"run": row.id, "name": row.name, "imported": is_new})
         if not as_json:
             say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
@@ -238,7 +238,7 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> in
         if run.status is RunStatus.RUNNING:
             raise UsageError(f"run {run.id} is still going on; stop it first")
     if not yes:
-        if not can_ask():
+        if not is_interactive():
             raise UsageError("deleting cannot be undone; add --yes to delete without being asked")
         for run in found.values():
             state = _state(run)

@@ -27,7 +27,7 @@ from proctor.reporting.reporters import refuse_overwriting, write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
 from proctor.results.run import Outcome, Run, TrialResult, Trials
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
@@ -105,7 +105,7 @@ def command(record_to: str | None, **given: Any) -> int:
 def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     trials = _chosen(run, options)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
-    run.repeats = {address: count for address, count in made.items() if count > 1}
+    run.planned_trials = {address: count for address, count in made.items() if count > 1}
     terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
@@ -120,16 +120,16 @@ def _print_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
             f"--judge-calls goes to the terminal or, with --json, to a file; not with {' and '.join(other)}"
         )
     trials = _chosen(run, options)
-    calls = JudgeCalls(kept.path)
+    calls = StoredJudgeCalls(kept.path)
     if targets:
         chosen = list(trials)
-        told = {"scores": judged_scores(chosen, calls.find), "users": simulated_users(chosen, calls.find)}
+        told = {"scores": judged_scores(chosen, calls.get), "users": simulated_users(chosen, calls.get)}
         _write_json(
             {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in told.items()}},
             targets["json"],
         )
         return 0
-    if not tell_judge_calls(screen_of(sys.stdout), trials, calls.find, verbose=options.verbose):
+    if not tell_judge_calls(screen_of(sys.stdout), trials, calls.get, verbose=options.verbose):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
     return 0
 

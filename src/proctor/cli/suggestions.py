@@ -22,67 +22,67 @@ from proctor.cases.formats.loading import load_file
 from proctor.cases.suite import Suite
 from proctor.config import read_configuration
 from proctor.evaluators import shipped_evaluators
-from proctor.results.store.store import FILE as STORE_FILE
+from proctor.results.store.store import DATABASE_FILE as STORE_FILE
 
-MOST_FILES, MOST_BYTES = 30, 1_000_000
+MAX_FILES, MAX_BYTES = 30, 1_000_000
 """So many files of a folder, and so large ones, are read for their cases."""
-MOST_RUNS = 30
-FILE = CompletionItem("", type="file")
+MAX_RUNS = 30
+ANY_FILE = CompletionItem("", type="file")
 """The shell completes names of files."""
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _offered(find: Callable[[click.Context, str], Iterable[str | CompletionItem]]) -> Completion:
+def _completion(find: Callable[[click.Context, str], Iterable[str | CompletionItem]]) -> Completion:
     """As click wants it: those of the values found that begin with what is typed already, each once."""
 
     @functools.wraps(find)
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = list(dict.fromkeys(find(ctx, incomplete)))
-        if FILE in found:
-            return [FILE]
+        if ANY_FILE in found:
+            return [ANY_FILE]
         return [CompletionItem(value) for value in found if isinstance(value, str) and value.startswith(incomplete)]
 
     return complete
 
 
-@_offered
+@_completion
 def cases(ctx: click.Context, incomplete: str) -> Iterator[str]:
     for suite in _suites(ctx):
         yield from (case.id for case in suite.cases)
 
 
-@_offered
+@_completion
 def tags(ctx: click.Context, incomplete: str) -> Iterator[str]:
     for suite in _suites(ctx):
         yield from (tag for case in suite.cases for tag in case.tags)
 
 
-@_offered
+@_completion
 def paths(ctx: click.Context, incomplete: str) -> Iterator[str | CompletionItem]:
     """Files, and the cases of one once `::` follows its name."""
     file, sign, _ = incomplete.partition("::")
     if not sign:
-        yield FILE
+        yield ANY_FILE
         return
     for suite in _read(Path(file)):
         yield from (f"{file}::{case.id}" for case in suite.cases)
 
 
-@_offered
+@_completion
 def runs(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield "last"
     for run_id, name, _ in _run_rows(ctx):
         yield from (name, run_id) if name else (run_id,)
 
 
-@_offered
+@_completion
 def suite_names(ctx: click.Context, incomplete: str) -> Iterator[str]:
     for _, _, suites in _run_rows(ctx):
         yield from (str(suite["name"]) for suite in suites)
 
 
-@_offered
+@_completion
 def evaluators(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from shipped_evaluators()
 
@@ -105,14 +105,14 @@ def _as_list(value: Any) -> list[str]:
 
 def _suite_files(folder: Path) -> list[Path]:
     endings = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-    return sorted(path for path in folder.iterdir() if path.suffix in endings and path.is_file())[:MOST_FILES]
+    return sorted(path for path in folder.iterdir() if path.suffix in endings and path.is_file())[:MAX_FILES]
 
 
 def _read(path: Path) -> list[Suite]:
     """The suites of a file or of a folder, also of one with mistakes; Python files are not run for this."""
     if path.is_dir():
         return [suite for file in _suite_files(path) for suite in _read(file)]
-    if path.suffix == ".py" or not path.is_file() or path.stat().st_size > MOST_BYTES:
+    if path.suffix == ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
         return []
     try:
         return load_file(path)
@@ -127,7 +127,7 @@ def _run_rows(ctx: click.Context) -> list[tuple[str, str, list[dict[str, Any]]]]
         return []
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0.2)
     try:
-        rows = connection.execute("SELECT id, name, info FROM runs ORDER BY no DESC LIMIT ?", (MOST_RUNS,)).fetchall()
+        rows = connection.execute("SELECT id, name, info FROM runs ORDER BY no DESC LIMIT ?", (MAX_RUNS,)).fetchall()
     except sqlite3.Error:
         return []
     finally:

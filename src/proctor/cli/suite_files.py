@@ -10,15 +10,15 @@ from proctor.cases.formats import CSV, NATIVE, formats, has_name_of, table
 from proctor.cases.formats.native.writer import Written, write_text
 from proctor.cases.suite import Suite
 
-WRITTEN = {known.name: known for known in (NATIVE, CSV)}
+WRITABLE_FORMATS = {known.name: known for known in (NATIVE, CSV)}
 """The formats that suites are written in; those of other tools are only read."""
 
 
 def check_ending(form: str, target: Path) -> None:
     """A format is read again only from files of certain names."""
-    if form not in WRITTEN:
+    if form not in WRITABLE_FORMATS:
         raise UsageError(f"suites are written as native or csv, not as {form!r}; formats of other tools are only read")
-    suffixes = WRITTEN[form].suffixes
+    suffixes = WRITABLE_FORMATS[form].suffixes
     if target.suffix not in suffixes:
         raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(suffixes)}")
 
@@ -26,18 +26,18 @@ def check_ending(form: str, target: Path) -> None:
 def format_for(target: Path) -> str:
     """The format that a file's name asks for; a name that files of another tool have is refused."""
     for known in formats():
-        if known.name not in WRITTEN and has_name_of(known, target):
+        if known.name not in WRITABLE_FORMATS and has_name_of(known, target):
             raise UsageError(
                 f"{target.name!r} is a name of {known.name} files, which are only read; suites are written as native "
                 f"(such as {target.name.partition('.')[0]}.proctor.yaml) or csv"
             )
-    found = next((known.name for known in WRITTEN.values() if target.suffix in known.suffixes), None)
+    found = next((known.name for known in WRITABLE_FORMATS.values() if target.suffix in known.suffixes), None)
     if found is None:
-        raise UsageError(f"cannot tell a format from {target.name!r}; say --to {'|'.join(sorted(WRITTEN))}")
+        raise UsageError(f"cannot tell a format from {target.name!r}; say --to {'|'.join(sorted(WRITABLE_FORMATS))}")
     return found
 
 
-def written_as(suites: list[Suite], form: str, target: Path) -> Written:
+def write_suites(suites: list[Suite], form: str, target: Path) -> Written:
     """The suites as text of a format, with what it cannot express."""
     return table.write(suites) if form == CSV.name else write_text(suites, target.suffix)
 

@@ -18,7 +18,7 @@ from proctor.cli.suite_files import write_file
 from proctor.config import read_configuration
 from proctor.plugins import load
 from proctor.results.store.store import Store
-from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial, suite_of_traces
+from proctor.results.trace_cases import EntryProposal, proposal_from_spans, proposal_from_trial, suite_from_traces
 from proctor.tracing.otlp import FileTrace, read_trace_file
 from proctor.tracing.spans import Span
 
@@ -67,7 +67,7 @@ def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str |
         traces, path = [FileTrace(spans, {})], Path(f"trace-{spans[0].trace_id[:8]}" if spans else "trace")
     if not any(trace.spans for trace in traces):
         raise UsageError("the trace has no spans, so that nothing can be made of it")
-    made = suite_of_traces(traces, path, agent)
+    made = suite_from_traces(traces, path, agent)
     ending = "" if output in (None, "-") else Path(str(output)).suffix
     _put(write_text([made.suite], ending or ".yaml").text.rstrip("\n"), output, "suite")
     for note in made.notes:
@@ -101,20 +101,20 @@ def _put(text: str, output: str | None, noun: str) -> None:
     say(f"{noun}: {path}", err=True)
 
 
-def proposal_from_file(path: str) -> Proposal:
+def proposal_from_file(path: str) -> EntryProposal:
     """From the only trace that a file holds."""
     traces = [found.spans for found in read_trace_file(Path(path))]
     if len(traces) > 1:
         raise UsageError(f"{path} holds {len(traces)} traces; import it and name one: --trace ID")
-    return proposal_of_spans(traces[0] if traces else ())
+    return proposal_from_spans(traces[0] if traces else ())
 
 
-def proposal_from_store(trace_id: str, store: str | None) -> Proposal:
+def proposal_from_store(trace_id: str, store: str | None) -> EntryProposal:
     """From a kept trace: what its trial asked and heard, or what was seen, where it is of no trial."""
     kept = Store(read_configuration().store(store), create=False)
     row = kept.traces.find(trace_id)
-    trial = kept.trial_of(row)
-    return proposal_of_spans(kept.traces.spans(row.no)) if trial is None else proposal_of_trial(trial)
+    trial = kept.trial_for_trace(row)
+    return proposal_from_spans(kept.traces.spans(row.no)) if trial is None else proposal_from_trial(trial)
 
 
 def spans_of(trace_id: str, store: str | None) -> Sequence[Span]:

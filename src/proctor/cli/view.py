@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from proctor.base.errors import UsageError
-from proctor.cli.grade import person_named
+from proctor.cli.grade import reviewer_name
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import store_option
 from proctor.cli.output import say
@@ -31,7 +31,7 @@ def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: 
         raise UsageError(f"the viewer needs more packages: {install_command('view')} ({error})") from None
     library = open_library(named, read_configuration().store(store))
     try:
-        serve(library, host, port, open_browser=not no_open, say=say, person=person_named(None))
+        serve(library, host, port, open_browser=not no_open, say=say, person=reviewer_name(None))
     except KeyboardInterrupt:
         pass
     finally:

@@ -30,12 +30,12 @@ from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
 
 VERSION = 1
-PROJECT = "proctor" + BASELINES
+PROJECT_BASELINE = "proctor" + BASELINES
 """The baseline of suites that have no file of their own."""
-LONGEST_LINE = 100_000
+MAX_LINE = 100_000
 
 
-class BadBaseline(UsageError):
+class InvalidBaseline(UsageError):
     """A baseline that cannot be read; it is left as it is."""
 
 
@@ -237,7 +237,7 @@ def _missing_because(
 def baseline_path(suite: str | Path | None) -> Path:
     """Where the baseline of a suite stands: beside its file, else in the working folder."""
     if suite is None:
-        return Path(PROJECT)
+        return Path(PROJECT_BASELINE)
     path = Path(suite)
     return path.with_name(path.stem + BASELINES)
 
@@ -247,9 +247,9 @@ def read_baseline(path: Path) -> Baseline:
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadBaseline(f"{path}: is not UTF-8 text (byte {error.start}); restore it from git") from None
+        raise InvalidBaseline(f"{path}: is not UTF-8 text (byte {error.start}); restore it from git") from None
     except OSError as error:
-        raise BadBaseline(f"{path}: the baseline cannot be read: {error.strerror or error}") from None
+        raise InvalidBaseline(f"{path}: the baseline cannot be read: {error.strerror or error}") from None
     return Baseline(_lines(path, text))
 
 
@@ -260,7 +260,7 @@ def _lines(path: Path, text: str) -> Iterable[BaselineLine]:
         try:
             yield parse_line(line)
         except ValueError as error:
-            raise BadBaseline(f"{path}:{number}: {error}") from None
+            raise InvalidBaseline(f"{path}:{number}: {error}") from None
 
 
 def parse_line(text: str) -> BaselineLine:
@@ -270,7 +270,7 @@ def parse_line(text: str) -> BaselineLine:
             "is a mark of a merge that git left to you; keep the lines of both sides (with "
             "`*.baseline.jsonl merge=union` in .gitattributes git does that itself)"
         )
-    if len(text) > LONGEST_LINE:
+    if len(text) > MAX_LINE:
         raise ValueError("is longer than any line of a baseline; restore the file from git")
     try:
         data = json.loads(text)
@@ -400,7 +400,7 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
             continue
         address = (trial.suite, trial.case.id)
         if address not in identities:
-            keys = run.evaluator_keys.get(trial.suite)
+            keys = run.scoring_keys.get(trial.suite)
             if keys is None:
                 raise UsageError(
                     f"run {run.id} does not say what its scores rest on, since an older Proctor or pytest made it; "
@@ -463,7 +463,7 @@ def _cases_to_restart(run: Run) -> set[CaseAddress]:
     if run.gate is None:
         return set()
     changed = run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.IMPROVED)
-    return {case.address for case in (run.gate.cases if run.gate.drift.proven else changed)}
+    return {case.address for case in (run.gate.cases if run.gate.suite_wide.proven else changed)}
 
 
 def _update_file(path: Path, lines: list[BaselineLine], known: Baseline, run: str) -> BaselineUpdate:
@@ -483,14 +483,14 @@ def baselines_of_suites(
     `paths`: the file of each suite by the suite's name; `wanted`: what `--baseline` names, for all of them.
     """
     if wanted is not None:
-        return dict.fromkeys(paths, named_baseline(wanted, store)), wanted
+        return dict.fromkeys(paths, baseline_from_option(wanted, store)), wanted
     files = {name: baseline_path(path) for name, path in paths.items()}
     baselines = {file: read_baseline(file) if file.is_file() else Baseline() for file in dict.fromkeys(files.values())}
     there = [str(file) for file in baselines if file.is_file()]
     return {name: baselines[file] for name, file in files.items()}, ", ".join(there) or "none"
 
 
-def named_baseline(wanted: str, store: Store | None) -> Baseline:
+def baseline_from_option(wanted: str, store: Store | None) -> Baseline:
     """The baseline that `--baseline` names: a file, or a run in the store."""
     path = Path(wanted)
     if path.is_file():

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-SCORES_NEEDED = 5
+MIN_SCORES = 5
 SCORE_DEVIATIONS = 3.0
 SCORE_MARGIN = 0.1
 """A score is far below the usual range if it is this many standard deviations, and at least this much, below the mean
 of the recorded ones; fewer recorded scores than that say nothing."""
 
-UNUSUAL = 0.05
+OUTLIER_SHARE = 0.05
 """The share of cases that may have any rate: it keeps an odd case of a uniform suite from being drawn to the others."""
 
 # The grid of mixtures: Beta parameters of nearly certain cases, of cases that vary, and the shares of the former.
@@ -47,9 +47,9 @@ class BaselineRecord:
             raise ValueError(f"{self.passes} passes of {self.trials} trials cannot have been recorded")
 
     @property
-    def lowest_usual_score(self) -> float | None:
+    def lowest_expected_score(self) -> float | None:
         """Scores below this are far below the usual range; `None` if too few were recorded."""
-        if self.score_mean is None or self.score_deviation is None or self.trials < SCORES_NEEDED:
+        if self.score_mean is None or self.score_deviation is None or self.trials < MIN_SCORES:
             return None
         return self.score_mean - max(SCORE_MARGIN, SCORE_DEVIATIONS * self.score_deviation)
 
@@ -140,11 +140,13 @@ def _weighted_mixtures(
     for certain in range(len(CERTAIN)):
         for varying in range(len(CERTAIN), anything):
             for share in SHARES:
-                here, there = (1 - UNUSUAL) * share, (1 - UNUSUAL) * (1 - share)
+                here, there = (1 - OUTLIER_SHARE) * share, (1 - OUTLIER_SHARE) * (1 - share)
                 explained = 0.0
                 for count, fit in records:
-                    explained += count * math.log(here * fit[certain] + there * fit[varying] + UNUSUAL * fit[anything])
-                weighed.append((explained, ((certain, here), (varying, there), (anything, UNUSUAL))))
+                    explained += count * math.log(
+                        here * fit[certain] + there * fit[varying] + OUTLIER_SHARE * fit[anything]
+                    )
+                weighed.append((explained, ((certain, here), (varying, there), (anything, OUTLIER_SHARE))))
     best = max(explained for explained, _ in weighed)
     likely = [(math.exp(explained - best), shares) for explained, shares in weighed if explained > best - 7]
     total = math.fsum(weight for weight, _ in likely)

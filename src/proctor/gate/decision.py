@@ -27,22 +27,22 @@ from typing import NamedTuple
 
 from proctor.cases.identity import CaseAddress
 from proctor.gate.beliefs import ANY_RATE, BaselineRecord, SuitePrior
-from proctor.gate.drift_test import CaseCounts, DriftTest, SuiteTest
-from proctor.gate.settings import DRIFT_SHARES, GateSettings
+from proctor.gate.settings import SUITE_TEST_SHARES, GateSettings
+from proctor.gate.suite_test import BaselineSuiteTest, CaseCounts, SuiteTest
 from proctor.gate.suspect_test import (
-    BaselineTest,
+    BaselineCaseTest,
     CaseTest,
     NullModel,
     ScoreTable,
     critical_score,
     probability_any_crosses,
 )
-from proctor.results.gate_result import NEW_ARM, CaseStatus, DriftResult, GatedCaseResult, GateResult, GateVerdict
+from proctor.results.gate_result import NEW_ARM, CaseStatus, GatedCaseResult, GateResult, GateVerdict, SuiteWideResult
 from proctor.results.run import Outcome
 
-CASES_SHARE = 0.33
+SUSPECTS_SHARE = 0.33
 
-DRIFT_DOUBT = 0.2
+SUITE_DOUBT = 0.2
 """A further round of the whole suite is run while the suite-level p-value of the last one is at most this."""
 
 DOUBT_FACTOR = 2.0
@@ -89,7 +89,7 @@ class CaseProgress:
         return len(self.outcomes)
 
     @property
-    def first(self) -> Outcome | None:
+    def first_outcome(self) -> Outcome | None:
         return self.outcomes[0] if self.outcomes else None
 
     @property
@@ -97,11 +97,11 @@ class CaseProgress:
         return self.outcomes.count(Outcome.ERROR)
 
     @property
-    def fresh_trials(self) -> int:
+    def rerun_trials(self) -> int:
         return max(0, len(self.within_usual) - 1)
 
     @property
-    def fresh_passes(self) -> int:
+    def rerun_passes(self) -> int:
         return sum(self.within_usual[1:])
 
     @property
@@ -142,7 +142,7 @@ class Gate:
         passed = outcome is Outcome.PASSED
         if not progress.passed:
             self._classify(progress, passed, score)
-        lowest = progress.record.lowest_usual_score if progress.record and progress.by_score else None
+        lowest = progress.record.lowest_expected_score if progress.record and progress.by_score else None
         within_usual = passed and (lowest is None or score is None or score >= lowest)
         if progress.passed and progress.test is not None:
             progress.test.record(arm, within_usual)
@@ -175,16 +175,16 @@ class Gate:
     def result(self) -> GateResult:
         """What the outcomes so far prove. `proctor.gate.verdict` adds what else decides a run, and the reason."""
         self._decide()
-        drift = self._drift()
+        suite_wide = self._suite_wide()
         return GateResult(
-            verdict=self._verdict(drift),
+            verdict=self._verdict(suite_wide),
             reason="",
             baseline="",
             alpha=self.settings.alpha,
             max_trials=self.settings.max_trials,
             extra_trials=self._extra_trials,
             stopped=self._stopped,
-            drift=drift,
+            suite_wide=suite_wide,
             cases=tuple(self._case_result(case, progress) for case, progress in self._cases.items()),
         )
 
@@ -197,7 +197,7 @@ class Gate:
         record = progress.record
         if record is None:
             return
-        lowest = record.lowest_usual_score
+        lowest = record.lowest_expected_score
         progress.status = CaseStatus.UNCHANGED
         progress.by_score = passed and lowest is not None and score is not None and score < lowest
         if progress.by_score or (not passed and 2 * record.passes >= record.trials):
@@ -210,7 +210,7 @@ class Gate:
                 progress.status, progress.p_value = CaseStatus.IMPROVED, probability
 
     def _case_test(self, record: BaselineRecord, by_score: bool) -> CaseTest:
-        return BaselineTest(self._table(record, by_score, self.settings.max_trials))
+        return BaselineCaseTest(self._table(record, by_score, self.settings.max_trials))
 
     def _table(self, record: BaselineRecord, by_score: bool, trials: int) -> ScoreTable:
         """The scores of a suspect; suspects with the same record share them."""
@@ -235,7 +235,7 @@ class Gate:
         )
         reached = 0.0
         for highest, progress, test in measured:
-            reached = max(reached, min(1.0, probability_any_crosses(remaining, highest) / CASES_SHARE))
+            reached = max(reached, min(1.0, probability_any_crosses(remaining, highest) / SUSPECTS_SHARE))
             progress.p_value = reached
             if reached <= self.settings.alpha:
                 progress.status = CaseStatus.REGRESSED
@@ -248,17 +248,17 @@ class Gate:
     def _critical_score(self, remaining: Counter[NullModel]) -> float:
         key = frozenset(remaining.items())
         if key not in self._critical:
-            self._critical[key] = critical_score(remaining, CASES_SHARE * self.settings.alpha)
+            self._critical[key] = critical_score(remaining, SUSPECTS_SHARE * self.settings.alpha)
         return self._critical[key]
 
     def _is_cleared(self, progress: CaseProgress, test: CaseTest, critical: float) -> bool:
         """Whether it behaves as usual, or cannot be proven any more and little speaks against it."""
-        if test.is_as_usual:
+        if test.is_unchanged:
             return True
-        doubtful = progress.fresh_passes == 0 or (progress.p_value or 0.0) <= DOUBT_FACTOR * self.settings.alpha
+        doubtful = progress.rerun_passes == 0 or (progress.p_value or 0.0) <= DOUBT_FACTOR * self.settings.alpha
         if test.score > 0 and doubtful:
             return False
-        return test.is_used_up or test.reachable_score < critical
+        return test.is_exhausted or test.reachable_score < critical
 
     def _suspect_trials(self) -> list[TrialRequest]:
         wanted = [
@@ -287,12 +287,12 @@ class Gate:
         return []
 
     def _wants_another_look(self) -> bool:
-        if self._any_regressed() or self._drift_p_value(self._looks) <= self.settings.alpha:
+        if self._any_regressed() or self._suite_p_value(self._looks) <= self.settings.alpha:
             return False
-        most = min(len(DRIFT_SHARES), self.settings.max_trials + 1)
+        most = min(len(SUITE_TEST_SHARES), self.settings.max_trials + 1)
         last = self._looks[-1]
         # One failing case is a suspect's matter, not a drift: it is not worth another round of the whole suite.
-        return len(self._looks) < most and last.failing > 1 and last.p_worse <= DRIFT_DOUBT
+        return len(self._looks) < most and last.failing > 1 and last.p_worse <= SUITE_DOUBT
 
     def _suite_test(self, rounds: int) -> SuiteTest:
         """Takes the first outcomes of every case, however often a suspect was run: a fixed number keeps it fair."""
@@ -301,7 +301,7 @@ class Gate:
             assert progress.record
             now = progress.passed[:rounds]
             cases.append(CaseCounts(progress.record.passes, progress.record.trials, sum(now), len(now)))
-        return DriftTest(cases)
+        return BaselineSuiteTest(cases)
 
     def _measured(self) -> dict[CaseAddress, CaseProgress]:
         """The cases that have a record, and passed or failed in this run."""
@@ -310,22 +310,22 @@ class Gate:
     def _any_regressed(self) -> bool:
         return any(progress.is_regressed for progress in self._gated.values())
 
-    def _drift_p_value(self, looks: list[SuiteTest]) -> float:
-        return min(1.0, *(look.p_worse / share for look, share in zip(looks, DRIFT_SHARES, strict=False)))
+    def _suite_p_value(self, looks: list[SuiteTest]) -> float:
+        return min(1.0, *(look.p_worse / share for look, share in zip(looks, SUITE_TEST_SHARES, strict=False)))
 
-    def _drift(self) -> DriftResult:
+    def _suite_wide(self) -> SuiteWideResult:
         looks = self._looks or [self._suite_test(1)]
-        p_value = self._drift_p_value(looks)
+        p_value = self._suite_p_value(looks)
         proven = p_value <= self.settings.alpha
-        limit = DRIFT_DOUBT if self._stopped else self.settings.alpha
+        limit = SUITE_DOUBT if self._stopped else self.settings.alpha
         in_doubt = not proven and looks[-1].failing > 1 and looks[-1].p_worse <= limit
-        return DriftResult(len(looks), p_value, looks[0].p_better, proven, in_doubt)
+        return SuiteWideResult(len(looks), p_value, looks[0].p_better, proven, in_doubt)
 
-    def _verdict(self, drift: DriftResult) -> GateVerdict:
-        if drift.proven or self._any_regressed():
+    def _verdict(self, suite_wide: SuiteWideResult) -> GateVerdict:
+        if suite_wide.proven or self._any_regressed():
             return GateVerdict.REGRESSION
         undecided = any(progress.status is CaseStatus.UNDECIDED for progress in self._gated.values())
-        if undecided or drift.in_doubt or not self._measured():
+        if undecided or suite_wide.in_doubt or not self._measured():
             return GateVerdict.INCONCLUSIVE
         return GateVerdict.NO_REGRESSION
 
@@ -334,15 +334,15 @@ class Gate:
         return GatedCaseResult(
             *case,
             status=progress.status,
-            first=progress.first,
-            past_trials=0 if record is None else record.trials,
-            past_passes=0 if record is None else record.passes,
-            fresh_trials=progress.fresh_trials,
-            fresh_passes=progress.fresh_passes,
+            first_outcome=progress.first_outcome,
+            baseline_trials=0 if record is None else record.trials,
+            baseline_passes=0 if record is None else record.passes,
+            rerun_trials=progress.rerun_trials,
+            rerun_passes=progress.rerun_passes,
             errors=progress.errors,
             p_value=progress.p_value,
             by_score=progress.by_score,
-            usual_score=record.score_mean if gated and record is not None else None,
+            baseline_score=record.score_mean if gated and record is not None else None,
             score=progress.first_score,
             trials_to_decide=self._trials_to_decide(progress) if progress.status is CaseStatus.UNDECIDED else None,
         )
@@ -355,11 +355,11 @@ class Gate:
             test.null for other, test in self._suspects() if other is not progress and not other.is_regressed
         )
         models[table] += 1
-        further = range(progress.fresh_trials + 1, FORECAST_TRIALS + 1)
+        further = range(progress.rerun_trials + 1, FORECAST_TRIALS + 1)
 
         def proves(trials: int) -> bool:
-            score = table.scores[trials][progress.fresh_passes]
-            return probability_any_crosses(models, score) <= CASES_SHARE * self.settings.alpha
+            score = table.scores[trials][progress.rerun_passes]
+            return probability_any_crosses(models, score) <= SUSPECTS_SHARE * self.settings.alpha
 
         at = bisect_left(further, True, key=proves)
         return at + 1 if at < len(further) else None

@@ -19,7 +19,7 @@ from proctor.cases.identity import CaseAddress
 from proctor.gate.baseline import CaseBaseline, SampleStats
 from proctor.gate.beliefs import BaselineRecord, SuitePrior
 from proctor.gate.decision import Gate
-from proctor.gate.settings import DRIFT_SHARES, GateSettings
+from proctor.gate.settings import SUITE_TEST_SHARES, GateSettings
 from proctor.results.run import Outcome
 
 ASSUMED_RATE = 0.9
@@ -142,12 +142,14 @@ def estimate_power(
     rates = list(planned.values())
     spent = _simulated_trials(records, planned, settings)
     mean = math.fsum(spent) / len(spent)
-    alpha = settings.alpha * DRIFT_SHARES[0]
+    alpha = settings.alpha * SUITE_TEST_SHARES[0]
     return PowerEstimate(
         cases=len(baselines),
         known=len(known),
         recorded=sum(record.trials for record in known),
-        sees={count: detectable_drop(rates, count, alpha=alpha) for count in sorted({1, len(DRIFT_SHARES), repeats})},
+        sees={
+            count: detectable_drop(rates, count, alpha=alpha) for count in sorted({1, len(SUITE_TEST_SHARES), repeats})
+        },
         target=target,
         to_see_target=required_effort(rates, target, repeats, alpha=alpha),
         trials=mean,

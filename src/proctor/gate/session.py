@@ -14,12 +14,12 @@ from proctor.gate.baseline import CaseBaseline, trial_score
 from proctor.gate.decision import Gate, TrialRequest
 from proctor.gate.settings import GateSettings
 from proctor.gate.verdict import overall_verdict
-from proctor.results.comparison.alignment import nearest_pair
+from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store.store import Store
-from proctor.results.verdict import SuiteVerdict, judge_suite
+from proctor.results.verdict import SuiteVerdict, suite_verdict
 
 PASSING_TRIALS = 5
 """Among so many stored passing trials of a case, the one most similar to a failing trial is looked for."""
@@ -101,7 +101,7 @@ class GateSession:
                 (passing if trial.outcome is Outcome.PASSED else failing)[case].append(trial)
         divergences = {}
         for case in wanted:
-            pair = nearest_pair(passing[case] or self._stored_passing(case, failing[case]), failing[case])
+            pair = most_similar_trials(passing[case] or self._stored_passing(case, failing[case]), failing[case])
             if pair is not None and pair.divergence is not None:
                 divergences[case] = pair.divergence
         return divergences
@@ -120,5 +120,5 @@ def _verdicts_on(cases: Collection[CaseAddress], run: Run) -> list[SuiteVerdict]
     verdicts = []
     for info in run.suites:
         own = [trial for trial in run.summaries if trial.suite == info.name and (trial.suite, trial.case_id) in cases]
-        verdicts.append(judge_suite(replace(info, planned=len(own)), own))
+        verdicts.append(suite_verdict(replace(info, planned=len(own)), own))
     return verdicts

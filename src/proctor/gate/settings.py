@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DRIFT_SHARES = (0.07, 0.07, 0.07)
+SUITE_TEST_SHARES = (0.07, 0.07, 0.07)
 """How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
 suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
 
@@ -23,6 +23,6 @@ class GateSettings:
     """At most so many further trials altogether."""
 
     @property
-    def most_trials_of_a_case(self) -> int:
+    def max_trials_per_case(self) -> int:
         """How many trials of one case the gate can ask for, the first included."""
-        return 1 + self.max_trials + len(DRIFT_SHARES)
+        return 1 + self.max_trials + len(SUITE_TEST_SHARES)

@@ -7,7 +7,7 @@ unchanged case *ever* climbs to it within the trials allowed (`crossing_probabil
 does (`probability_any_crosses`). There are few enough sequences of outcomes to count them all, so that these are
 exact.
 
-`CaseTest` is what the decision needs to know of a test. `BaselineTest` holds the new version against its recorded
+`CaseTest` is what the decision needs to know of a test. `BaselineCaseTest` holds the new version against its recorded
 trials. A test that runs an old version beside the new one is another `CaseTest`: its `next_arms` names both.
 """
 
@@ -60,11 +60,11 @@ class CaseTest(Protocol):
         """The highest score that the trials still allowed can lead to."""
 
     @property
-    def is_as_usual(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the outcomes speak against a broken case."""
 
     @property
-    def is_used_up(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether no further outcome counts."""
 
     def record(self, arm: str, passed: bool) -> None:
@@ -126,7 +126,7 @@ def _broken_probabilities(trials: int) -> list[list[float]]:
     return BROKEN.sequence_probabilities(trials)
 
 
-class BaselineTest:
+class BaselineCaseTest:
     """A suspect's fresh trials against its recorded ones: a `CaseTest` of the new version alone."""
 
     def __init__(self, table: ScoreTable) -> None:
@@ -144,15 +144,15 @@ class BaselineTest:
         return self.null.reachable(self._trials, self._passes)
 
     @property
-    def is_as_usual(self) -> bool:
+    def is_unchanged(self) -> bool:
         return self._trials > 0 and self.score <= CLEAR_BELOW
 
     @property
-    def is_used_up(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self._trials >= self.null.trials
 
     def record(self, arm: str, passed: bool) -> None:
-        if self.is_used_up:  # trials beyond those that the probabilities were computed for
+        if self.is_exhausted:  # trials beyond those that the probabilities were computed for
             return
         self._trials += 1
         self._passes += passed

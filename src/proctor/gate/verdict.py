@@ -14,7 +14,7 @@ from proctor.results.gate_result import CaseStatus, GatedCaseResult, GatedSuite,
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.verdict import SuiteVerdict
 
-NAMES_SHOWN = 3
+MAX_NAMES = 3
 
 REGRESSION, ERROR, INCONCLUSIVE, NO_REGRESSION = GateVerdict
 
@@ -33,8 +33,8 @@ def overall_verdict(
     worst_first = list(GateVerdict)
     verdict = min((suite.verdict for suite in suites), key=worst_first.index, default=INCONCLUSIVE)
     reason = next((suite.reason for suite in suites if suite.verdict is verdict), "")
-    if gate.drift.proven and not gate.with_status(CaseStatus.REGRESSED) and verdict is not REGRESSION:
-        verdict, reason = REGRESSION, drift_text(gate)
+    if gate.suite_wide.proven and not gate.with_status(CaseStatus.REGRESSED) and verdict is not REGRESSION:
+        verdict, reason = REGRESSION, suite_wide_text(gate)
     elif note and verdict is not REGRESSION:
         verdict, reason = ERROR, note
     elif verdict is NO_REGRESSION and gate.verdict is INCONCLUSIVE:
@@ -46,7 +46,7 @@ def overall_verdict(
 
 def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tuple[GateVerdict, str]:
     own = [case for case in gate.cases if case.suite == info.name]
-    if any(item.over for item in info.quarantined):
+    if any(item.expired for item in info.quarantined):
         return REGRESSION, new.reason
     if regressed := [case for case in own if case.status is CaseStatus.REGRESSED]:
         return REGRESSION, f"{_names(regressed)} got worse: {case_text(regressed[0])}"
@@ -57,7 +57,9 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
         return ERROR, f"{_names(unmeasured)} could not be measured: errors are no verdict on the agent"
     if new.outcome is Outcome.ERROR:
         return ERROR, f"new cases: {new.reason}"
-    if undecided := [case for case in own if case.status is CaseStatus.UNDECIDED or case.first is Outcome.PENDING]:
+    if undecided := [
+        case for case in own if case.status is CaseStatus.UNDECIDED or case.first_outcome is Outcome.PENDING
+    ]:
         return INCONCLUSIVE, f"{_names(undecided)} may have got worse: {case_text(undecided[0])}"
     if new.outcome is Outcome.PENDING:
         return INCONCLUSIVE, f"new cases: {new.reason}"
@@ -68,25 +70,29 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
 def _has_only_errors(case: GatedCaseResult) -> bool:
     """Whether nothing is known of it, because every trial that could have said something ended in an error."""
     if case.status is CaseStatus.UNMEASURED:
-        return case.first is Outcome.ERROR
-    return case.status is CaseStatus.UNDECIDED and case.errors > 0 and case.fresh_trials == 0
+        return case.first_outcome is Outcome.ERROR
+    return case.status is CaseStatus.UNDECIDED and case.errors > 0 and case.rerun_trials == 0
 
 
 def _was_compared(case: GatedCaseResult) -> bool:
-    return case.past_trials > 0 and case.status is not CaseStatus.QUARANTINED
+    return case.baseline_trials > 0 and case.status is not CaseStatus.QUARANTINED
 
 
 def case_text(case: GatedCaseResult) -> str:
     """What the gate says about a case: `refund passed 10 of 10 before, 0 of 4 when asked again (p 0.003)`."""
     past = (
-        f"{case.past_passes:,} of {case.past_trials:,} before"
-        if case.past_trials
+        f"{case.baseline_passes:,} of {case.baseline_trials:,} before"
+        if case.baseline_trials
         else f"no past ({case.no_baseline_because})"
     )
-    now = f"{case.fresh_passes} of {case.fresh_trials} when asked again" if case.fresh_trials else f"{case.first} now"
+    now = (
+        f"{case.rerun_passes} of {case.rerun_trials} when asked again"
+        if case.rerun_trials
+        else f"{case.first_outcome} now"
+    )
     score = ""
-    if case.by_score and case.score is not None and case.usual_score is not None:
-        score = f"; it scored {case.score:.2f} where {case.usual_score:.2f} is usual"
+    if case.by_score and case.score is not None and case.baseline_score is not None:
+        score = f"; it scored {case.score:.2f} where {case.baseline_score:.2f} is usual"
     p_value = "" if case.p_value is None else f" (p {case.p_value:.2g})"
     need = ""
     if case.status is CaseStatus.UNDECIDED:
@@ -98,24 +104,24 @@ def case_text(case: GatedCaseResult) -> str:
     return f"{case.case} passed {past}, {now}{p_value}{score}{need}"
 
 
-def drift_text(gate: GateResult) -> str:
+def suite_wide_text(gate: GateResult) -> str:
     """What the gate says about the suite as a whole, if that is proven to be worse."""
     return (
-        f"the suite as a whole fails more often than usual (p {gate.drift.p_value:.2g} after "
-        f"{gate.drift.rounds} round{'s' if gate.drift.rounds > 1 else ''}), though no single case is proven"
+        f"the suite as a whole fails more often than usual (p {gate.suite_wide.p_value:.2g} after "
+        f"{gate.suite_wide.rounds} round{'s' if gate.suite_wide.rounds > 1 else ''}), though no single case is proven"
     )
 
 
 def _inconclusive_text(gate: GateResult) -> str:
-    if gate.drift.in_doubt:
-        p_value = f"(p {gate.drift.p_value:.2g})"
+    if gate.suite_wide.in_doubt:
+        p_value = f"(p {gate.suite_wide.p_value:.2g})"
         return (
             f"the suite as a whole may fail more often than usual {p_value}; record more trials of it, then gate again"
         )
     if not any(_was_compared(case) for case in gate.cases):
         reasons = sorted({case.no_baseline_because for case in gate.cases if case.no_baseline_because})
         return (
-            f"no case has a past to be held against ({'; '.join(reasons[:NAMES_SHOWN]) or 'no case was run'}): "
+            f"no case has a past to be held against ({'; '.join(reasons[:MAX_NAMES]) or 'no case was run'}): "
             "accept a run with `proctor baseline accept`"
         )
     return gate.stopped or "no case with a past passed or failed"
@@ -136,5 +142,5 @@ def _names(cases: Sequence[GatedCaseResult]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more

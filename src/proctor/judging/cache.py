@@ -22,10 +22,10 @@ class MemoryCallStore:
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
 
-    def find(self, key: str) -> Entry | None:
+    def get(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
-    def keep(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: Entry) -> None:
         self._entries[key] = entry
         if len(self._entries) > MOST_IN_MEMORY:
             del self._entries[next(iter(self._entries))]
@@ -83,12 +83,12 @@ class JudgeCache:
 
     def _kept(self, key: str) -> Entry | None:
         try:
-            return self._call_store.find(key)
+            return self._call_store.get(key)
         except StoreError:
             return None  # an unreadable store is no reason to give no verdict: the judge is asked
 
     def _keep(self, key: str, entry: Entry) -> None:
         try:
-            self._call_store.keep(key, entry)
+            self._call_store.put(key, entry)
         except StoreError:
             return  # the verdict was paid for and stands; the failing store is reported when the trial is kept

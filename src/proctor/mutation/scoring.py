@@ -16,9 +16,9 @@ from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import Bound
 from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
-from proctor.results.judge_usage import DETAIL as JUDGED
+from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.scoring import ScoringContext, score, with_outcome
@@ -128,7 +128,7 @@ def judges_within(
     if not any(item.asks_models for item in suites):
         yield None
         return
-    calls: Any = None if store is None else JudgeCalls(store)
+    calls: Any = None if store is None else StoredJudgeCalls(store)
     try:
         yield Judges(calls, Budget(budget_usd or 0.0))
     finally:

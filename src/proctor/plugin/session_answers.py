@@ -156,7 +156,7 @@ class SessionAnswers:
         stores = [Store(self._folder)] if (self._folder / "results.db").is_file() else []
         if (self._folder / FOLDER / "results.db").is_file():
             stores.append(Store(self._folder / FOLDER))
-        return [(store, store.answers()) for store in stores]
+        return [(store, store.latest_answers()) for store in stores]
 
     def _from_earlier(self, key: Key) -> TrialResult | None:
         found = [store.trial(known[key]) for store, known in self._earlier if key in known]
@@ -166,7 +166,7 @@ class SessionAnswers:
     def _from_others(self, key: Key, askers: Sequence[str]) -> TrialResult | None:
         """The answer that another process of the session got; only from `askers`, if there are any."""
         store, no = self._book
-        for (asker, question, number), stored in store.trial_keys(no).items():
+        for (asker, question, number), stored in store.stored_trials(no).items():
             if (question, stored.agent, number) == key and (not askers or asker in askers):
                 return store.trial(stored.no)
         return None

@@ -85,7 +85,7 @@ def _totals(verdict: RunVerdict) -> str:
 
 def _judge_lines(run: Run) -> list[str]:
     lines = [f"judge {model}: {text}" for model, text in judge_lines(run)]
-    return [*lines, run.uncounted] if run.uncounted else lines
+    return [*lines, run.unpriced_note] if run.unpriced_note else lines
 
 
 def _markup(verdict: RunVerdict) -> dict[str, bool]:

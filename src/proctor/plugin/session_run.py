@@ -22,7 +22,7 @@ from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, lock_key, session_row
-from proctor.results.judge_usage import Tally
+from proctor.results.judge_usage import JudgeUsage
 from proctor.results.run import Run, RunStatus, SuiteInfo, TrialResult
 from proctor.results.store.encoding import CODEC
 from proctor.results.store.store import Store
@@ -121,7 +121,7 @@ class SessionRun:
         run = store.find_run(self.session.run_id)
         run.suites, run.note, run.interrupted = suites, note, interrupted
         run.status = RunStatus.INTERRUPTED if interrupted else RunStatus.FINISHED
-        run.judges, run.finished_at = tuple(Tally(run.trials)), time.time()
+        run.judges, run.finished_at = tuple(JudgeUsage(run.trials)), time.time()
         run.planned = sum(info.planned for info in suites)
         run.options = {
             "fast": self.options.fast,
@@ -157,7 +157,7 @@ class SessionRun:
         if not self.session.has_other_processes and addresses.isdisjoint(self._done):
             return {}
         store, no = self._open()
-        keys = store.trial_keys(no)
+        keys = store.stored_trials(no)
         known = {address: store.trial(keys[address].no) for address in addresses & keys.keys()}
         outdated = [address for address, trial in known.items() if trial.started_at < self.answers.not_before]
         store.drop_trials(
@@ -173,7 +173,7 @@ class SessionRun:
         open_run = OpenRun(Run(self.session.run_id, self.session.started_at, no=no), store)
         work = execute(plan, self._options(), open_run, listener=collector, earlier=self._recall)
         run, _ = run_in_session_loop(work)
-        for trial in (trial.unmasked or trial for trial in collector.trials.values()):
+        for trial in (trial.original or trial for trial in collector.trials.values()):
             self.answers.remember(question_key(trial.case), trial)
         self._done |= collector.trials.keys()
         self._spent_usd += _cost(run, collector.trials)

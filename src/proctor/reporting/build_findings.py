@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json
-from proctor.gate.verdict import case_text, drift_text
+from proctor.gate.verdict import case_text, suite_wide_text
 from proctor.reporting.failing_cases import failing_cases, positions_in
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted
@@ -64,8 +64,8 @@ def gate_lines(run: Run) -> list[GateLine]:
     if len(lines) > CASES_SHOWN:
         rest = counted(len(lines) - CASES_SHOWN, "more case")
         lines = [*lines[:CASES_SHOWN], GateLine("and", f"{rest}; the JSON report has all of them")]
-    if gate.drift.proven:
-        lines.append(GateLine("drift", drift_text(gate), Outcome.FAILED))
+    if gate.suite_wide.proven:
+        lines.append(GateLine("drift", suite_wide_text(gate), Outcome.FAILED))
     lines += [GateLine("no past", f"{counted(count, 'case')}: {why}") for why, count in _unknown(gate).items()]
     lines.append(GateLine("held against", held_against(gate)))
     return lines

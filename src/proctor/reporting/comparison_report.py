@@ -13,28 +13,28 @@ from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
 from proctor.results.comparison.alignment import AlignedTrials, Step
-from proctor.results.comparison.comparing import AgentTable, agent_tables
+from proctor.results.comparison.compare import AgentTable, agent_tables
 from proctor.results.comparison.comparison import (
     CaseChange,
+    Change,
+    ComparedRun,
     Comparison,
     EvaluatorChange,
-    Group,
-    Passes,
+    PassCount,
     ResourceRatio,
-    Side,
     p_text,
 )
 from proctor.results.run import Outcome, Run
 
 TITLES = {
-    Group.BROKEN: "Broken",
-    Group.FLAKY: "Flaky",
-    Group.STILL_FAILING: "Still failing",
-    Group.NOT_COMPARABLE: "Not comparable",
-    Group.FIXED: "Fixed",
-    Group.NEW: "New",
-    Group.GONE: "Gone",
-    Group.STILL_PASSING: "Still passing",
+    Change.BROKEN: "Broken",
+    Change.FLAKY: "Flaky",
+    Change.STILL_FAILING: "Still failing",
+    Change.NOT_COMPARABLE: "Not comparable",
+    Change.FIXED: "Fixed",
+    Change.NEW: "New",
+    Change.GONE: "Gone",
+    Change.STILL_PASSING: "Still passing",
 }
 RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Time", "tool_calls": "Tool calls"}
 MOST_LISTED = 100
@@ -83,15 +83,15 @@ def write_markdown(comparison: Comparison, out: TextIO) -> None:
         out.write(f"- **{name}:** {inline(side_text(side))}\n")
     out.write("\n")
     for group, cases in comparison.groups.items():
-        if cases and group is not Group.STILL_PASSING:
+        if cases and group is not Change.STILL_PASSING:
             _write_group(group, cases, out)
     _write_evaluators(comparison.evaluators, out)
     _write_resources(comparison.resources, out)
-    if kept := len(comparison.groups[Group.STILL_PASSING]):
+    if kept := len(comparison.groups[Change.STILL_PASSING]):
         out.write(f"{counted(kept, 'case')} still {'passes' if kept == 1 else 'pass'}.\n")
 
 
-def _write_group(group: Group, cases: Sequence[CaseChange], out: TextIO) -> None:
+def _write_group(group: Change, cases: Sequence[CaseChange], out: TextIO) -> None:
     out.write(f"### {TITLES[group]} ({len(cases):,})\n\n")
     out.write(table_head("Case", "Passed", "What differs"))
     for case in cases[:MOST_LISTED]:
@@ -120,11 +120,11 @@ def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
         out.write("\n")
 
 
-def side_name(side: Side) -> str:
+def side_name(side: ComparedRun) -> str:
     return side.name or side.run
 
 
-def side_text(side: Side) -> str:
+def side_text(side: ComparedRun) -> str:
     """Which run, when, of which agent, on what commit."""
     parts = [side.run if not side.name else f"{side.name} ({side.run})", when(side.started_at), side.agent]
     if side.git is not None and side.git.commit is not None:
@@ -143,10 +143,10 @@ def change_text(case: CaseChange) -> str:
     return f"{passes_text(case.before)} → {passes_text(case.after)}"
 
 
-def passes_text(passes: Passes | None) -> str:
+def passes_text(passes: PassCount | None) -> str:
     if passes is None:
         return "–"
-    unsettled = f" +{passes.unsettled} unmeasured" if passes.unsettled else ""
+    unsettled = f" +{passes.without_verdict} unmeasured" if passes.without_verdict else ""
     return f"{passes.passed}/{passes.trials}{unsettled}"
 
 
@@ -154,7 +154,7 @@ def what_differs(case: CaseChange) -> Iterator[str]:
     """The place where conversations part, then scores, then why a case fails or cannot be compared."""
     if case.divergence is not None:
         yield f"parts at {case.divergence}"
-    if case.group is not Group.NOT_COMPARABLE:
+    if case.group is not Change.NOT_COMPARABLE:
         for score in case.scores:
             old, new = ("none" if value is None else f"{value:.2f}" for value in (score.before, score.after))
             yield f"{score.evaluator} {old} → {new}"
@@ -188,15 +188,15 @@ VERDICT_OUTCOMES = {
 }
 """Whose colour a verdict has."""
 _GROUP_OUTCOMES = {
-    Group.BROKEN: Outcome.FAILED,
-    Group.FIXED: Outcome.PASSED,
-    Group.FLAKY: Outcome.ERROR,
-    Group.STILL_FAILING: Outcome.FAILED,
-    Group.NOT_COMPARABLE: Outcome.PENDING,
+    Change.BROKEN: Outcome.FAILED,
+    Change.FIXED: Outcome.PASSED,
+    Change.FLAKY: Outcome.ERROR,
+    Change.STILL_FAILING: Outcome.FAILED,
+    Change.NOT_COMPARABLE: Outcome.PENDING,
 }
 
 
-def group_outcome(group: Group) -> Outcome:
+def group_outcome(group: Change) -> Outcome:
     """Whose colour a group of cases has."""
     return _GROUP_OUTCOMES.get(group, Outcome.SKIPPED)
 
@@ -239,7 +239,7 @@ def comparison_view(
         GroupView(
             TITLES[group],
             group_outcome(group),
-            group is Group.STILL_PASSING,
+            group is Change.STILL_PASSING,
             len(cases),
             [
                 ("" if link is None else link(case), case_name(case), change_text(case), list(what_differs(case)))

@@ -12,7 +12,8 @@ from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.comparison_report import agents_data
 from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
-from proctor.results.judge_calibration import corrections, uncalibrated
+from proctor.results.judge_calibration import corrections, uncalibrated_judges
+from proctor.results.judge_usage import summary_to_json
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate, EvaluatorSummary
 from proctor.results.verdict import RunVerdict, SuiteVerdict
@@ -53,10 +54,10 @@ def run_data(run: Run) -> dict[str, Json]:
         "options": to_json(run.options),
         "store": run.store,
         "git": to_json(run.git),
-        "judges": [to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
-        "uncounted": run.uncounted,
+        "judges": [summary_to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
+        "uncounted": run.unpriced_note,
         "corrections": [to_json(item) for item in corrected],
-        "uncalibrated": uncalibrated(run, corrected),
+        "uncalibrated": uncalibrated_judges(run, corrected),
     }
 
 
@@ -83,7 +84,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "criteria": to_json(info.criteria),
         "cases": info.cases,
         "planned": info.planned,
-        "quarantined": [to_json(item) for item in info.quarantined],
+        "quarantined": [to_json(item) | {"over": item.expired} for item in info.quarantined],
         "verdict": {
             "outcome": verdict.outcome.value,
             "reason": verdict.reason,

@@ -12,8 +12,8 @@ from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.facts import tell_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, trial_name
-from proctor.results.judge_calibration import Correction, corrections, uncalibrated
-from proctor.results.judge_usage import JudgeSummary, account_of, calls_of, judge_name, player_of
+from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
+from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
 from proctor.results.run import Run, Score, TrialResult
 
@@ -31,14 +31,14 @@ def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[st
     """Every judged score as data, with the words of its calls; nothing that looks like a key."""
     for trial in trials:
         for score in trial.scores:
-            if account_of(score) is not None:
+            if judge_details(score) is not None:
                 yield _data(trial, score, find)
 
 
 def simulated_users(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
     """Every user that a model played, as data, with the words of its calls."""
     for trial in trials:
-        if player_of(trial) is not None:
+        if simulated_user_details(trial) is not None:
             yield _user(trial, find)
 
 
@@ -54,7 +54,7 @@ def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, 
             screen.line()
             told += 1
         for score in trial.scores:
-            if account_of(score) is None:
+            if judge_details(score) is None:
                 continue
             data = _data(trial, score, find)
             turn = "" if score.turn is None else f" at turn {score.turn + 1}"
@@ -68,7 +68,7 @@ def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, 
 
 
 def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
-    account: Mapping[str, Json] = player_of(trial) or {}
+    account: Mapping[str, Json] = simulated_user_details(trial) or {}
     return {
         "suite": trial.suite,
         "case": trial.case.id,
@@ -76,7 +76,7 @@ def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
         "model": account["model"],
         "ended": mask(str(account.get("ended") or trial.reason)),
         "usage": to_json(account.get("usage") or {}),
-        "calls": [_call(call, find) for call in calls_of(account)],
+        "calls": [_call(call, find) for call in judge_calls(account)],
     }
 
 
@@ -89,7 +89,7 @@ def _user_facts(user: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
 
 
 def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
-    account: Mapping[str, Json] = account_of(score) or {}
+    account: Mapping[str, Json] = judge_details(score) or {}
     return {
         "suite": trial.suite,
         "case": trial.case.id,
@@ -103,7 +103,7 @@ def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
         "model": account["model"],
         "usage": to_json(account.get("usage") or {}),
         "votes": mask_data(account.get("votes") or []),
-        "calls": [_call(call, find) for call in calls_of(account)],
+        "calls": [_call(call, find) for call in judge_calls(account)],
         **({"unfit_reply": mask_data(account["unfit_reply"])} if "unfit_reply" in account else {}),
     }
 
@@ -182,7 +182,7 @@ def _cost(usage: Mapping[str, Json]) -> str:
 
 def judge_lines(run: Run) -> list[tuple[str, str]]:
     """Each judge of a run with what it did, and whether it was compared with people."""
-    missing = uncalibrated(run, corrections(run))
+    missing = uncalibrated_judges(run, corrections(run))
     return [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
 
 
@@ -226,7 +226,9 @@ def _steps_texts(run: Run) -> list[str]:
     for trial in run.trials:
         for score in trial.scores:
             steps = score.details.get("steps") if score.evaluator not in told else None
-            if isinstance(steps, list) and any(call.get("kind") == STEPS for call in calls_of(account_of(score) or {})):
+            if isinstance(steps, list) and any(
+                call.get("kind") == STEPS for call in judge_calls(judge_details(score) or {})
+            ):
                 numbered = " ".join(f"{number}. {to_text(step, 200)}" for number, step in enumerate(steps, 1))
                 told[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
     return list(told.values())
@@ -268,7 +270,7 @@ def judge_text(judge: JudgeSummary) -> str:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")
-    if judge.cut_off:
-        sent = f"about {counted(judge.cut_off_tokens, 'token')} sent and not counted"
-        parts.append(f"{counted(judge.cut_off, 'request')} given up without an answer ({sent})")
+    if judge.abandoned_requests:
+        sent = f"about {counted(judge.abandoned_tokens, 'token')} sent and not counted"
+        parts.append(f"{counted(judge.abandoned_requests, 'request')} given up without an answer ({sent})")
     return ", ".join(parts) + open_

@@ -12,7 +12,7 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.own_files import SCORE_COLUMNS
 from proctor.reporting.comparison_report import what_differs
 from proctor.reporting.explain import answer, asked, expected_lines, shown
-from proctor.results.comparison.comparison import Comparison, Passes
+from proctor.results.comparison.comparison import Comparison, PassCount
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run, Score, TrialResult
 from proctor.results.statistics import mean
@@ -72,7 +72,7 @@ def case_rows(comparison: Comparison) -> list[dict[str, Json]]:
     ]
 
 
-def _passes(side: str, passes: Passes | None) -> dict[str, Json]:
+def _passes(side: str, passes: PassCount | None) -> dict[str, Json]:
     return {
         f"{side}_passed": None if passes is None else passes.passed,
         f"{side}_trials": None if passes is None else passes.trials,

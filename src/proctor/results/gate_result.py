@@ -67,22 +67,22 @@ class GatedCaseResult:
     suite: str
     case: str
     status: CaseStatus
-    first: Outcome | None
+    first_outcome: Outcome | None
     """The outcome of its first trial; `None` if that was not made."""
-    past_trials: int = 0
-    past_passes: int = 0
+    baseline_trials: int = 0
+    baseline_passes: int = 0
     no_baseline_because: str = ""
     """Why nothing was recorded that it could be compared with."""
-    fresh_trials: int = 0
+    rerun_trials: int = 0
     """Outcomes after the one that made it a suspect; errors are not counted."""
-    fresh_passes: int = 0
+    rerun_passes: int = 0
     errors: int = 0
     p_value: float | None = None
     """Of a suspect: compare it with alpha as it is, every look and every suspect is accounted for.
     Of an improved case: the probability that it passes as usual."""
     by_score: bool = False
     """It passed, but scored far below its usual range."""
-    usual_score: float | None = None
+    baseline_score: float | None = None
     score: float | None = None
     """Of its first trial."""
     trials_to_decide: int | None = None
@@ -98,12 +98,12 @@ class GatedCaseResult:
     def is_notable(self) -> bool:
         """Whether a person wants to read about it."""
         if self.status is CaseStatus.UNMEASURED:
-            return self.first not in (None, Outcome.SKIPPED)
+            return self.first_outcome not in (None, Outcome.SKIPPED)
         return self.status not in (CaseStatus.NEW, CaseStatus.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
-class DriftResult:
+class SuiteWideResult:
     """What the gate says about all cases together."""
 
     rounds: int
@@ -142,7 +142,7 @@ class GateResult:
     """Trials beyond the first of each case, errors included."""
     stopped: str | None
     """Why the gate ended before it was sure, if it did."""
-    drift: DriftResult
+    suite_wide: SuiteWideResult
     cases: tuple[GatedCaseResult, ...]
     suites: tuple[GatedSuite, ...] = ()
 
@@ -155,15 +155,33 @@ class GateResult:
         return [case for case in self.cases if case.status in statuses]
 
 
-STORED_NAMES = {"status": "standing", "no_baseline_because": "no_past", "trials_to_decide": "needed"}
-"""Fields of `GatedCaseResult` whose stored name is another one."""
+STORED_NAMES: Mapping[type, Mapping[str, str]] = {
+    GatedCaseResult: {
+        "status": "standing",
+        "first_outcome": "first",
+        "baseline_trials": "past_trials",
+        "baseline_passes": "past_passes",
+        "no_baseline_because": "no_past",
+        "rerun_trials": "fresh_trials",
+        "rerun_passes": "fresh_passes",
+        "baseline_score": "usual_score",
+        "trials_to_decide": "needed",
+    },
+    GateResult: {"suite_wide": "drift"},
+}
+"""By class: fields that are stored under an earlier name."""
 
 
 def gate_to_json(gate: GateResult) -> dict[str, Json]:
     """The form in which stores, exported runs and the JSON report have it."""
-    data: dict[str, Json] = to_json(gate)
-    data["cases"] = [{STORED_NAMES.get(name, name): value for name, value in case.items()} for case in data["cases"]]
+    data = _renamed(GateResult, to_json(gate))
+    data["cases"] = [_renamed(GatedCaseResult, case) for case in data["cases"]]
     return data
+
+
+def _renamed(kind: type, data: Mapping[str, Json]) -> dict[str, Json]:
+    names = STORED_NAMES[kind]
+    return {names.get(name, name): value for name, value in data.items()}
 
 
 def gate_from_json(data: Mapping[str, Any]) -> GateResult:
@@ -176,5 +194,5 @@ def gate_from_json(data: Mapping[str, Any]) -> GateResult:
         ) from error
 
 
-_CODEC = DataclassCodec(stored_names={GatedCaseResult: STORED_NAMES})
+_CODEC = DataclassCodec(stored_names=STORED_NAMES)
 _CODEC.prepare(GateResult)

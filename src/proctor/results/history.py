@@ -11,7 +11,7 @@ from proctor.results.verdict import SuiteVerdict, verdict
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteRun:
+class SuiteHistoryEntry:
     """One run of one suite."""
 
     row: Run
@@ -33,7 +33,7 @@ class SuiteRun:
         return self.passed / self.cases if self.cases else None
 
 
-def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
+def suite_history(store: Store, suite: str) -> Iterator[SuiteHistoryEntry]:
     """Every run in which the suite took part, the latest first."""
     for run in store.runs():
         if any(suite in (info.name, info.source) for info in run.suites):
@@ -42,13 +42,13 @@ def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
                     yield _suite_run(run, info, found)
 
 
-def suites_in(store: Store) -> list[str]:
+def suite_names(store: Store) -> list[str]:
     """Every suite that any run knows, by name."""
     return sorted({name for row in store.runs() for info in row.suites for name in (info.name, info.source) if name})
 
 
-def _suite_run(run: Run, info: SuiteInfo, found: SuiteVerdict) -> SuiteRun:
-    return SuiteRun(
+def _suite_run(run: Run, info: SuiteInfo, found: SuiteVerdict) -> SuiteHistoryEntry:
+    return SuiteHistoryEntry(
         row=run,
         agent=info.agent,
         agent_fingerprint=info.agent_fingerprint,

@@ -23,19 +23,19 @@ from proctor.results.agreement import (
     judge_agreement,
     suggest_threshold,
 )
-from proctor.results.judge_usage import DETAIL, calls_of, judge_name
+from proctor.results.judge_usage import JUDGE_DETAIL, judge_calls, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database
-from proctor.results.store.store import FILE
+from proctor.results.store.store import DATABASE_FILE
 from proctor.results.store.text_columns import decode_text, encode_text
 
-NEAR = 0.005
+SAME_THRESHOLD = 0.005
 """Thresholds this close are the same one: people type what they read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LabelledScore:
     """One row: what the judge gave it, and what people say."""
 
     id: str
@@ -57,7 +57,7 @@ class Calibration:
     data: str
     """The fingerprint of the rows."""
     source: str
-    rows: tuple[Measured, ...]
+    rows: tuple[LabelledScore, ...]
     created_at: float = 0.0
     again: tuple[tuple[float, float], ...] | None = ()
     """Both scores of rows that were asked twice; `None` for a judge that answers the same each time."""
@@ -80,7 +80,7 @@ class Calibration:
         Of the threshold that was chosen on one half, only the other half can say how good it is.
         """
         suggested = self.suggestion()
-        if suggested is not None and abs(suggested.value - threshold) <= NEAR and threshold != self.threshold:
+        if suggested is not None and abs(suggested.value - threshold) <= SAME_THRESHOLD and threshold != self.threshold:
             return suggested.checked_on
         return judge_agreement([passes(score, threshold) for score in self.scores], self.labels)
 
@@ -103,8 +103,8 @@ def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """By kind of question: the version of the prompt that evaluations rest on."""
     found: dict[str, int] = {}
     for each in details:
-        account = each.get(DETAIL)
-        for call in calls_of(account) if isinstance(account, Mapping) else ():
+        account = each.get(JUDGE_DETAIL)
+        for call in judge_calls(account) if isinstance(account, Mapping) else ():
             if isinstance(call.get("kind"), str) and isinstance(call.get("version"), int):
                 found[call["kind"]] = call["version"]
     return found
@@ -127,7 +127,7 @@ class Calibrations:
             "rows": [[row.id, row.score, row.label] for row in calibration.rows],
             "again": None if calibration.again is None else [list(both) for both in calibration.again],
         }
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute(
                 "INSERT INTO calibrations (created_at, judge, evaluator, fingerprint, data, content)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -152,7 +152,7 @@ class Calibrations:
             "SELECT fingerprint, created_at, judge, evaluator, data, content FROM calibrations ORDER BY no DESC"
         ):
             if key in fingerprints:
-                with self._database.guard("read"):
+                with self._database.store_errors("read"):
                     calibration = _calibration(created_at, judge, evaluator, key, data, content)
                     found.setdefault(key, []).append(calibration)
         return found
@@ -168,7 +168,7 @@ def _calibration(created: float, judge: str, evaluator: str, key: str, data: str
         versions=kept["versions"],
         data=data,
         source=kept["source"],
-        rows=tuple(Measured(*row) for row in kept["rows"]),
+        rows=tuple(LabelledScore(*row) for row in kept["rows"]),
         created_at=created,
         again=None if kept.get("again", ()) is None else tuple((one, two) for one, two in kept.get("again", ())),
     )
@@ -229,7 +229,7 @@ def corrections(run: Run) -> list[Correction]:
     return [_correction(used[key], key[1], scores) for key, scores in judged.items()]
 
 
-def uncalibrated(run: Run, found: Sequence[Correction]) -> dict[str, list[str]]:
+def uncalibrated_judges(run: Run, found: Sequence[Correction]) -> dict[str, list[str]]:
     """Each judge of a run that was never compared with people, or not for all it judged: for which evaluators.
 
     An empty list stands for all of them.
@@ -249,7 +249,7 @@ def uncalibrated(run: Run, found: Sequence[Correction]) -> dict[str, list[str]]:
 
 
 def _calibrations(run: Run) -> dict[str, list[Calibration]]:
-    path = None if run.store is None else Path(run.store) / FILE
+    path = None if run.store is None else Path(run.store) / DATABASE_FILE
     if not run.judges or path is None or not path.is_file():
         return {}
     try:

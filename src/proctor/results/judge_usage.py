@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, to_json
 from proctor.cases.scenario import SIMULATED
 from proctor.judging.judge import is_rule_based
 from proctor.results.run import Outcome, Score, TrialResult
 
-DETAIL = "judge"
+JUDGE_DETAIL = "judge"
 """The detail of a score that says who judged, on what calls, at what cost."""
 
 
@@ -35,9 +35,9 @@ class JudgeSummary:
     """Scores that the judge could not give."""
     shared: int = 0
     """Answers that a call of this run gave to the same question before."""
-    cut_off: int = 0
+    abandoned_requests: int = 0
     """Requests that were given up before an answer came; tokens and cost leave them out."""
-    cut_off_tokens: int = 0
+    abandoned_tokens: int = 0
     """About how many tokens these requests sent."""
 
     @property
@@ -46,24 +46,33 @@ class JudgeSummary:
         return sum(known) if known else None
 
 
-def account_of(score: Score) -> Mapping[str, Json] | None:
+JSON_NAMES = {"abandoned_requests": "cut_off", "abandoned_tokens": "cut_off_tokens"}
+"""Fields of `JudgeSummary` that stores and reports have under another name."""
+
+
+def summary_to_json(summary: JudgeSummary) -> dict[str, Json]:
+    """The form in which the JSON report has it."""
+    return {JSON_NAMES.get(name, name): value for name, value in to_json(summary).items()}
+
+
+def judge_details(score: Score) -> Mapping[str, Json] | None:
     """What a score says of its judge; `None` where none judged."""
-    account = score.details.get(DETAIL)
+    account = score.details.get(JUDGE_DETAIL)
     return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
 
 
 def judge_name(score: Score) -> str:
     """Who judged a score; empty where no judge was asked."""
-    account = account_of(score) if score.details else None
+    account = judge_details(score) if score.details else None
     return "" if account is None else str(account["model"])
 
 
-def calls_of(account: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def judge_calls(account: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     calls = account.get("calls")
     return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
 
 
-class Tally:
+class JudgeUsage:
     """Adds up, trial by trial."""
 
     def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
@@ -81,10 +90,10 @@ class Tally:
             yield replace(known, cached=known.cached - shared, shared=shared) if shared else known
 
     def add(self, trial: TrialResult) -> None:
-        accounts = [(account_of(score), int(score.value is not None)) for score in trial.scores]
+        accounts = [(judge_details(score), int(score.value is not None)) for score in trial.scores]
         open_ = [score.value is None and score.outcome in (Outcome.PENDING, Outcome.SKIPPED) for score in trial.scores]
         if trial.case.scenario is not None and not trial.reused:  # else nothing was asked of the player again
-            accounts.append((player_of(trial), 0))
+            accounts.append((simulated_user_details(trial), 0))
             open_.append(False)
         for (account, scores), abstained in zip(accounts, open_, strict=True):
             if account is not None:
@@ -94,7 +103,7 @@ class Tally:
 
     def _note_keys(self, account: Mapping[str, Json]) -> None:
         found = self._found.setdefault(account["model"], Counter())
-        for call in calls_of(account):
+        for call in judge_calls(account):
             key = str(call.get("key"))
             if call.get("cached"):
                 found[key] += 1
@@ -102,14 +111,14 @@ class Tally:
                 self._asked.add(key)
 
 
-def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
+def simulated_user_details(trial: TrialResult) -> Mapping[str, Json] | None:
     """What a conversation says of the model that played its user; `None` where its turns were written down."""
     account = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
     return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
 
 
 def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstained: int) -> JudgeSummary:
-    calls = [call for call in calls_of(account) if not is_rule_based(call.get("model"))]
+    calls = [call for call in judge_calls(account) if not is_rule_based(call.get("model"))]
     cached = sum(bool(call.get("cached")) for call in calls)
     usage = account.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
@@ -123,8 +132,8 @@ def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstain
         cost_usd=_sum(known.cost_usd, _cost(account, calls)),
         unpriced=known.unpriced + sum(_is_unpriced(call) for call in calls),
         abstained=known.abstained + abstained,
-        cut_off=known.cut_off + _added(calls, "cut_off"),
-        cut_off_tokens=known.cut_off_tokens + _added(calls, "cut_off_tokens"),
+        abandoned_requests=known.abandoned_requests + _added(calls, "cut_off"),
+        abandoned_tokens=known.abandoned_tokens + _added(calls, "cut_off_tokens"),
     )
 
 

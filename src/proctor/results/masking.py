@@ -41,7 +41,7 @@ class TrialMasker:
             replies=replies,
             scores=scores,
             warnings=warnings,
-            unmasked=trial,
+            original=trial,
         )
 
     def case(self, case: Case, masker: Masker) -> Case:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from proctor.cases.threshold import passes
-from proctor.results.run import MEAN, Outcome, Score, TrialResult
+from proctor.results.run import MEAN_OVER_TURNS, Outcome, Score, TrialResult
 
 
 def headline_reason(trial: TrialResult, limit: int = 200) -> str:
@@ -55,7 +55,7 @@ def deciding_score(scores: Iterable[Score]) -> Score | None:
 
 def is_cause(score: Score) -> bool:
     """Whether a score did not pass and is itself a reason why; of a mean, only turns below the threshold are."""
-    if score.outcome is not Outcome.FAILED or MEAN not in score.details:
+    if score.outcome is not Outcome.FAILED or MEAN_OVER_TURNS not in score.details:
         return score.outcome is not Outcome.PASSED
     return score.value is None or score.threshold is None or not passes(score.value, score.threshold)
 
@@ -75,7 +75,7 @@ def score_value(score: Score) -> str:
 
 def mean_text(score: Score) -> str | None:
     """`mean 0.25 < 0.50` for a score that is judged by the mean of its evaluator over turns; else `None`."""
-    mean = score.details.get(MEAN)
+    mean = score.details.get(MEAN_OVER_TURNS)
     if not isinstance(mean, (int, float)):
         return None
     if score.outcome is not Outcome.FAILED or score.threshold is None:

@@ -48,12 +48,12 @@ class Outcome(enum.StrEnum):
 _WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
 
-def worst(outcomes: Iterable[Outcome]) -> Outcome:
+def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     """The worst of some outcomes: failed, error, pending, passed, skipped; skipped if there are none."""
     return min(outcomes, key=lambda outcome: outcome.rank, default=Outcome.SKIPPED)
 
 
-MEAN = "mean_over_turns"
+MEAN_OVER_TURNS = "mean_over_turns"
 """The detail of a score whose evaluator is judged by its mean: the mean of this trial, which `outcome` is about."""
 
 
@@ -105,7 +105,7 @@ class TrialResult:
     """Which version of the agent was asked, where a run compares several; empty where there is one."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """What was seen inside the application; read from the store only when looked at."""
-    unmasked: TrialResult | None = field(default=None, compare=False, repr=False)
+    original: TrialResult | None = field(default=None, compare=False, repr=False)
     """Before its secrets were masked; in memory only, for a test session that scores the same answer again."""
 
     @property
@@ -185,11 +185,11 @@ class QuarantinedCase:
     reason: str
     until: str
     owner: str | None = None
-    over: bool = False
+    expired: bool = False
     """Whether the date had passed when the run was made."""
 
 
-def dated_quarantines(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
+def quarantined_cases(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
     """Those that run; whether a date has passed is decided now, and kept with the run."""
     if not quarantined:
         return ()
@@ -308,19 +308,19 @@ class Run:
     """The folder of the store that has it."""
     judges: Sequence[JudgeSummary] = ()
     """Who judged, where evaluators asked a judge."""
-    uncounted: str = ""
+    unpriced_note: str = ""
     """What a budget left out, since its cost is not known."""
     name: str = ""
     """What the user calls the run."""
     git: GitState | None = None
     """Where the run was made inside a git repository."""
-    evaluator_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    scoring_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: GateResult | None = None
     """What the gate found, where the run was gated."""
-    judged_by: str = ""
+    configured_judge: str = ""
     """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""
-    repeats: Mapping[CaseAddress, int] = field(default_factory=dict)
+    planned_trials: Mapping[CaseAddress, int] = field(default_factory=dict)
     """While a run is made: how many trials are planned, of cases with more than one."""
     no: int = 0
     """Its number in the store."""

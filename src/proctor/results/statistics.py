@@ -143,7 +143,7 @@ def _evaluator(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSumma
     )
 
 
-def mean_chance(
+def mean_probability(
     by_case: Mapping[str, Sequence[TrialSummary]], repeats: int, chance: Callable[[int, int, int], float]
 ) -> float | None:
     """Averaged over the cases that were repeated and measured each time."""

@@ -42,7 +42,7 @@ class TracedSuite:
     notes: tuple[str, ...] = ()
 
 
-def suite_of_traces(traces: Sequence[FileTrace], path: Path, agent: str | None = None) -> TracedSuite:
+def suite_from_traces(traces: Sequence[FileTrace], path: Path, agent: str | None = None) -> TracedSuite:
     """A case for each trace that shows what was asked and what came of it; raises `UsageError` where none does."""
     ids, cases, notes = UniqueIds(), [], []
     for trace in traces:
@@ -74,23 +74,23 @@ def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
             return name, conversation, []
         return name, (), ["shows nothing that was asked"]
     calls, notes = _expected_calls(tool_calls_of(steps))
-    output = said_text(root.output, "assistant")
+    output = last_text(root.output, "assistant")
     if root.output is None and conversation:
         output = conversation[-1].expected.output
     failed = root.error is not None or output is None
-    return name, (Turn(asked_text(root.input), Expected(UNSET if failed else output, tool_calls=calls)),), notes
+    return name, (Turn(user_text(root.input), Expected(UNSET if failed else output, tool_calls=calls)),), notes
 
 
-def asked_text(value: Json) -> Json:
+def user_text(value: Json) -> Json:
     """What a user said, of whatever an application was given; data that is more than one text stays what it is."""
-    found = said_text(value, "user")
+    found = last_text(value, "user")
     if isinstance(found, Mapping) and len(found) == 1:
         [only] = found.values()
-        return said_text(only, "user") if isinstance(only, (str, list, Mapping)) else to_json(found)
+        return last_text(only, "user") if isinstance(only, (str, list, Mapping)) else to_json(found)
     return to_json(found)
 
 
-def said_text(value: Json, role: str) -> Json:
+def last_text(value: Json, role: str) -> Json:
     """The last text of a role in messages, a request or a reply as model clients write them; else the value itself."""
     data = parse_json_or_keep(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
     found = _text_in(data, role)
@@ -158,11 +158,11 @@ def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...]
     return (tuple(expected) or None), notes
 
 
-LONGEST_DESCRIPTION = 80
+MAX_DESCRIPTION = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class EntryProposal:
     """A proposed entry: what evaluators would see, what the application is given, and notes on what was left out."""
 
     evaluable: Evaluable
@@ -170,7 +170,7 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
 
-def proposal_of_spans(spans: Sequence[Span]) -> Proposal:
+def proposal_from_spans(spans: Sequence[Span]) -> EntryProposal:
     """From the outermost step, and from what the application wrapped, where it wrapped anything."""
     wraps = [span for span in spans if isinstance(span, ObserveSpan) and span.kind == "wrap"]
     steps = [span for span in spans if span not in wraps]
@@ -180,7 +180,7 @@ def proposal_of_spans(spans: Sequence[Span]) -> Proposal:
     seen = as_evaluable(root)
     given = seen.eval_input[0].value if steps else {}
     if isinstance(root, LLMSpan):
-        given = said_text(given, "user")
+        given = last_text(given, "user")
     kwargs = given if isinstance(given, Mapping) else {"input": given}
     inputs, notes = _once_each([span for span in wraps if _purpose(span) == "input"])
     outputs = [NamedData(span.name, span.output) for span in wraps if _purpose(span) != "input"]
@@ -191,10 +191,10 @@ def proposal_of_spans(spans: Sequence[Span]) -> Proposal:
         eval_metadata=None,
         description=_described(kwargs),
     )
-    return Proposal(evaluable, dict(kwargs), tuple(notes))
+    return EntryProposal(evaluable, dict(kwargs), tuple(notes))
 
 
-def proposal_of_trial(trial: TrialResult) -> Proposal:
+def proposal_from_trial(trial: TrialResult) -> EntryProposal:
     """From what the trial asked and was answered, with what its case already expects."""
     if len(trial.case.turns) != 1:
         raise UsageError(f"case {trial.case.id!r} is a conversation of {len(trial.case.turns)} turns; an entry has one")
@@ -215,12 +215,12 @@ def proposal_of_trial(trial: TrialResult) -> Proposal:
         eval_metadata=trial.case.told or None,
         description=trial.case.description or _described(kwargs),
     )
-    return Proposal(evaluable, dict(kwargs), tuple(notes))
+    return EntryProposal(evaluable, dict(kwargs), tuple(notes))
 
 
 def _answered(seen: Evaluable) -> tuple[NamedData, ...]:
     """The answer as text, also where the step kept the whole reply of a model client."""
-    return () if seen.output is None else (NamedData("output", said_text(seen.output, "assistant")),)
+    return () if seen.output is None else (NamedData("output", last_text(seen.output, "assistant")),)
 
 
 def _purpose(span: ObserveSpan) -> Json:
@@ -243,4 +243,4 @@ def _described(kwargs: Mapping[str, Json]) -> str | None:
     texts = [text for value in kwargs.values() if isinstance(value, str) and (text := " ".join(value.split()))]
     if len(texts) != 1:
         return None
-    return texts[0] if len(texts[0]) <= LONGEST_DESCRIPTION else f"{texts[0][: LONGEST_DESCRIPTION - 1]}…"
+    return texts[0] if len(texts[0]) <= MAX_DESCRIPTION else f"{texts[0][: MAX_DESCRIPTION - 1]}…"

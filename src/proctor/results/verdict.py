@@ -12,13 +12,23 @@ from dataclasses import dataclass, replace
 
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
-from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, StoredVerdict, SuiteInfo, TrialSummary, worst
+from proctor.results.run import (
+    MEAN_OVER_TURNS,
+    Outcome,
+    Run,
+    Score,
+    ScoreRow,
+    StoredVerdict,
+    SuiteInfo,
+    TrialSummary,
+    worst_outcome,
+)
 from proctor.results.statistics import (
     Estimate,
     EvaluatorSummary,
     Reliability,
     evaluator_summaries,
-    mean_chance,
+    mean_probability,
     pass_at_k,
     pass_hat_k,
     reliability_by_trials,
@@ -108,7 +118,7 @@ def verdict(run: Run) -> RunVerdict:
         tokens = tokens if trial.tokens is None else (tokens or 0) + trial.tokens
         costs += [] if trial.cost_usd is None else [trial.cost_usd]
         estimated = estimated or trial.estimated
-    suites = tuple(judge_suite(info, by_suite.get(info.name, ())) for info in run.suites)
+    suites = tuple(suite_verdict(info, by_suite.get(info.name, ())) for info in run.suites)
     outcome, reason = _run_outcome(run, suites)
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
@@ -119,7 +129,7 @@ def verdict(run: Run) -> RunVerdict:
         reason=reason,
         exit_code=INTERRUPTED if run.interrupted else EXIT_CODES[outcome],
         suites=suites,
-        counts=_all(counts),
+        counts=_count_per_outcome(counts),
         tokens=tokens,
         cost_usd=math.fsum(costs) if costs else None,
         estimated=estimated,
@@ -145,18 +155,18 @@ def verdict_on_part(run: Run, part: Run) -> RunVerdict:
     for own, known in zip(figures.suites, whole.suites, strict=True):
         shown = {case.case_id for case in own.cases}
         cases = [case for case in known.cases if case.case_id in shown]
-        counts = _all(Counter(case.outcome for case in cases))
+        counts = _count_per_outcome(Counter(case.outcome for case in cases))
         suites.append(replace(own, outcome=known.outcome, reason=known.reason, cases=cases, counts=counts))
     return replace(figures, outcome=whole.outcome, reason=whole.reason, exit_code=whole.exit_code, suites=tuple(suites))
 
 
-def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict:
+def suite_verdict(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict:
     """The verdict of one suite."""
     by_case: dict[str, list[TrialSummary]] = {}
     for trial in trials:
         by_case.setdefault(trial.case_id, []).append(trial)
     left_out = {item.case for item in info.quarantined}
-    cases = [_judge_case(info, case_id, group, case_id in left_out) for case_id, group in by_case.items()]
+    cases = [_case_verdict(info, case_id, group, case_id in left_out) for case_id, group in by_case.items()]
     counts = Counter(case.outcome for case in cases)
     deciding = Counter(case.outcome for case in cases if not case.quarantined)
     outcome, reason = _suite_outcome(deciding, info, sum(map(len, by_case.values())))
@@ -168,18 +178,18 @@ def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict
         name=info.name,
         outcome=outcome,
         reason=reason,
-        counts=_all(counts),
+        counts=_count_per_outcome(counts),
         pass_rate=share_of(deciding[PASSED], settled) if settled else None,
         cases=cases,
         evaluators=evaluator_summaries(by_case.values()),
         repeats=repeats,
-        pass_hat_k=mean_chance(by_case, repeats, pass_hat_k),
-        pass_at_k=mean_chance(by_case, repeats, pass_at_k),
+        pass_hat_k=mean_probability(by_case, repeats, pass_hat_k),
+        pass_at_k=mean_probability(by_case, repeats, pass_at_k),
         reliability=reliability_by_trials(by_case, repeats),
     )
 
 
-def _judge_case(info: SuiteInfo, case_id: str, trials: Sequence[TrialSummary], quarantined: bool) -> CaseVerdict:
+def _case_verdict(info: SuiteInfo, case_id: str, trials: Sequence[TrialSummary], quarantined: bool) -> CaseVerdict:
     outcomes = Counter(trial.outcome for trial in trials)
     outcome = case_outcome(trials, info.criteria)
     return CaseVerdict(info.name, case_id, outcome, len(trials), outcomes[PASSED], outcomes[FAILED], quarantined)
@@ -187,7 +197,7 @@ def _judge_case(info: SuiteInfo, case_id: str, trials: Sequence[TrialSummary], q
 
 def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
     """A quarantine whose date has passed fails the suite, so that it is not forgotten."""
-    over = [item for item in info.quarantined if item.over]
+    over = [item for item in info.quarantined if item.expired]
     if over:
         first = over[0]
         owner = f" (owner: {first.owner})" if first.owner else ""
@@ -222,11 +232,11 @@ def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> 
     if FAILED in broken:
         return FAILED
     rows = [row for trial in trials for row in trial.scores]
-    unmeasured = [replace(row, outcome=outcome, value=None) for outcome in broken for row in _usual_rows(trials)]
+    unmeasured = [replace(row, outcome=outcome, value=None) for outcome in broken for row in _typical_scores(trials)]
     return _outcome_of([*rows, *unmeasured], criteria)[0]
 
 
-def _usual_rows(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
+def _typical_scores(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
     """The gating scores of the trial that has most of them: what a trial that broke would have been scored by."""
     longest = max((trial.scores for trial in trials), key=len, default=())
     return [row for row in longest if row.gates and row.outcome is not SKIPPED]
@@ -235,7 +245,7 @@ def _usual_rows(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
 def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
     gating = [row for row in rows if row.gates]
     outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row.outcome for row in gating]
-    found = worst(outcomes)
+    found = worst_outcome(outcomes)
     if found is not SKIPPED:
         return found, ""
     if not rows:
@@ -245,7 +255,7 @@ def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[O
     return ERROR, "every evaluator was skipped, so nothing was compared"
 
 
-def judged_by_mean(scores: Sequence[Score]) -> tuple[Score, ...]:
+def apply_mean_thresholds(scores: Sequence[Score]) -> tuple[Score, ...]:
     """The scores of one trial where evaluators are judged by their mean: each row says whether its criterion was met.
 
     A turn below the threshold is then no failure, and one above it no success, of a criterion about their mean.
@@ -267,7 +277,7 @@ def judged_by_mean(scores: Sequence[Score]) -> tuple[Score, ...]:
         else replace(
             score,
             outcome=settled[score.evaluator][0],
-            details={**score.details, MEAN: settled[score.evaluator][1]},
+            details={**score.details, MEAN_OVER_TURNS: settled[score.evaluator][1]},
         )
         for score in scores
     )
@@ -302,23 +312,25 @@ def _suite_outcome(counts: Mapping[Outcome, int], info: SuiteInfo, made: int) ->
         return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case was run"
     share = f"{passed:,} of {total:,} cases passed"
     rule = "" if info.criteria.pct == 1 else f" (at least {info.criteria.pct:.0%} must)"
-    if not _suffices(passed + unknown + missing + _rescued(counts, info, missing), total + missing, info.criteria.pct):
+    if not _meets_share(
+        passed + unknown + missing + _recoverable(counts, info, missing), total + missing, info.criteria.pct
+    ):
         return FAILED, share + rule
     if missing:
         return ERROR, f"{share}{rule}; {missing} of {info.planned} trials were not made"
-    if not _suffices(passed, total, info.criteria.pct):
+    if not _meets_share(passed, total, info.criteria.pct):
         if counts[ERROR]:
             return ERROR, f"{share}{rule}; {counts[ERROR]} could not be measured"
         return PENDING, f"{share}{rule}; {counts[PENDING]} wait for a verdict"
     return PASSED, share + rule
 
 
-def _suffices(passed: int, total: int, pct: float) -> bool:
+def _meets_share(passed: int, total: int, pct: float) -> bool:
     """At least the share that must pass, and never nothing at all."""
     return passed >= 1 and passes(passed / total, pct)
 
 
-def _rescued(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -> int:
+def _recoverable(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -> int:
     """How many failed cases further trials could still turn, at most; where all trials must pass, none."""
     return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
@@ -330,7 +342,7 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
     outcomes = [suite.outcome for suite in suites]
     if run.ended_because:
         return FAILED if FAILED in outcomes else ERROR, run.ended_because
-    outcome = worst(outcomes)
+    outcome = worst_outcome(outcomes)
     if outcome in _SEVERAL:
         first, *others = [suite for suite in suites if suite.outcome is outcome]
         if len(suites) == 1:
@@ -345,5 +357,5 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
     return PASSED, f"every suite passed that was not skipped ({skipped} were)" if skipped else "every suite passed"
 
 
-def _all(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+def _count_per_outcome(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
     return {outcome: counts[outcome] for outcome in Outcome}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from proctor.agents.pricing import unknown_cost_reason
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
-from proctor.results.judge_usage import Tally
+from proctor.results.judge_usage import JudgeUsage
 from proctor.results.run import Run, TrialResult
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
 from proctor.running.settings import RunOptions
@@ -19,14 +19,14 @@ class RunCosts:
 
     def __init__(self, plan: Plan, options: RunOptions, open_run: OpenRun) -> None:
         self._budget = Budget(options.budget_usd)
-        self._call_store: JudgeCalls | None = None
-        self._tally: Tally | None = None
+        self._call_store: StoredJudgeCalls | None = None
+        self._tally: JudgeUsage | None = None
         self.judges = self._open_judges(open_run) if any(item.asks_models for item in plan.suites) else None
 
     def _open_judges(self, open_run: OpenRun) -> Judges:
         store = open_run.store
-        self._call_store = None if store is None else JudgeCalls(store.path)
-        self._tally = Tally(() if store is None or not open_run.stored else store.trials(open_run.run.no))
+        self._call_store = None if store is None else StoredJudgeCalls(store.path)
+        self._tally = JudgeUsage(() if store is None or not open_run.stored else store.trials(open_run.run.no))
         return Judges(self._call_store, UncappedBudget(self._budget))
 
     def judged_by(self, plan: Plan) -> str:
@@ -57,7 +57,7 @@ class RunCosts:
     def sum_up(self, run: Run, planned: int) -> None:
         """Write into the run what its judges did, what the budget did not cover, and whether it stopped the run."""
         run.judges = () if self._tally is None else tuple(self._tally)
-        run.uncounted = "" if self._budget.limit_usd is None else self._budget.uncounted()
+        run.unpriced_note = "" if self._budget.limit_usd is None else self._budget.uncounted()
         run.note = run.note or self._note(planned, len(run.summaries))
 
     def _note(self, planned: int, made: int) -> str:

@@ -17,18 +17,18 @@ from proctor.gate.settings import GateSettings
 from proctor.results.masking import mask_case
 from proctor.results.store.store import Store
 from proctor.running.plan import Plan, PlannedTrial
-from proctor.running.resume import evaluator_keys
+from proctor.running.resume import scoring_keys
 
 
 def reserve_positions(plan: Plan, settings: GateSettings) -> Plan:
     """The plan with room behind each case for every further trial."""
-    room = settings.most_trials_of_a_case
+    room = settings.max_trials_per_case
     return replace(plan, trials=tuple(replace(trial, position=at * room) for at, trial in enumerate(plan.trials)))
 
 
 def with_every_follow_up(plan: Plan, settings: GateSettings) -> Plan:
     """The plan with every trial that the gate could ask for: a resumed run keeps those that are stored."""
-    numbers = range(1, settings.most_trials_of_a_case + 1)
+    numbers = range(1, settings.max_trials_per_case + 1)
     return replace(plan, trials=tuple(_follow_up(trial, number) for trial in plan.trials for number in numbers))
 
 
@@ -62,7 +62,7 @@ def baselines_for(
 
 def case_identities(plan: Plan, *, fast: bool = False) -> dict[CaseAddress, CaseIdentity]:
     """For every case of a plan, what its record is found by."""
-    keys = evaluator_keys(plan, fast=fast)
+    keys = scoring_keys(plan, fast=fast)
     identities: dict[CaseAddress, CaseIdentity] = {}
     for planned in plan.trials:
         suite, case = address = _address(planned)

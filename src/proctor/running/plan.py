@@ -30,7 +30,7 @@ from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
 from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
-from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
+from proctor.results.run import QuarantinedCase, SuiteInfo, quarantined_cases
 from proctor.running.settings import NO_OPTIONS, RunOptions, TrialLimits, limits_for
 from proctor.running.simulated_user import user_model_problems
 from proctor.running.suite_judges import invalid_judge_problem, judge_problems, judge_sources, position_of
@@ -291,7 +291,7 @@ def _plan_suite(
         evaluators=resolver.all_evaluators(),
         has_simulated_user=any(case.scenario is not None for case in suite.cases),
         planned=sum(repeat for _, _, repeat in cases),
-        quarantined=dated_quarantines(quarantined),
+        quarantined=quarantined_cases(quarantined),
         agent_name=requested.agent_name,
         source=requested.source,
         agent_override=requested.agent,

@@ -29,7 +29,7 @@ from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_as_planned
 from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
-from proctor.results.store.store import Store, TrialKey
+from proctor.results.store.store import Store, StoredTrial
 from proctor.running.plan import CaseEvaluators, Plan, PlannedSuite, PlannedTrial
 from proctor.version import __version__
 
@@ -74,7 +74,7 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
     if adopted is None:
         return None
     row, lock = adopted
-    keys = store.trial_keys(row.no)
+    keys = store.stored_trials(row.no)
     stays: dict[int, int] = {}
     moves: list[tuple[int, int]] = []
     for planned in plan.trials:
@@ -91,14 +91,14 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
         stays, moves = {}, []
     numbers = set(stays.values())
     store.drop_trials(row.no, [key.no for key in keys.values() if key.no not in numbers])
-    store.move_trials(moves)
+    store.reposition_trials(moves)
     store.reopen_run(row.no)
     run.id, run.no, run.started_at, run.name = row.id, row.no, row.started_at, row.name
     run.status, run.store = RunStatus.RUNNING, row.store
     return OpenRun(run, store, stays, answers, lock)
 
 
-def _is_unchanged(planned: PlannedTrial, key: TrialKey) -> bool:
+def _is_unchanged(planned: PlannedTrial, key: StoredTrial) -> bool:
     """Whether a stored trial is about the case and the agent of the plan; the store may have masked the case."""
     if key.agent != planned.suite.agent_fingerprint:
         return False
@@ -171,7 +171,7 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
     )
 
 
-def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
+def scoring_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
     """By suite and case: changes when the same answer could get another outcome. The case "" stands for most."""
     of_cases: dict[PlannedSuite, dict[str, CaseEvaluators]] = {item: {} for item in plan.suites}
     for trial in plan.trials:

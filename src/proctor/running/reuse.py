@@ -17,7 +17,7 @@ EarlierAnswer = Callable[[PlannedTrial], TrialResult | None]
 
 def stored_answers(store: Store) -> EarlierAnswer:
     """The latest answer of the same agent to the same question, if there is one."""
-    known = store.answers()
+    known = store.latest_answers()
 
     def earlier(planned: PlannedTrial) -> TrialResult | None:
         if planned.suite.not_reused_because:

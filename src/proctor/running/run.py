@@ -27,7 +27,7 @@ from proctor.base.masking import mask
 from proctor.cases.suite import Suite
 from proctor.gate.settings import GateSettings
 from proctor.judging.choosing import judge_record
-from proctor.results.judge_usage import Tally
+from proctor.results.judge_usage import JudgeUsage
 from proctor.results.run import Run, RunStatus
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
@@ -35,12 +35,12 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, Selection, make_plan
 from proctor.running.resume import (
     OpenRun,
-    evaluator_keys,
     holding_lock,
     new_run_id,
     resume_run,
     run_environment,
     scoring_key,
+    scoring_keys,
     start_run,
 )
 from proctor.running.reuse import EarlierAnswer, resumed_answers_first, stored_answers, with_reuse
@@ -198,7 +198,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
         planned=len(plan.trials),
         scoring=scoring_key(plan.suites),
         git=git_state(Path.cwd()),
-        evaluator_keys=evaluator_keys(plan, fast=request.options.fast),
+        scoring_keys=scoring_keys(plan, fast=request.options.fast),
     )
 
 
@@ -219,7 +219,7 @@ def finish_run_on_exit(open_run: OpenRun) -> Iterator[None]:
         except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued
             if store is not None:
                 run.status, run.interrupted, run.note = RunStatus.INTERRUPTED, True, "interrupted"
-                run.judges = tuple(Tally(store.trials(run.no)))
+                run.judges = tuple(JudgeUsage(store.trials(run.no)))
                 store.finish_run(run)
             raise
         if store is None:

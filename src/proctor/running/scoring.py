@@ -38,9 +38,9 @@ from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.judging.call_log import WaitTimer, counting_waits
 from proctor.judging.judges import Judges
 from proctor.judging.session import judge_session
-from proctor.results.judge_usage import DETAIL as JUDGED
+from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
-from proctor.results.verdict import judged_by_mean, trial_outcome
+from proctor.results.verdict import apply_mean_thresholds, trial_outcome
 from proctor.running.conversation import ConversationResult
 from proctor.running.evaluables import conversation_evaluable, turn_evaluables
 from proctor.running.plan import PlannedTrial
@@ -96,7 +96,7 @@ async def score(
     by_position = {**inline, **dict(zip(others, in_background, strict=True))}
     scores = tuple(item for at in range(len(jobs)) if (item := by_position[at]) is not None)
     if planned.suite.suite.criteria.trials == "mean":
-        scores = judged_by_mean(scores)
+        scores = apply_mean_thresholds(scores)
     return scores, tuple(dict.fromkeys(warnings))
 
 

@@ -15,10 +15,10 @@ from proctor.reporting.html.run_view import Dot
 from proctor.reporting.html.trial_view import FAILING_TEXT, trial_view
 from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import counted, duration, money, score_texts
-from proctor.results.judge_usage import account_of
+from proctor.results.judge_usage import judge_details
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.verdict import CaseVerdict
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.cases import CaseRow, RunCases
@@ -95,10 +95,10 @@ class JudgedScore:
 
 
 def _judged(source: Source, trial: TrialResult) -> list[JudgedScore]:
-    if not any(account_of(score) is not None for score in trial.scores):
+    if not any(judge_details(score) is not None for score in trial.scores):
         return []
-    with closing(JudgeCalls(source.store.database_path)) as calls:
-        return [_judged_score(item) for item in judged_scores([trial], calls.find)]
+    with closing(StoredJudgeCalls(source.store.database_path)) as calls:
+        return [_judged_score(item) for item in judged_scores([trial], calls.get)]
 
 
 def _judged_score(item: Mapping[str, Json]) -> JudgedScore:

@@ -9,8 +9,8 @@ from typing import Any
 from proctor.reporting.comparison_report import comparison_view, side_name
 from proctor.reporting.html.trial_view import Marked, marked_pair
 from proctor.reporting.wording import trial_name
-from proctor.results.comparison.alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
-from proctor.results.comparison.comparing import align_case, compare_runs
+from proctor.results.comparison.alignment import MAX_TRIALS, AlignedStep, AlignedTrials, Step, most_similar_trials
+from proctor.results.comparison.compare import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.viewer.cases import outcome_groups
@@ -100,7 +100,7 @@ def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapp
     """Only the trials of this case are read, unless it had another name before."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
-    found = nearest_pair(old, new) if old and new else None
+    found = most_similar_trials(old, new) if old and new else None
     if found is None:
         with first.opened(before) as earlier, second.opened(after) as later:
             aligned = align_case(earlier, later, f"{suite}/{case}" if suite else case)
@@ -112,7 +112,7 @@ def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapp
 
 def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:
     with source.lock:
-        return list(source.store.trials(row.no, {(suite, case)}))[:MOST_TRIALS]
+        return list(source.store.trials(row.no, {(suite, case)}))[:MAX_TRIALS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.trial_view import FAILING_TEXT, TrialView, trial_view
 from proctor.reporting.wording import trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
-from proctor.results.judge_usage import DETAIL, judge_name
-from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
+from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
+from proctor.results.judge_usage import JUDGE_DETAIL, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.running.review.grading import GRADED_BY, pending_score
 from proctor.running.review.labelling import calibration_rows, label_score, score_place
@@ -104,11 +104,11 @@ def _queue(source: Source, row: Run, position: Position) -> list[tuple[int, int]
         if position.what == "waiting":
             return [(no, at) for no, at, _, _ in store.scores(row.no, outcome=Outcome.PENDING)]
         by_person = position.what == "second"
-        scores = list(store.scores(row.no, detail=GRADED_BY if by_person else DETAIL))
-    labelled: set[Place] = set()
+        scores = list(store.scores(row.no, detail=GRADED_BY if by_person else JUDGE_DETAIL))
+    labelled: set[ScorePlace] = set()
     if scores:
-        with Labels(store.database_path) as labels:
-            labelled = {label.place for label in labels.beside_scores(row.id) if label.who == position.who}
+        with HumanLabels(store.database_path) as labels:
+            labelled = {label.place for label in labels.second_opinions(row.id) if label.who == position.who}
     is_queued = _is_graded_by_another if by_person else _is_judged
     return [
         (no, at)
@@ -122,7 +122,7 @@ def _is_graded_by_another(score: Score, who: str) -> bool:
 
 
 def _is_judged(score: Score, who: str) -> bool:
-    judge = score.details.get(DETAIL)
+    judge = score.details.get(JUDGE_DETAIL)
     return isinstance(judge, Mapping) and judge.get("model") is not None and score.value is not None
 
 
@@ -178,9 +178,9 @@ def _item(source: Source, row: Run, position: Position, found: tuple[int, int], 
 
 def _agreement(source: Source, row: Run) -> dict[str, Any]:
     """How far people agree with each other, and each judge with people."""
-    with Labels(source.store.database_path) as labels:
-        found = labels.of_run(row.id)
-    lines = [(f"{pair.first} and {pair.second}", pair.agreement) for pair in agreement_of_people(found)]
+    with HumanLabels(source.store.database_path) as labels:
+        found = labels.for_run(row.id)
+    lines = [(f"{pair.first} and {pair.second}", pair.agreement) for pair in pairwise_agreement(found)]
     lines += _judges(source, row, found)
     return {
         "labels": len(found),
@@ -198,11 +198,11 @@ def agreement_text(agreement: JudgeAgreement) -> str:
     return text
 
 
-def _judges(source: Source, row: Run, given: Sequence[Label]) -> list[tuple[str, JudgeAgreement]]:
+def _judges(source: Source, row: Run, given: Sequence[HumanLabel]) -> list[tuple[str, JudgeAgreement]]:
     """Each judge against what people said of its scores."""
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     with source.lock:
-        keys = source.store.trial_keys(row.no)
+        keys = source.store.stored_trials(row.no)
         trials: dict[int, TrialResult] = {}
         for label in given:
             key = keys.get(label.place[:3])
@@ -239,9 +239,9 @@ def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
         raise UsageError("the form does not say which score it is about") from None
     comment = form.get("comment", "")[:LONGEST_COMMENT].strip()
     with source.lock:
-        if no not in {key.no for _, key in source.store.iterate_keys(row.no)}:
+        if no not in {key.no for _, key in source.store.iterate_stored_trials(row.no)}:
             raise UsageError("that score is not one of this run")
-    label = Label((suite, case, number, turn, evaluator), form["verdict"] == "pass", comment, position.who)
+    label = HumanLabel((suite, case, number, turn, evaluator), form["verdict"] == "pass", comment, position.who)
     if label_score(source.folder, row.id, no, at, label):
         source.forget(row)
     return position.address(row.id)

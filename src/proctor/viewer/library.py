@@ -14,7 +14,7 @@ from proctor.cases.formats.loading import BASELINES
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name, open_run
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.results.verdict import verdict
 from proctor.viewer.cases import RunCases, RunTotals
 
@@ -194,8 +194,8 @@ def _open(name: str, folder: Path, sources: dict[Path | str, Source], baselines:
     path = Path(name) if name else folder
     if name.endswith(BASELINES) and path.is_file():
         baselines.append(NamedBaseline(path, read_baseline(path)))
-    elif not name or path.is_dir() or path.name == FILE:
-        place = path.parent if path.name == FILE else path
+    elif not name or path.is_dir() or path.name == DATABASE_FILE:
+        place = path.parent if path.name == DATABASE_FILE else path
         _add(sources, place.resolve(), lambda: Source(str(place), Store(place, create=False)))
     elif is_file_name(name) or path.is_file():
         store, row = open_run(folder, name)

@@ -271,10 +271,10 @@ def test_replies_of_judges_are_kept_and_used_as_the_cache_config_says(
     entry = {"reply": "yes", "judge": "x", "kind": "k", "version": 1}
     with kept_replies(d.CacheConfig()):
         calls = current_session().judges.cache._call_store
-        calls.keep("key", entry)
-        assert calls.find("key") is None
+        calls.put("key", entry)
+        assert calls.get("key") is None
     with kept_replies(d.CacheConfig(use_cache=True)):
-        assert current_session().judges.cache._call_store.find("key")["reply"] == "yes"
+        assert current_session().judges.cache._call_store.get("key")["reply"] == "yes"
 
 
 def test_what_the_application_does_between_two_goldens_is_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from repository import ROOT
 
 from proctor.reporting.comparison_report import WRITERS
 from proctor.reporting.html import environment, report_page
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 
 SOURCE = ROOT / "src" / "proctor"
 FOLDERS = (

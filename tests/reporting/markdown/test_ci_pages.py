@@ -11,7 +11,7 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, s
 
 from proctor.agents.reply import Reply, Usage
 from proctor.reporting.markdown.ci_pages import MOST_CHARACTERS, Comment, marker, write_comment
-from proctor.results.comparison.comparing import compare_runs
+from proctor.results.comparison.compare import compare_runs
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import judge
 

@@ -18,7 +18,7 @@ from proctor.results.verdict import judge
 def repeated(trials: Sequence[TrialResult], **rest: object) -> Run:
     run = make_run(trials, **rest)
     made = Counter((each.suite, each.case.id) for each in trials)
-    run.repeats = {address: count for address, count in made.items() if count > 1}
+    run.planned_trials = {address: count for address, count in made.items() if count > 1}
     return run
 
 
@@ -93,7 +93,7 @@ def test_a_block_is_told_when_the_last_trial_is_kept_and_not_before() -> None:
 
 def test_a_case_that_was_interrupted_is_told_at_the_end_with_what_was_made() -> None:
     run = repeated(five()[:2], interrupted=True, note="interrupted; run it with --resume to continue")
-    run.repeats = {("support", "a"): 5}
+    run.planned_trials = {("support", "a"): 5}
 
     assert re.search(r"^FAIL   support/a 2 of 2 .*\(2 of 5 trials made\)$", told(run), re.MULTILINE)
 

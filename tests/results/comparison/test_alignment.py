@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
-from proctor.results.comparison.alignment import Divergence, align_trials, nearest_pair
+from proctor.results.comparison.alignment import Divergence, align_trials, most_similar_trials
 from proctor.results.run import Outcome, TrialResult
 
 CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))
@@ -99,10 +99,10 @@ def test_of_several_trials_the_nearest_pair_of_a_pass_and_a_failure_is_shown() -
         trial(Reply("x"), outcome=failed, number=1),
         trial(calls(LOOK, PAY, text="Doneish."), outcome=failed, number=2),
     ]
-    found = nearest_pair(before, after)
+    found = most_similar_trials(before, after)
     assert found is not None
     assert (found.before.number, found.after.number) == (1, 2)
-    assert nearest_pair([], after) is None
+    assert most_similar_trials([], after) is None
 
 
 @given(st.integers(0, 10_000))
@@ -131,7 +131,7 @@ def test_other_words_matter_only_where_all_calls_agree() -> None:
 def test_the_pair_that_differs_least_is_shown() -> None:
     failing = trial(calls(LOOK, ToolCall("refund", {"order": 8})))
     far, near = trial(calls(ToolCall("other", {}))), trial(calls(LOOK, ToolCall("refund", {"order": 7})))
-    pair = nearest_pair([far, near], [failing])
+    pair = most_similar_trials([far, near], [failing])
     assert pair is not None
     assert str(pair.divergence) == "turn 1, argument: refund: order 7 → 8"
 

@@ -91,7 +91,7 @@ def test_drawn_permutations_agree_with_counted_ones(monkeypatch: pytest.MonkeyPa
         ([rng.choice([0.0, 1.0]) for _ in range(3)], [float(rng.random() < 0.75) for _ in range(3)]) for _ in range(30)
     ]
     exact = permutation_test(pairs)
-    monkeypatch.setattr(significance, "EXACT_WORK", 0)
+    monkeypatch.setattr(significance, "MAX_EXACT_ADDITIONS", 0)
     drawn = permutation_test(pairs)
 
     assert exact.exact and not drawn.exact

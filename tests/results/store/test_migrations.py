@@ -34,11 +34,11 @@ from proctor.cases.suite import (
     Turn,
 )
 from proctor.gate.baseline import read_baseline
-from proctor.results.people_labels import Labels
+from proctor.results.human_labels import HumanLabels
 from proctor.results.run import Run
-from proctor.results.store.judge_cache import JudgeCalls
+from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.schema import VERSION
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.results.store.version_2_cases import encode_version_2_case
 
 FOLDER = Path(__file__).parent
@@ -49,7 +49,7 @@ CASES = ["shipped", "refund", "matchers", "two-turns", "grounded", "kind", "brok
 
 def copy_project(version: str, folder: Path) -> Path:
     (folder / ".proctor").mkdir()
-    shutil.copyfile(FOLDER / version / FILE, folder / ".proctor" / FILE)
+    shutil.copyfile(FOLDER / version / DATABASE_FILE, folder / ".proctor" / DATABASE_FILE)
     for path in (FOLDER / version).iterdir():
         if path.suffix in (".yaml", ".py", ".jsonl"):
             shutil.copyfile(path, folder / path.name)
@@ -86,7 +86,7 @@ def proctor(project: Path, *words: str, given: str | None = None) -> subprocess.
 
 
 def version(project: Path) -> int:
-    with closing(sqlite3.connect(project / ".proctor" / FILE)) as database:
+    with closing(sqlite3.connect(project / ".proctor" / DATABASE_FILE)) as database:
         return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -191,21 +191,21 @@ def test_scores_that_an_earlier_version_left_pending_are_graded(project: Path) -
 
 
 def test_an_earlier_store_without_the_table_of_judge_calls_gets_it(project: Path) -> None:
-    path = project / ".proctor" / FILE
+    path = project / ".proctor" / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DROP TABLE judge_calls")
-    with closing(JudgeCalls(path)) as calls:
-        calls.keep("k", {"kind": "claims"})
-        assert calls.find("k") == {"kind": "claims"}
+    with closing(StoredJudgeCalls(path)) as calls:
+        calls.put("k", {"kind": "claims"})
+        assert calls.get("k") == {"kind": "claims"}
 
 
 def test_one_damaged_case_of_an_earlier_version_does_not_hide_the_others(project: Path) -> None:
-    path = project / ".proctor" / FILE
+    path = project / ".proctor" / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE cases SET content = '{\"input\"' WHERE no = 1")
     store = Store(project / ".proctor")
     assert len(store.summaries(1)) == 16
-    assert store.trial(list(store.trial_keys(1).values())[-1].no).case.id == "last"
+    assert store.trial(list(store.stored_trials(1).values())[-1].no).case.id == "last"
     with pytest.raises(StoreError):
         list(store.trials(1))
     store.close()
@@ -233,7 +233,7 @@ def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(o
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> None:
-    path = project / ".proctor" / FILE
+    path = project / ".proctor" / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TRIGGER refuse BEFORE UPDATE ON trials BEGIN SELECT RAISE(ABORT, 'no'); END")
         before = database.execute("SELECT key, content FROM cases").fetchall()
@@ -246,7 +246,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> Non
 
 @pytest.mark.process
 def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(old_project: Path) -> None:
-    path = old_project / ".proctor" / FILE
+    path = old_project / ".proctor" / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
@@ -256,7 +256,7 @@ def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(old_project: Pa
         assert "was written by a newer Proctor (store version 99" in ended.stderr
         assert "Traceback" not in ended.stderr
     assert path.read_bytes() == before
-    assert [item.name for item in path.parent.iterdir()] == [FILE]
+    assert [item.name for item in path.parent.iterdir()] == [DATABASE_FILE]
 
 
 @pytest.fixture
@@ -290,11 +290,11 @@ def read_only_look(folder: str, results: Any) -> None:
 def test_a_store_that_cannot_be_written_is_read_whatever_its_version(shared: Path, migrated: bool) -> None:
     folder = shared / "store"
     folder.mkdir()
-    shutil.copyfile(LEFT / FILE, folder / FILE)
+    shutil.copyfile(LEFT / DATABASE_FILE, folder / DATABASE_FILE)
     if migrated:
         Store(folder).close()
-    before = (folder / FILE).read_bytes()
-    (folder / FILE).chmod(0o444)
+    before = (folder / DATABASE_FILE).read_bytes()
+    (folder / DATABASE_FILE).chmod(0o444)
     folder.chmod(0o555)
     method = multiprocessing.get_context("fork")
     results = method.SimpleQueue()
@@ -305,7 +305,7 @@ def test_a_store_that_cannot_be_written_is_read_whatever_its_version(shared: Pat
     found, refusal = results.get()
     assert found == CASES[:-1]
     assert "cannot be written" in refusal
-    assert (folder / FILE).read_bytes() == before
+    assert (folder / DATABASE_FILE).read_bytes() == before
 
 
 @pytest.mark.process
@@ -337,8 +337,8 @@ def test_labels_and_grades_of_version_3_are_still_there(project_3: Path) -> None
     store = Store(project_3 / ".proctor")
     run = store.find_run("first").id
     store.close()
-    with Labels(project_3 / ".proctor" / FILE) as labels:
-        found = [(label.place, label.passed, label.comment) for label in labels.of_run(run)]
+    with HumanLabels(project_3 / ".proctor" / DATABASE_FILE) as labels:
+        found = [(label.place, label.passed, label.comment) for label in labels.for_run(run)]
     assert (("orders", "shipped", 1, 0, "Contains"), True, "right") in found
     assert [place[1] for place, _, comment in found if comment == "kind"] == ["kind"]
 
@@ -354,17 +354,17 @@ def test_a_migrated_store_is_like_a_new_one(name: str, tmp_path: Path) -> None:
     old, new = copy_project(name, tmp_path / "old") / ".proctor", tmp_path / "new"
     for folder in (old, new):
         Store(folder).close()
-    assert layout(old / FILE) == layout(new / FILE)
+    assert layout(old / DATABASE_FILE) == layout(new / DATABASE_FILE)
 
 
 @pytest.mark.parametrize("name", ["version_2", "version_3"])
 def test_a_migrated_store_has_each_case_once_and_every_score(name: str, tmp_path: Path) -> None:
     folder = copy_project(name, tmp_path) / ".proctor"
-    with closing(sqlite3.connect(folder / FILE)) as database:
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as database:
         before = database.execute("SELECT sum(json_array_length(scores)) FROM trials").fetchone()[0]
     Store(folder).close()
     cases = len(CASES) + 2 * (name == "version_3")
-    with closing(sqlite3.connect(folder / FILE)) as database:
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as database:
         assert database.execute("SELECT count(*), count(DISTINCT key) FROM cases").fetchone() == (cases, cases)
         orphans = "SELECT count(*) FROM trials WHERE case_no NOT IN (SELECT no FROM cases)"
         assert database.execute(orphans).fetchone() == (0,)
@@ -374,10 +374,10 @@ def test_a_migrated_store_has_each_case_once_and_every_score(name: str, tmp_path
 def test_users_find_the_columns_of_the_earlier_view_in_the_table_of_scores(project_3: Path) -> None:
     columns = "trial, place, evaluator, outcome, value, threshold, gates, turn, fingerprint, reasoning"
     query = f"SELECT {columns} FROM scores ORDER BY trial, place"
-    with closing(sqlite3.connect(project_3 / ".proctor" / FILE)) as database:
+    with closing(sqlite3.connect(project_3 / ".proctor" / DATABASE_FILE)) as database:
         before = database.execute(query).fetchall()
     Store(project_3 / ".proctor").close()
-    with closing(sqlite3.connect(project_3 / ".proctor" / FILE)) as database:
+    with closing(sqlite3.connect(project_3 / ".proctor" / DATABASE_FILE)) as database:
         assert database.execute(query).fetchall() == before
 
 

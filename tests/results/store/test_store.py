@@ -18,7 +18,7 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.results.run import Outcome, Run, RunStatus, Score, TrialResult, TrialSummary
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.results.verdict import verdict
 from proctor.running.resume import exclusive_run
 
@@ -136,7 +136,7 @@ def test_any_id_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     store.add_trials(no, [trial])
 
     assert list(store.trials(no)) == [trial]
-    assert list(store.trial_keys(no)) == [(name, name, 1)]
+    assert list(store.stored_trials(no)) == [(name, name, 1)]
     assert store.summaries(no) == [TrialSummary.of(trial)]
     assert store.runs()[0].extra == {"about": name}
     assert store.runs()[0].name == name
@@ -199,7 +199,7 @@ def test_a_file_where_the_folder_should_be_is_a_store_error(tmp_path: Path) -> N
 
 
 def test_a_folder_where_the_file_should_be_is_a_store_error(tmp_path: Path) -> None:
-    (tmp_path / FILE).mkdir()
+    (tmp_path / DATABASE_FILE).mkdir()
 
     with pytest.raises(StoreError, match="cannot be opened"):
         Store(tmp_path)
@@ -209,21 +209,21 @@ def test_a_folder_where_the_file_should_be_is_a_store_error(tmp_path: Path) -> N
     "content", [b"no database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 5000, b"\x00" * 4096]
 )
 def test_a_file_that_is_no_database_is_a_store_error(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / DATABASE_FILE).write_bytes(content)
 
     with pytest.raises(StoreError):
         Store(tmp_path)
 
 
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
-    (tmp_path / FILE).touch()
+    (tmp_path / DATABASE_FILE).touch()
 
     assert kept(tmp_path, a_trial()) == [a_trial()]
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     Store(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         database.execute("PRAGMA user_version = 99")
     database.close()
 
@@ -242,16 +242,16 @@ def damaged(path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_damaged_store_is_a_store_error_and_never_a_traceback(seed: int, tmp_path: Path) -> None:
     kept(tmp_path, *(a_trial(number=n, position=n, replies=(Reply(f"answer {n}" * 20),)) for n in range(1, 60)))
-    damaged(tmp_path / FILE, seed)
+    damaged(tmp_path / DATABASE_FILE, seed)
 
     try:
         store = Store(tmp_path, create=False)
         for row in store.runs():
             list(store.trials(row.no))
             store.summaries(row.no)
-            store.trial_keys(row.no)
+            store.stored_trials(row.no)
             store.find_run(row.id)
-        store.answers()
+        store.latest_answers()
     except StoreError:
         return
     store.close()
@@ -262,7 +262,7 @@ def test_a_run_whose_row_is_damaged_is_a_store_error(column: str, tmp_path: Path
     store = Store(tmp_path)
     store.add_run(Run("r", 0.0))
     store.close()
-    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         database.execute(f"UPDATE runs SET {column} = ?", ('{"suites": [{"name": 7',))
     database.close()
 
@@ -345,7 +345,7 @@ def test_a_case_is_stored_once_however_often_it_is_run(tmp_path: Path) -> None:
     for run in ("one", "two"):
         store.add_trials(store.add_run(Run(run, 0.0)), trials)
     store.close()
-    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database:
         assert database.execute("SELECT count(*) FROM cases").fetchone() == (1,)
 
 
@@ -356,7 +356,7 @@ def test_the_arm_of_a_trial_is_stored_where_sql_finds_it(tmp_path: Path) -> None
     assert [trial.arm for trial in store.trials(no)] == ["old", ""]
     assert [summary.arm for summary in store.summaries(no)] == ["old", ""]
     store.close()
-    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database:
         assert database.execute("SELECT arm FROM trials ORDER BY position").fetchall() == [("old",), ("",)]
 
 
@@ -364,9 +364,9 @@ def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
     store = Store(tmp_path)
     no = store.add_run(Run("r", 0.0))
     store.add_trials(no, [replace(made_trial(), scores=(Score("E", Outcome.PASSED, 1.0),))])
-    store.drop_trials(no, [key.no for key in store.trial_keys(no).values()])
+    store.drop_trials(no, [key.no for key in store.stored_trials(no).values()])
     store.close()
-    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database:
         assert database.execute("SELECT count(*) FROM scores").fetchone() == (0,)
 
 

@@ -13,7 +13,7 @@ import pytest
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.store.store import FILE, Store
+from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.tracing.spans import ObserveSpan, Span
 
 CASE = Case("c", (Turn("hi"),))
@@ -57,7 +57,7 @@ CREATE INDEX trials_of_run ON trials (run, position);
 def old_store(folder: Path) -> None:
     """A store as the version without traces left it, with one trial in it."""
     folder.mkdir(exist_ok=True)
-    database = sqlite3.connect(folder / FILE)
+    database = sqlite3.connect(folder / DATABASE_FILE)
     database.executescript(SCHEMA_OF_VERSION_1)
     database.execute("INSERT INTO runs VALUES (1, 'old', 1.0, 2.0, 'finished', 'plan', '{}')")
     database.execute("""INSERT INTO cases VALUES (1, 'k', '{"id":"c","input":"hi"}')""")
@@ -108,8 +108,8 @@ def test_traces_are_listed_with_where_they_come_from_the_latest_first(store: Sto
     ]
     assert [row.title for row in store.traces.rows(errors=True)] == ["s/c #2"]
     assert len(store.traces.rows(2)) == 2
-    assert store.trial_of(rows[0]) is None
-    trial = store.trial_of(rows[1])
+    assert store.trial_for_trace(rows[0]) is None
+    trial = store.trial_for_trace(rows[1])
     assert trial is not None and trial.number == 2
 
 

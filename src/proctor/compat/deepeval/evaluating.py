@@ -34,8 +34,8 @@ from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
 from proctor.reporting.terminal.screen import visible
-from proctor.results.store.judge_cache import JudgeCalls
-from proctor.results.store.store import FOLDER, Store
+from proctor.results.store.judge_cache import StoredJudgeCalls
+from proctor.results.store.store import STORE_FOLDER, Store
 from proctor.running.assertions.score_matrix import report_inconclusive
 from proctor.tracing.capture import capture_traces
 
@@ -149,8 +149,8 @@ def kept_replies(config: CacheConfig | None) -> Iterator[None]:
     if config is None or not (config.use_cache or config.write_cache):
         yield
         return
-    store = Store(Path(FOLDER))
-    calls = JudgeCalls(store.path)
+    store = Store(Path(STORE_FOLDER))
+    calls = StoredJudgeCalls(store.path)
     try:
         judges = Judges(_Replies(calls, config))
         with judge_session(dataclasses.replace(current_session(), judges=judges)):
@@ -167,12 +167,12 @@ class _Replies:
         self._calls = calls
         self._config = config
 
-    def find(self, key: str) -> Mapping[str, Json] | None:
-        return self._calls.find(key) if self._config.use_cache else None
+    def get(self, key: str) -> Mapping[str, Json] | None:
+        return self._calls.get(key) if self._config.use_cache else None
 
-    def keep(self, key: str, entry: Mapping[str, Json]) -> None:
+    def put(self, key: str, entry: Mapping[str, Json]) -> None:
         if self._config.write_cache:
-            self._calls.keep(key, entry)
+            self._calls.put(key, entry)
 
 
 async def _complaint(

@@ -20,7 +20,7 @@ from proctor.cli.trace_to_case import proposal_from_store, spans_of
 from proctor.compat.pixie.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
-from proctor.results.trace_cases import Proposal
+from proctor.results.trace_cases import EntryProposal
 from proctor.tracing.spans import build_tree
 
 SELECTIONS = ("root", "last_llm_call", "by_name")
@@ -100,7 +100,7 @@ def save_entry(name: str, *, folder: str | None, **given: Any) -> tuple[str, lis
     return f"saved to dataset {dataset.name!r}: now {count} entr{'y' if count == 1 else 'ies'}", warnings
 
 
-def _proposal(given: Mapping[str, Any]) -> Proposal:
+def _proposal(given: Mapping[str, Any]) -> EntryProposal:
     select, span_name = given["select"], given["span_name"]
     if (select == "by_name") != (span_name is not None):
         raise UsageError("--select by_name and --span-name N belong together")
@@ -114,7 +114,7 @@ def _proposal(given: Mapping[str, Any]) -> Proposal:
     }
     evaluable = _mended(chosen[select])
     value = evaluable.input
-    return Proposal(evaluable, dict(value) if isinstance(value, Mapping) else {"input": value})
+    return EntryProposal(evaluable, dict(value) if isinstance(value, Mapping) else {"input": value})
 
 
 def _expected(given: str) -> Json:

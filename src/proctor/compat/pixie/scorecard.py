@@ -33,7 +33,7 @@ from proctor.reporting.html.trial_view import FAILING_TEXT, PASSING_TEXT, ScoreV
 from proctor.reporting.wording import counts_text, share, trial_name, when
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
-from proctor.results.store.store import FOLDER
+from proctor.results.store.store import STORE_FOLDER
 from proctor.results.verdict import RunVerdict, trial_outcome, verdict
 
 Evaluated: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"
@@ -85,7 +85,7 @@ def generate_dataset_scorecard_html(scorecard: DatasetScorecard) -> str:
 
 def save_dataset_scorecard(scorecard: DatasetScorecard, directory: str | os.PathLike[str] | None = None) -> Path:
     """Write the page to `directory` (`.proctor/scorecards`) under the time and the dataset's name; says where it is."""
-    folder = Path(FOLDER) / "scorecards" if directory is None else Path(directory)
+    folder = Path(STORE_FOLDER) / "scorecards" if directory is None else Path(directory)
     moment = scorecard.timestamp.strftime("%Y%m%d-%H%M%S")
     stem = f"{moment}-{slug(scorecard.dataset_name) or 'dataset'}"
     draft = folder / f".{stem}.{secrets.token_hex(4)}.tmp"

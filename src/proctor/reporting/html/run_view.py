@@ -14,8 +14,8 @@ from proctor.reporting.comparison_report import shown_rows, statement
 from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import doubt_lines, judge_lines, judge_text
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
-from proctor.results.comparison.comparing import agent_tables
-from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary, worst
+from proctor.results.comparison.compare import agent_tables
+from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary, worst_outcome
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
@@ -67,8 +67,8 @@ def judge_facts(run: Run, *, with_doubts: bool = True) -> list[Fact]:
     """Who judged, what that took, and what to doubt about it, for which every trial may have to be read."""
     lines = judge_lines(run) if with_doubts else [(judge.model, judge_text(judge)) for judge in run.judges]
     facts = [Fact("Judge", f"{model}: {text}") for model, text in lines]
-    if run.uncounted:
-        facts.append(Fact("Not counted", run.uncounted))
+    if run.unpriced_note:
+        facts.append(Fact("Not counted", run.unpriced_note))
     doubts = doubt_lines(run) if with_doubts else ()
     return facts + [Fact(title, text, limit=1_000) for title, text in doubts]
 
@@ -219,7 +219,7 @@ def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
     if not scores:
         return None
     outcomes = [score.outcome for score in scores]
-    outcome = worst(outcomes)
+    outcome = worst_outcome(outcomes)
     value = mean(score.value for score in scores if score.value is not None)
     text = outcome.value if value is None else f"{value:.2f}"
     counted_scores = len(scores) - outcomes.count(Outcome.SKIPPED)

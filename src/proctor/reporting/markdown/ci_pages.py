@@ -29,7 +29,7 @@ from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate
 from proctor.reporting.wording import MARKS, counted, counts_text, duration, money, share
-from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
+from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 
@@ -92,7 +92,7 @@ def _pieces(comment: Comment) -> Iterator[str]:
         yield from _failures(comment)
     else:
         groups = comment.comparison.groups
-        for group in (Group.BROKEN, Group.FIXED, Group.FLAKY):
+        for group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
             yield from _listed(group, groups[group], comment)
     yield f"{_cost_and_time(comment)}\n\n"
     # One piece: half of a fold would swallow what follows it.
@@ -116,7 +116,7 @@ def _sentence(comment: Comment) -> str:
     return " ".join(told)
 
 
-def _listed(group: Group, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
+def _listed(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
     if cases:
         yield f"### {TITLES[group]} ({len(cases):,})\n\n"
         yield _rows((_case_line(case, comment) for case in cases), len(cases), SHOWN_OPENLY)
@@ -176,14 +176,14 @@ def _details(comment: Comment) -> Iterator[str]:
         yield f"#### Gate: {VERDICTS[comment.run.gate.verdict].lower()}\n\n"
         yield _rows((f"- **{line.label}:** {quiet(line.text, REASON)}\n" for line in lines), len(lines), FOLDED)
     if comparison is not None:
-        for group in (Group.STILL_FAILING, Group.NOT_COMPARABLE, Group.NEW, Group.GONE):
+        for group in (Change.STILL_FAILING, Change.NOT_COMPARABLE, Change.NEW, Change.GONE):
             if cases := comparison.groups[group]:
                 yield f"#### {TITLES[group]} ({len(cases):,})\n\n"
                 yield _rows((_case_line(case, comment) for case in cases), len(cases), FOLDED)
         yield from _scores(comparison)
         for name, side in (("Before", comparison.before), ("After", comparison.after)):
             yield f"- **{name}:** {quiet(side_text(side), REASON)}\n"
-        if kept := len(comparison.groups[Group.STILL_PASSING]):
+        if kept := len(comparison.groups[Change.STILL_PASSING]):
             yield f"- {counted(kept, 'case')} still {'passes' if kept == 1 else 'pass'}\n"
         yield "\n"
     yield from _again(comment)
@@ -210,7 +210,7 @@ def _again(comment: Comment) -> Iterator[str]:
     paths = {info.name: info.path for info in comment.run.suites}
     comparison = comment.comparison
     if comparison is not None:
-        broken = [(case.suite, case.case_id) for case in comparison.groups[Group.BROKEN]]
+        broken = [(case.suite, case.case_id) for case in comparison.groups[Change.BROKEN]]
     else:
         suites = comment.verdict.suites
         broken = [(s.name, case.case_id) for s in suites for case in s.cases if case.outcome is Outcome.FAILED]

@@ -263,8 +263,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row("Cost", money(verdict.cost_usd, estimated=verdict.estimated).replace("<", "&lt;")))
     for model, text in judge_lines(run):
         out.write(row(f"Judge {inline(model)}", inline(text)))
-    if run.uncounted:
-        out.write(row("Not counted", inline(run.uncounted)))
+    if run.unpriced_note:
+        out.write(row("Not counted", inline(run.unpriced_note)))
     for title, text in doubt_lines(run):
         out.write(row(title, inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")

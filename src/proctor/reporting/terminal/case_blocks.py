@@ -48,7 +48,7 @@ class CaseBlocks:
     """Holds the trials of repeated cases until a case is complete."""
 
     def __init__(self, run: Run) -> None:
-        self._planned = run.repeats
+        self._planned = run.planned_trials
         self._criteria = {info.name: info.criteria for info in run.suites}
         self._kept: dict[CaseAddress, list[TrialSummary]] = {}
         for summary in run.summaries:

@@ -20,7 +20,7 @@ from proctor.reporting.comparison_report import (
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import STYLES, counted, trial_name
 from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Step
-from proctor.results.comparison.comparison import CaseChange, Comparison, Group, p_text
+from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import TrialResult
 
 MOST_LISTED = 20
@@ -39,7 +39,7 @@ def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arro
     for name, side in (("before", comparison.before), ("after", comparison.after)):
         screen.line((f"{name:<8}", "dim"), side_text(side))
     for group, cases in comparison.groups.items():
-        if cases and (verbose or group is not Group.STILL_PASSING):
+        if cases and (verbose or group is not Change.STILL_PASSING):
             _show_group(group, cases, screen, verbose=verbose, arrow=arrow)
     if comparison.evaluators:
         screen.line()
@@ -58,7 +58,7 @@ def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arro
     screen.line()
 
 
-def _show_group(group: Group, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
+def _show_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
     screen.line()
     screen.line((f"{TITLES[group].lower()}: {len(cases):,}", STYLES[group_outcome(group)]))
     shown = cases if verbose else cases[:MOST_LISTED]

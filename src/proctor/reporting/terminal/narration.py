@@ -45,12 +45,12 @@ def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
     whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
     before = f", of which {kept:,} are there already" if kept else ""
-    cases = planned - sum(count - 1 for count in run.repeats.values())
-    what = f"{counted(cases, 'case')}, {counted(planned, 'trial')}" if run.repeats else counted(planned, "trial")
-    judge = f", judge {run.judged_by}" if run.judged_by else ""
+    cases = planned - sum(count - 1 for count in run.planned_trials.values())
+    what = f"{counted(cases, 'case')}, {counted(planned, 'trial')}" if run.planned_trials else counted(planned, "trial")
+    judge = f", judge {run.configured_judge}" if run.configured_judge else ""
     screen.line((where, "bold"), f"{whom}: {what}{before}{judge}")
-    if run.uncounted and run.finished_at is None:
-        screen.line((f"note: {run.uncounted}", "yellow"))
+    if run.unpriced_note and run.finished_at is None:
+        screen.line((f"note: {run.unpriced_note}", "yellow"))
     screen.line()
 
 
@@ -310,14 +310,14 @@ def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
 
 
 def _tell_judges(screen: Screen, run: Run) -> None:
-    if not run.judges and not run.uncounted:
+    if not run.judges and not run.unpriced_note:
         return
     from proctor.reporting.judge_report import doubt_lines, judge_lines  # heavy (calibration), and not for every run
 
     for model, text in judge_lines(run):
         screen.line(f"judge {model}: {text}")
-    if run.uncounted:
-        screen.line(run.uncounted)
+    if run.unpriced_note:
+        screen.line(run.unpriced_note)
     for title, text in doubt_lines(run):
         screen.line(text if title == "Corrected pass rate" else f"{title.lower()}: {text}")
 

@@ -67,7 +67,7 @@ class TrialTeller:
         self._explained: set[tuple[str, str]] = set()
 
     def start(self, run: Run) -> None:
-        if run.repeats and not self.verbose:
+        if run.planned_trials and not self.verbose:
             self._blocks = CaseBlocks(run)
 
     def tell(self, trial: TrialResult) -> None:

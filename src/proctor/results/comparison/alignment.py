@@ -14,16 +14,16 @@ from proctor.cases.matchers import Equals, literal, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
 from proctor.evaluators.tools.pairing import best_pairs_in_order
-from proctor.results.comparison.divergence import Divergence, Kind
+from proctor.results.comparison.divergence import Divergence, DivergenceKind
 from proctor.results.run import Outcome, TrialResult
 
-SAME_TOOL = 0.01
+SAME_TOOL_WEIGHT = 0.01
 """Worth of pairing two calls of one tool that have no argument in common."""
-MOST_CALLS = 400
+MAX_CALLS = 400
 """Calls of one turn that are aligned; those behind them are paired as they come."""
-MOST_TRIALS = 12
+MAX_TRIALS = 12
 """Trials of each side among which the nearest pair is looked for."""
-LONGEST_SENTENCE = 300
+MAX_SENTENCE = 300
 
 _SENTENCES = re.compile(r"[^.!?\n]*[.!?\n]+\s*|[^.!?\n]+$")
 
@@ -47,7 +47,7 @@ class AlignedStep:
     after: Step | None
     difference: str = ""
     """What differs, in words; empty where nothing does."""
-    kind: Kind | None = None
+    kind: DivergenceKind | None = None
     """What kind of difference it is."""
 
 
@@ -73,9 +73,9 @@ def align_trials(before: TrialResult, after: TrialResult) -> AlignedTrials:
     return AlignedTrials(before, after, steps, _divergence(steps))
 
 
-def nearest_pair(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> AlignedTrials | None:
+def most_similar_trials(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> AlignedTrials | None:
     """The two trials that differ least, if possible one that passed and one that failed."""
-    pairs = [(a, b) for a in before[:MOST_TRIALS] for b in after[:MOST_TRIALS]]
+    pairs = [(a, b) for a in before[:MAX_TRIALS] for b in after[:MAX_TRIALS]]
     split = [(a, b) for a, b in pairs if {a.outcome, b.outcome} == {Outcome.PASSED, Outcome.FAILED}]
     found = [align_trials(a, b) for a, b in split or pairs]
     return min(found, key=lambda pair: pair.distance, default=None)
@@ -121,9 +121,9 @@ def _answer(reply: Reply | None, index: int) -> Step | None:
 
 def _aligned_calls(one: Reply | None, other: Reply | None, turn: int) -> Iterator[AlignedStep]:
     first, second = (() if reply is None else reply.tool_calls for reply in (one, other))
-    weights = [[_worth(a, b) for b in second[:MOST_CALLS]] for a in first[:MOST_CALLS]]
+    weights = [[_worth(a, b) for b in second[:MAX_CALLS]] for a in first[:MAX_CALLS]]
     pairs = best_pairs_in_order(weights) if first and second else []
-    pairs += [(at, at) for at in range(MOST_CALLS, min(len(first), len(second)))]
+    pairs += [(at, at) for at in range(MAX_CALLS, min(len(first), len(second)))]
     row = column = 0
     for next_row, next_column in [*pairs, (len(first), len(second))]:
         is_last = next_row == len(first)
@@ -139,7 +139,7 @@ def _aligned_calls(one: Reply | None, other: Reply | None, turn: int) -> Iterato
         row, column = next_row + 1, next_column + 1
 
 
-def _absent_call(reply: Reply | None) -> tuple[str, Kind]:
+def _absent_call(reply: Reply | None) -> tuple[str, DivergenceKind]:
     """What stands for a call that was not made; an agent that broke off never came to its last ones."""
     if reply is None or reply.error is None:
         return "no such call", "call"
@@ -150,9 +150,9 @@ def _worth(before: ToolCall, after: ToolCall) -> float:
     return (
         0.0
         if before.name != after.name
-        else SAME_TOOL + credit(_wanted(before), after)
+        else SAME_TOOL_WEIGHT + credit(_wanted(before), after)
         if not _is_raw(before, after)
-        else SAME_TOOL
+        else SAME_TOOL_WEIGHT
     )
 
 
@@ -205,7 +205,7 @@ def _text(call: ToolCall) -> str:
 
 
 def _pair(
-    before: Step | None, after: Step | None, difference: Callable[[Step, Step], tuple[str, Kind | None]]
+    before: Step | None, after: Step | None, difference: Callable[[Step, Step], tuple[str, DivergenceKind | None]]
 ) -> AlignedStep:
     if before is None or after is None:
         told = f"{_said(before, 'no further turn')} → {_said(after, 'no further turn')}"
@@ -217,8 +217,8 @@ def _said(step: Step | None, absent: str) -> str:
     return absent if step is None else _short(step.text)
 
 
-def _text_difference(kind: Kind) -> Callable[[Step, Step], tuple[str, Kind | None]]:
-    def difference(before: Step, after: Step) -> tuple[str, Kind | None]:
+def _text_difference(kind: DivergenceKind) -> Callable[[Step, Step], tuple[str, DivergenceKind | None]]:
+    def difference(before: Step, after: Step) -> tuple[str, DivergenceKind | None]:
         if before.text.split() == after.text.split():
             return "", None
         old, new = _sentences(before.text), _sentences(after.text)
@@ -234,8 +234,8 @@ def _sentences(text: str) -> list[str]:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text[: 4 * LONGEST_SENTENCE].split())
-    return words if len(words) <= LONGEST_SENTENCE else f"{words[: LONGEST_SENTENCE - 1]}…"
+    words = " ".join(text[: 4 * MAX_SENTENCE].split())
+    return words if len(words) <= MAX_SENTENCE else f"{words[: MAX_SENTENCE - 1]}…"
 
 
 def _divergence(steps: Sequence[AlignedStep]) -> Divergence | None:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal
 from proctor.base.git import GitState
 from proctor.base.json_data import Json, to_json
 from proctor.results.comparison.divergence import Divergence
-from proctor.results.comparison.significance import Effect, TestResult
+from proctor.results.comparison.significance import Effect, SignificanceTest
 
 if TYPE_CHECKING:
     import pandas
 
 SCHEMA = "proctor.comparison/1"
-Verdict = Literal["regression", "improvement", "no difference", "not comparable"]
+ComparisonVerdict = Literal["regression", "improvement", "no difference", "not comparable"]
 
 
-class Group(enum.StrEnum):
+class Change(enum.StrEnum):
     """What became of a case, the most serious first."""
 
     BROKEN = "broken"
@@ -33,7 +33,7 @@ class Group(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """One of the two runs that are compared."""
 
     run: str
@@ -50,12 +50,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class PassCount:
     """How many trials of a case have a verdict, and how many passed."""
 
     passed: int
     trials: int
-    unsettled: int = 0
+    without_verdict: int = 0
     """Trials without a verdict: errors, pending and skipped ones."""
 
 
@@ -74,9 +74,9 @@ class CaseChange:
 
     suite: str
     case_id: str
-    group: Group
-    before: Passes | None
-    after: Passes | None
+    group: Change
+    before: PassCount | None
+    after: PassCount | None
     renamed_from: str = ""
     """The suite and id that the case had before, where they differ."""
     reasons: tuple[str, ...] = ()
@@ -119,9 +119,9 @@ class ResourceRatio:
 class Comparison:
     """Everything that one run says against another."""
 
-    before: Side
-    after: Side
-    verdict: Verdict
+    before: ComparedRun
+    after: ComparedRun
+    verdict: ComparisonVerdict
     sentence: str
     """What it amounts to."""
     compared: int
@@ -130,7 +130,7 @@ class Comparison:
     """The mean pass rate over the compared cases."""
     after_rate: float | None
     difference: Effect | None
-    test: TestResult | None
+    test: SignificanceTest | None
     cases: tuple[CaseChange, ...]
     evaluators: tuple[EvaluatorChange, ...]
     resources: tuple[ResourceRatio, ...]
@@ -138,9 +138,9 @@ class Comparison:
     """What limits the comparison: runs that were cut off, cases that cannot be compared."""
 
     @property
-    def groups(self) -> dict[Group, list[CaseChange]]:
+    def groups(self) -> dict[Change, list[CaseChange]]:
         """The cases by what became of them; every group is there."""
-        found: dict[Group, list[CaseChange]] = {group: [] for group in Group}
+        found: dict[Change, list[CaseChange]] = {group: [] for group in Change}
         for case in self.cases:
             found[case.group].append(case)
         return found
@@ -184,6 +184,10 @@ class Comparison:
     def to_json(self) -> dict[str, Json]:
         """Plain data; `schemas/comparison.schema.json` says what is in it."""
         data: dict[str, Json] = {"schema": SCHEMA, **to_json(self)}
+        for case in data["cases"]:
+            for side in ("before", "after"):
+                if case[side] is not None:
+                    case[side]["unsettled"] = case[side]["without_verdict"]  # its earlier name
         data["counts"] = {group.value: len(cases) for group, cases in self.groups.items()}
         for item, told in zip(self.resources, data["resources"], strict=True):
             if math.isinf(item.ratio.high):  # one case has no interval, and JSON no infinity

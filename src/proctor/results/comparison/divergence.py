@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["question", "call", "argument", "sentence", "result", "end"]
+DivergenceKind = Literal["question", "call", "argument", "sentence", "result", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """The first step where two trials part."""
 
-    kind: Kind
+    kind: DivergenceKind
     turn: int
     """Counted from 1."""
     step: int

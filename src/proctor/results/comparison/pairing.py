@@ -13,15 +13,15 @@ from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import headline_of_case, headline_reason
 from proctor.results.run import Outcome, Run, Score, TrialResult
 
-Choose = Callable[[str, Case], bool]
+CasePredicate = Callable[[str, Case], bool]
 """Whether a case of a suite, by name, is to be compared."""
 
-LONGEST_REASON = 300
+MAX_REASON = 300
 RESOURCES = ("tokens", "cost_usd", "duration_ms", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer:
+class Scoring:
     """What scored a case, as far as two runs can differ in it."""
 
     fingerprint: str
@@ -41,7 +41,7 @@ class CaseTrials:
     """1 for each trial that passed and 0 for each that failed; trials without a verdict are left out."""
     scores: dict[str, list[float]] = field(default_factory=dict)
     """Per evaluator, the mean of each trial."""
-    scorers: dict[str, Scorer] = field(default_factory=dict)
+    scorers: dict[str, Scoring] = field(default_factory=dict)
     used: dict[str, list[float]] = field(default_factory=dict)
     """Tokens, cost, time and tool calls of each trial, where they are known."""
     reasons: Counter[tuple[Outcome, str]] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class CaseTrials:
         if trial.outcome in (Outcome.PASSED, Outcome.FAILED):
             self.passes.append(float(trial.outcome is Outcome.PASSED))
         if trial.outcome is not Outcome.PASSED:
-            self.reasons[trial.outcome, headline_reason(trial, LONGEST_REASON)] += 1
+            self.reasons[trial.outcome, headline_reason(trial, MAX_REASON)] += 1
         self._add_scores(trial.scores)
         if any(reply.error is None for reply in trial.replies):
             self._add_use(trial)
@@ -72,7 +72,7 @@ class CaseTrials:
         values: dict[str, list[float]] = {}
         for score in scores:
             if score.evaluator not in self.scorers or not self.scorers[score.evaluator].judge:
-                known = Scorer(score.fingerprint, score.threshold, score.gates, judge_name(score))
+                known = Scoring(score.fingerprint, score.threshold, score.gates, judge_name(score))
                 self.scorers[score.evaluator] = known
             if score.value is not None and math.isfinite(score.value):
                 values.setdefault(score.evaluator, []).append(score.value)
@@ -95,16 +95,16 @@ class CasePair:
 
     before: CaseTrials | None
     after: CaseTrials | None
-    obstacles: tuple[str, ...] = ()
+    incomparable_because: tuple[str, ...] = ()
     """Why the outcomes cannot be compared; empty where they can."""
     same_content: bool = True
 
     @property
     def is_comparable(self) -> bool:
-        return self.before is not None and self.after is not None and not self.obstacles
+        return self.before is not None and self.after is not None and not self.incomparable_because
 
 
-def read_cases(run: Run, rename: Mapping[str, str], choose: Choose | None) -> dict[CaseAddress, CaseTrials]:
+def read_cases(run: Run, rename: Mapping[str, str], choose: CasePredicate | None) -> dict[CaseAddress, CaseTrials]:
     """The cases of a run in the order of its plan.
 
     `rename` gives the names of the suites that are looked at; without any, all are.
@@ -181,7 +181,7 @@ def _obstacles(before: CaseTrials, after: CaseTrials) -> Iterator[str]:
         yield from _scoring_changes(before.scorers, after.scorers)
 
 
-def _scoring_changes(before: Mapping[str, Scorer], after: Mapping[str, Scorer]) -> Iterator[str]:
+def _scoring_changes(before: Mapping[str, Scoring], after: Mapping[str, Scoring]) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
@@ -192,7 +192,7 @@ def _scoring_changes(before: Mapping[str, Scorer], after: Mapping[str, Scorer]) 
             yield from _scorer_change(name, old, new)
 
 
-def _scorer_change(name: str, old: Scorer, new: Scorer) -> Iterator[str]:
+def _scorer_change(name: str, old: Scoring, new: Scoring) -> Iterator[str]:
     if old.threshold != new.threshold:
         yield f"the threshold of {name} changed from {_number(old.threshold)} to {_number(new.threshold)}"
     if old.gates != new.gates:

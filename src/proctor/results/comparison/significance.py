@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate, combinations
 from statistics import NormalDist
 
-EXACT_WORK = 1_000_000
+MAX_EXACT_ADDITIONS = 1_000_000
 """How many additions an exact permutation test may take before a sample of permutations is drawn instead."""
 
-ENUMERATED = 1000
+MAX_SPLITS = 1000
 """With more ways to split the trials of one case between the runs, splits are drawn."""
 
-DRAWN = 4999
-ENOUGH_AS_EXTREME = 100
+MAX_DRAWS = 4999
+ENOUGH_EXTREME_DRAWS = 100
 """Permutations drawn: so many, or fewer once so many of them are as extreme as the observed one."""
 
 Pair = tuple[Sequence[float], Sequence[float]]
@@ -28,7 +28,7 @@ Pair = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class TestResult:
+class SignificanceTest:
     """How likely a difference as large as the observed one is if both runs come from one and the same agent."""
 
     __test__ = False  # pytest would take it for a class of tests
@@ -49,7 +49,7 @@ class Effect:
     """How many cases it rests on."""
 
 
-def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> TestResult | None:
+def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> SignificanceTest | None:
     """The test that fits: McNemar's where each case ran once and passed or failed, else permutations within cases."""
     known = [pair for pair in pairs if pair[0] and pair[1]]
     if not known:
@@ -57,7 +57,7 @@ def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> TestResult | None:
     if all(len(a) == len(b) == 1 and a[0] in (0, 1) and b[0] in (0, 1) for a, b in known):
         broken = sum(a[0] > b[0] for a, b in known)
         fixed = sum(a[0] < b[0] for a, b in known)
-        return TestResult("mcnemar mid-p", mcnemar(broken, fixed), True)
+        return SignificanceTest("mcnemar mid-p", mcnemar(broken, fixed), True)
     return permutation_test(known, seed=seed)
 
 
@@ -78,26 +78,26 @@ def mcnemar(broken: int, fixed: int) -> float:
     return min(1.0, 2 * total + here)
 
 
-def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = DRAWN) -> TestResult:
+def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = MAX_DRAWS) -> SignificanceTest:
     """Two-sided test of the mean over cases of the difference of means; trials are shuffled within their case only."""
     observed = math.fsum(_difference(a, b) for a, b in pairs)
     kinds = Counter(_kind(a, b) for a, b in pairs if len({*a, *b}) > 1)
     limit = abs(observed) - 1e-12 * (abs(observed) + 1)
     if limit <= 0 or not kinds:
-        return TestResult("permutation within cases", 1.0, True)
+        return SignificanceTest("permutation within cases", 1.0, True)
     splits = {kind: _splits(*kind) for kind in kinds if _can_enumerate(*kind)}
     if len(splits) == len(kinds):
         chance = _exact_share(kinds, splits, limit)
         if chance is not None:
-            return TestResult("permutation within cases", chance, True)
-    return TestResult("permutation within cases", _drawn_share(kinds, splits, limit, seed, draws), False)
+            return SignificanceTest("permutation within cases", chance, True)
+    return SignificanceTest("permutation within cases", _drawn_share(kinds, splits, limit, seed, draws), False)
 
 
-Kind = tuple[tuple[float, ...], int]
+CaseKind = tuple[tuple[float, ...], int]
 """All values of a case in order, and how many of them belong to the second run: cases of one kind shuffle alike."""
 
 
-def _kind(a: Sequence[float], b: Sequence[float]) -> Kind:
+def _kind(a: Sequence[float], b: Sequence[float]) -> CaseKind:
     return tuple(sorted((*a, *b))), len(b)
 
 
@@ -110,7 +110,7 @@ def _is_binary(values: tuple[float, ...]) -> bool:
 
 
 def _can_enumerate(values: tuple[float, ...], second: int) -> bool:
-    return _is_binary(values) or math.comb(len(values), second) <= ENUMERATED
+    return _is_binary(values) or math.comb(len(values), second) <= MAX_SPLITS
 
 
 def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
@@ -132,14 +132,14 @@ def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
     return found
 
 
-def _exact_share(kinds: Counter[Kind], splits: Mapping[Kind, dict[float, float]], limit: float) -> float | None:
+def _exact_share(kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float, float]], limit: float) -> float | None:
     """The chance of a sum at least as far from 0, by convolution; `None` if it would take too long."""
     sums, work = {0.0: 1.0}, 0
     for kind, count in kinds.items():
         outcomes = list(splits[kind].items())
         for _ in range(count):
             work += len(sums) * len(outcomes)
-            if work > EXACT_WORK:
+            if work > MAX_EXACT_ADDITIONS:
                 return None
             further: dict[float, float] = {}
             for total, chance in sums.items():
@@ -151,7 +151,7 @@ def _exact_share(kinds: Counter[Kind], splits: Mapping[Kind, dict[float, float]]
 
 
 def _drawn_share(
-    kinds: Counter[Kind], splits: Mapping[Kind, dict[float, float]], limit: float, seed: int, draws: int
+    kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float, float]], limit: float, seed: int, draws: int
 ) -> float:
     """The share of drawn permutations at least as far from 0 (Besag and Clifford's rule for stopping early)."""
     rng = random.Random(seed)  # noqa: S311  the same answer each time is wanted
@@ -169,7 +169,7 @@ def _drawn_share(
         for (values, second), count in drawn:
             total += math.fsum(_shuffled_difference(values, second, rng) for _ in range(count))
         extreme += abs(total) >= limit - 1e-6
-        if extreme >= ENOUGH_AS_EXTREME:
+        if extreme >= ENOUGH_EXTREME_DRAWS:
             return extreme / number
     return (extreme + 1) / (draws + 1)
 

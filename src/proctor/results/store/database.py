@@ -77,16 +77,16 @@ class Database:
         self._connection.executemany(statement, rows)
 
     def read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
-        with self.guard("read"):
+        with self.store_errors("read"):
             cursor = self._connection.execute(query, parameters)
             # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
             while (row := cursor.fetchone()) is not None:
                 yield row
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """One transaction: all that is written inside, or nothing."""
-        with self.guard("written"):
+        with self.store_errors("written"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -97,15 +97,15 @@ class Database:
                 raise
 
     @contextlib.contextmanager
-    def guard(self, verb: str) -> Iterator[None]:
-        with guarded(self.path, verb):
+    def store_errors(self, action: str) -> Iterator[None]:
+        with store_errors(self.path, action):
             yield
 
     def _prepare(self) -> None:
         """Make the tables of a new database, or bring one of an earlier version to the present one."""
         if self._version() < VERSION:
             self._switch_to_wal()
-            with self.writing():
+            with self.transaction():
                 version = self._version()  # another process may have been faster
                 if version < VERSION:
                     create_or_migrate(self._connection, version)
@@ -165,11 +165,11 @@ def _is_read_only(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def guarded(path: Path, verb: str) -> Iterator[None]:
+def store_errors(path: Path, action: str) -> Iterator[None]:
     """Every failure inside becomes a `StoreError` that names the file."""
     try:
         yield
     except ProctorError:
         raise
     except Exception as error:  # a damaged file can hold anything, and so can what a user's code returned
-        raise StoreError(f"{path} cannot be {verb}: {error}") from error
+        raise StoreError(f"{path} cannot be {action}: {error}") from error

@@ -19,16 +19,36 @@ from proctor.base.json_data import Json, to_json
 from proctor.cases.encoding import dumps
 from proctor.cases.suite import NamedData
 from proctor.results.gate_result import GateResult, gate_from_json, gate_to_json
-from proctor.results.judge_usage import JudgeSummary, Tally
-from proctor.results.run import LazySequence, Run, RunStatus, Score, ScoreRow, TrialResult, TrialSummary
+from proctor.results.judge_usage import JSON_NAMES, JudgeSummary, JudgeUsage
+from proctor.results.run import (
+    LazySequence,
+    QuarantinedCase,
+    Run,
+    RunStatus,
+    Score,
+    ScoreRow,
+    TrialResult,
+    TrialSummary,
+)
 from proctor.results.store.schema import SCORES, TRIALS
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.results.verdict import INTERRUPTED
 
 NOT_IN_HEADER = frozenset(
-    "no id started_at finished_at status plan name summaries trials stopped_by store judged_by repeats extra".split()
+    (
+        "no id started_at finished_at status plan name summaries trials stopped_by store configured_judge"
+        " planned_trials extra"
+    ).split()
 )
 """Fields of a run that have a column of their own, or that only the process knows that runs it."""
+
+
+STORED_NAMES: Mapping[type, Mapping[str, str]] = {
+    Run: {"stored_verdict": "verdict", "scoring_keys": "evaluator_keys", "unpriced_note": "uncounted"},
+    JudgeSummary: JSON_NAMES,
+    QuarantinedCase: {"expired": "over"},
+}
+"""By class: fields that stores and exported runs have under an earlier name."""
 
 
 def _codec(*, strict: bool) -> DataclassCodec:
@@ -39,7 +59,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
         },
         skip={Reply: ["raw"], Run: NOT_IN_HEADER},
         always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
-        stored_names={Run: {"stored_verdict": "verdict"}},
+        stored_names=STORED_NAMES,
         names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
         json_value=to_json,
         strict=strict,
@@ -72,7 +92,7 @@ def run_from_json(
     elif "interrupted" not in header and status is RunStatus.INTERRUPTED:  # older programs wrote only the exit code
         run.interrupted = run.stored_verdict is None or run.stored_verdict.exit_code == INTERRUPTED
     if "judges" not in header:
-        run.judges = LazySequence(lambda: Tally(trials))
+        run.judges = LazySequence(lambda: JudgeUsage(trials))
     return run
 
 

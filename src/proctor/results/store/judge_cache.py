@@ -16,7 +16,7 @@ from proctor.results.store.database import Database
 from proctor.results.store.text_columns import encode_text
 
 
-class JudgeCalls:
+class StoredJudgeCalls:
     """Keeps each answer of a judge the moment it arrives, by its content: paid for once, found in any later run.
 
     It has a connection of its own, so that an answer stays even if the trial that asked for it is not kept.
@@ -29,20 +29,20 @@ class JudgeCalls:
     def close(self) -> None:
         self._database.close()
 
-    def find(self, key: str) -> Mapping[str, Json] | None:
+    def get(self, key: str) -> Mapping[str, Json] | None:
         if not key.isascii():  # no key of ours, but a run of a file can name anything
             return None
-        with self._lock, self._database.guard("read"):
+        with self._lock, self._database.store_errors("read"):
             rows = list(self._database.read("SELECT content FROM judge_calls WHERE key = ?", (key,)))
             found = json.loads(rows[0][0]) if rows else None
             return found if isinstance(found, dict) else None
 
-    def keep(self, key: str, entry: Mapping[str, Json]) -> None:
+    def put(self, key: str, entry: Mapping[str, Json]) -> None:
         """On disk when this returns; of two answers to the same question at once, the first one stays."""
         usage = entry.get("usage")
         cost = usage.get("cost_usd") if isinstance(usage, Mapping) else None
         row = (key, time.time(), _text(entry.get("judge")), _text(entry.get("kind")), entry.get("version"), cost)
-        with self._lock, self._database.writing():
+        with self._lock, self._database.transaction():
             self._database.execute(
                 "INSERT OR IGNORE INTO judge_calls (key, created_at, judge, kind, version, cost_usd, content)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",

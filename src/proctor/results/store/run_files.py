@@ -37,7 +37,7 @@ from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
-LONGEST_LINE = 100_000_000
+MAX_LINE = 100_000_000
 """Characters: no trial has more, and a file that has is not one of ours."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """Ids are parts of file names."""
@@ -126,7 +126,7 @@ class RunReader:
         for number, line in self._lines:
             if not line.strip():
                 continue
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE:
                 raise self._wrong(number, "the line is too long to be read")
             try:
                 data = json.loads(line)
@@ -176,7 +176,7 @@ def open_run(folder: Path, wanted: str) -> tuple[Store, Run]:
         raise
 
 
-def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
+def open_run_reference(folder: Path, wanted: str) -> tuple[Run, str | None]:
     """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
 
     The name of an agent follows the last @, unless the whole is the name of a file.
@@ -190,19 +190,19 @@ def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
 def _opened_file(wanted: str) -> tuple[Store, Run]:
     store = _TemporaryStore()
     try:
-        with open_lines(wanted) as lines:
-            run, _ = import_run(store, lines, place_of(wanted))
+        with read_lines(wanted) as lines:
+            run, _ = import_run(store, lines, display_name(wanted))
     except BaseException:
         store.close()
         raise
     return store, run
 
 
-def place_of(wanted: str) -> str:
+def display_name(wanted: str) -> str:
     return "standard input" if wanted == STANDARD_INPUT else wanted
 
 
-class open_lines:  # noqa: N801  used as a function
+class read_lines:  # noqa: N801  used as a function
     """The lines of a file, or of standard input, which is not closed; what is no UTF-8 is refused in one sentence."""
 
     def __init__(self, wanted: str) -> None:
@@ -224,10 +224,10 @@ class open_lines:  # noqa: N801  used as a function
 
     def _decoded(self, lines: TextIO) -> Iterator[str]:
         try:
-            while line := lines.readline(LONGEST_LINE + 1):
+            while line := lines.readline(MAX_LINE + 1):
                 yield line
         except (UnicodeDecodeError, OSError) as error:
-            raise UsageError(f"{place_of(self._wanted)} cannot be read: {error}; {FORMAT_HINT}") from None
+            raise UsageError(f"{display_name(self._wanted)} cannot be read: {error}; {FORMAT_HINT}") from None
 
 
 def _run(data: Mapping[str, Any]) -> Run:
@@ -278,7 +278,7 @@ def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
     return STRICT_CODEC.decode(TrialResult, content, case=case, scores=scores, spans=spans, ended_early=early)
 
 
-SCORE_PLACES = (
+SCORE_FIELDS = (
     "evaluator",
     "outcome",
     "value",
@@ -294,10 +294,10 @@ SCORE_PLACES = (
 
 
 def _score_to_json(score: Score) -> list[Json]:
-    values = {name: to_json(getattr(score, name)) for name in SCORE_PLACES}
+    values = {name: to_json(getattr(score, name)) for name in SCORE_FIELDS}
     return list({**values, "details": values["details"] or None, "duration_ms": round(score.duration_ms, 3)}.values())
 
 
 def _score_from_json(row: list[Json]) -> Score:
-    data = dict(zip(SCORE_PLACES, row, strict=False))
+    data = dict(zip(SCORE_FIELDS, row, strict=False))
     return STRICT_CODEC.decode(Score, {**data, "details": data.get("details") or {}})

@@ -10,7 +10,7 @@ from proctor.results.run import Run
 
 LAST = "last"
 STANDARD_INPUT = "-"
-LONGEST_NAME = 100
+MAX_NAME = 100
 
 _BACK = re.compile(r"(?P<base>.+)~(?P<steps>[0-9]{1,6})")
 _FORBIDDEN = re.compile(r"[~@/\\\x00-\x1f\x7f]")
@@ -42,8 +42,8 @@ def find_run(runs: Callable[[int | None], Sequence[Run]], wanted: str, place: st
 def validate_run_name(name: str) -> str:
     """A name that a run may be given; one that could be taken for something else is refused."""
     wrong = ""
-    if not name.strip() or len(name) > LONGEST_NAME:
-        wrong = f"must have 1 to {LONGEST_NAME} characters"
+    if not name.strip() or len(name) > MAX_NAME:
+        wrong = f"must have 1 to {MAX_NAME} characters"
     elif name != name.strip() or name == LAST or name.startswith("-") or _FORBIDDEN.search(name):
         wrong = "may not be 'last', begin with - or a space, or have ~ @ / or \\ in it: it would be taken for another"
     if wrong:

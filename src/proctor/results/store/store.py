@@ -28,7 +28,7 @@ from proctor.results.run import (
     Trials,
     TrialSummary,
 )
-from proctor.results.store.database import Database, guarded
+from proctor.results.store.database import Database, store_errors
 from proctor.results.store.encoding import (
     SCORE_COLUMNS,
     SCORE_ROW_COLUMNS,
@@ -52,8 +52,8 @@ from proctor.tracing.spans import Span
 K = TypeVar("K")
 V = TypeVar("V")
 
-FOLDER = ".proctor"
-FILE = "results.db"
+STORE_FOLDER = ".proctor"
+DATABASE_FILE = "results.db"
 
 RUN_COLUMNS = "no, id, started_at, finished_at, status, plan, info, name"
 
@@ -70,7 +70,7 @@ SELECT_SCORE_ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrialKey:
+class StoredTrial:
     """What a kept trial is known by."""
 
     no: int
@@ -85,13 +85,13 @@ class Store:
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
-        self.path = folder / FILE
+        self.path = folder / DATABASE_FILE
         self.location: str | None = str(folder)
         """What its runs say of where they are stored."""
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
-        with guarded(self.path, "opened"):
+        with store_errors(self.path, "opened"):
             if create:
                 folder.mkdir(parents=True, exist_ok=True)
             self._database = Database(self.path)
@@ -117,13 +117,13 @@ class Store:
     def add_run(self, run: Run) -> int:
         """Store a run that begins, and return its number, which the run has from now on."""
         run.status = RunStatus.RUNNING
-        with self._database.writing():
+        with self._database.transaction():
             run.no = self._insert_run(run)
         return run.no
 
     def add_whole_run(self, run: Run) -> int:
         """Store a run that was made elsewhere, with all of its trials or not at all; its number here."""
-        with self._database.writing():
+        with self._database.transaction():
             no = self._insert_run(run)
             for trial in run.trials:
                 self._add_trial(no, trial)
@@ -135,12 +135,12 @@ class Store:
         return self._insert("runs", {**row, "status": run.status.value, "name": encode_text(run.name), "info": header})
 
     def reopen_run(self, no: int) -> None:
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
 
     def finish_run(self, run: Run) -> None:
         """Store what is known of a run that has ended."""
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute(
                 "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
                 (run.status.value, run.finished_at or time.time(), dumps(header_to_json(run)), run.no),
@@ -148,20 +148,20 @@ class Store:
 
     def add_trials(self, run: int, trials: Sequence[TrialResult], *, masked: bool = False) -> None:
         """Keep finished trials, all or none; secrets are not looked for again in traces of `masked` ones."""
-        with self._database.writing():
+        with self._database.transaction():
             for trial in trials:
                 self._add_trial(run, trial, masked)
 
     def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
         """Forget trials that a resumed run makes anew."""
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
             self._database.execute_many("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
 
     def delete_runs(self, runs: Sequence[Run]) -> None:
         """Delete runs with their trials, traces and labels, and the cases that no other run has; free the space."""
         database = self._database
-        with database.writing():
+        with database.transaction():
             for run in runs:
                 database.execute("DELETE FROM scores WHERE trial IN (SELECT no FROM trials WHERE run = ?)", (run.no,))
                 database.execute("DELETE FROM trials WHERE run = ?", (run.no,))
@@ -169,7 +169,7 @@ class Store:
                 database.execute("DELETE FROM labels WHERE run = ?", (run.id,))
                 database.execute("DELETE FROM runs WHERE no = ?", (run.no,))
             database.execute("DELETE FROM cases WHERE no NOT IN (SELECT case_no FROM trials)")
-        with database.guard("made smaller"):
+        with database.store_errors("made smaller"):
             database.execute("VACUUM")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -177,14 +177,14 @@ class Store:
         """The bytes that the store's folder takes on disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
-    def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
+    def reposition_trials(self, moves: Sequence[tuple[int, int]]) -> None:
         """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
     def update_scores(self, run: Run, graded: Sequence[tuple[int, TrialResult]]) -> None:
         """Replace the scores of trials, by their numbers, and what is known of their run, all or none."""
-        with self._database.writing():
+        with self._database.transaction():
             for no, trial in graded:
                 outcome = (trial.outcome.value, no, run.no)
                 self._database.execute("UPDATE trials SET outcome = ? WHERE no = ? AND run = ?", outcome)
@@ -233,7 +233,7 @@ class Store:
     def case_tags(self, run: int) -> dict[tuple[str, str], tuple[str, ...]]:
         """By suite and id: the tags of each case that has any."""
         found: dict[tuple[str, str], tuple[str, ...]] = {}
-        with self._database.guard("read"):
+        with self._database.store_errors("read"):
             for suite, case_id, content in self._database.read(
                 "SELECT t.suite, t.case_id, c.content FROM trials t JOIN cases c ON c.no = t.case_no"
                 " WHERE t.run = ? AND c.content LIKE '%\"tags\"%' GROUP BY t.suite, t.case_id",
@@ -271,14 +271,14 @@ class Store:
             (run, "%" if outcome is None else outcome.value, _like(f'"{detail}"') if detail else "%"),
         )
         for no, place, suite, case_id, number, *columns in rows:
-            with self._database.guard("read"):
+            with self._database.store_errors("read"):
                 score = score_from_row(columns)
             yield no, place, (decode_text(suite), decode_text(case_id), number), score
 
     def run_from_row(self, row: Sequence[Any]) -> Run:
         """The run of a row of `RUN_COLUMNS`."""
         no, run_id, started_at, finished_at, status, plan, header, name = row
-        with self._database.guard("read"):
+        with self._database.store_errors("read"):
             return run_from_json(
                 json.loads(header),
                 Trials(partial(self.trials, no)),
@@ -308,11 +308,11 @@ class Store:
         """The file whose lock a process holds while it works on a run."""
         return self.folder / f"{run_id}.running"
 
-    def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
+    def stored_trials(self, run: int) -> dict[tuple[str, str, int], StoredTrial]:
         """By (suite, case, number): what the trials are known by."""
-        return dict(self.iterate_keys(run))
+        return dict(self.iterate_stored_trials(run))
 
-    def iterate_keys(self, run: int) -> Iterator[tuple[tuple[str, str, int], TrialKey]]:
+    def iterate_stored_trials(self, run: int) -> Iterator[tuple[tuple[str, str, int], StoredTrial]]:
         """The same in the order of the plan, one by one."""
         for suite, case_id, number, no, key, agent, outcome, position in self._database.read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome, position FROM trials WHERE run = ?"
@@ -320,7 +320,7 @@ class Store:
             (run,),
         ):
             address = decode_text(suite), decode_text(case_id), number
-            yield address, TrialKey(no, key, decode_text(agent), outcome, position)
+            yield address, StoredTrial(no, key, decode_text(agent), outcome, position)
 
     def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""
@@ -339,7 +339,7 @@ class Store:
 
     def summaries(self, run: int) -> Sequence[TrialSummary]:
         """The part of every trial that verdicts need, in the order of the plan."""
-        with self._database.guard("read"):
+        with self._database.store_errors("read"):
             scores: dict[int, list[ScoreRow]] = {}
             for trial, *row in self._database.read(SELECT_SCORE_ROWS, (run,)):
                 scores.setdefault(trial, []).append(score_row_from_row(row))
@@ -347,7 +347,7 @@ class Store:
                 summary_from_row(row, scores.get(no, ())) for no, *row in self._database.read(SELECT_SUMMARIES, (run,))
             ]
 
-    def answers(self) -> dict[tuple[str, str, int], int]:
+    def latest_answers(self) -> dict[tuple[str, str, int], int]:
         """By question, agent and repetition: the latest trial that was answered."""
         asked: dict[int, str] = {}
         found: dict[tuple[str, str, int], int] = {}
@@ -372,7 +372,7 @@ class Store:
         )
         return [self._trial(row) for row in rows]
 
-    def trial_of(self, trace: TraceRow) -> TrialResult | None:
+    def trial_for_trace(self, trace: TraceRow) -> TrialResult | None:
         """The trial that left a trace, if one did and is still there."""
         found = self._database.read(
             f"{SELECT_TRIAL} JOIN runs r ON r.no = t.run WHERE r.id = ? AND json_extract(t.content, '$.trace') = ?",
@@ -382,7 +382,7 @@ class Store:
 
     def _trial(self, row: Sequence[Any]) -> TrialResult:
         no, case, content, *columns = row
-        with self._database.guard("read"):
+        with self._database.store_errors("read"):
             data = json.loads(content)
             spans: Sequence[Span] = StoredSpans(self._database, data["trace"]) if "trace" in data else ()
             scores = map(score_from_row, self._database.read(SELECT_SCORES, (no,)))
@@ -431,7 +431,7 @@ def _like(word: str) -> str:
 
 def _keep_out_of_git(folder: Path) -> None:
     ignore = folder / ".gitignore"
-    if folder.name == FOLDER and not ignore.exists():
+    if folder.name == STORE_FOLDER and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
 
 

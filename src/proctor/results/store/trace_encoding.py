@@ -15,20 +15,20 @@ from proctor.base.masking import Masker
 from proctor.tracing.model_messages import read_messages, read_tools, write_message, write_tool
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
-LARGEST = 2_000_000
+MAX_TRACE = 2_000_000
 """Characters of JSON that are kept of one trace; most need a hundredth of it."""
-LENGTHS = (50_000, 5_000, 500)
+TEXT_LIMITS = (50_000, 5_000, 500)
 """What texts of a trace that is too large are cut to, the first that suffices."""
-IDENTITY = ("type", "span_id", "trace_id", "parent_span_id")
-TIMES = ("started_at", "ended_at", "duration_ms")
-MESSAGES = ("input_messages", "output_messages")
-OFFERED = "tool_definitions"
+ID_FIELDS = ("type", "span_id", "trace_id", "parent_span_id")
+TIME_FIELDS = ("started_at", "ended_at", "duration_ms")
+MESSAGE_FIELDS = ("input_messages", "output_messages")
+TOOL_DEFINITIONS = "tool_definitions"
 
 _encode = json.JSONEncoder(separators=(",", ":"), default=to_json, allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedTrace:
     """A trace as it is kept."""
 
     data: bytes
@@ -38,7 +38,7 @@ class Packed:
     """What is left out, in words."""
 
 
-def pack(spans: Sequence[Span], *, masked: bool = False) -> Packed:
+def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
     """Whatever spans hold, something of them can be kept; secrets are looked for unless they are `masked` already."""
     ordered = sorted(spans, key=lambda span: span.started_at)
     rows = [span_to_json(span) for span in ordered]
@@ -48,23 +48,23 @@ def pack(spans: Sequence[Span], *, masked: bool = False) -> Packed:
         rows = [_encodable(row, span) for row, span in zip(rows, ordered, strict=True)]
         text = _encode(rows)
     cut = ""
-    if len(text) > LARGEST:  # before secrets are looked for: what is not kept need not be masked
+    if len(text) > MAX_TRACE:  # before secrets are looked for: what is not kept need not be masked
         rows, text, cut = _cut(rows)
     if not masked:
         masker = Masker()
         rows = [_masked(row, masker) for row in rows]
         text = _encode(rows)
-    return Packed(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
+    return PackedTrace(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
 
 
-def unpack(data: bytes) -> tuple[Span, ...]:
+def unpack_trace(data: bytes) -> tuple[Span, ...]:
     """The spans of a kept trace, by start."""
     return tuple(span_from_json(row) for row in json.loads(zlib.decompress(data)))
 
 
 def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
     """The schema of a tool that takes a password is no password."""
-    return {key: value if key == OFFERED else masker.data(value, key) for key, value in row.items()}
+    return {key: value if key == TOOL_DEFINITIONS else masker.data(value, key) for key, value in row.items()}
 
 
 def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
@@ -79,20 +79,24 @@ def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
 
 def _bare(row: Mapping[str, Json], why: str) -> dict[str, Json]:
     """That there was such a span, and when; what it held is left out."""
-    kept = {key: row[key] for key in (*IDENTITY, *TIMES) if key in row}
-    return {**kept, "name": _short(str(row.get("name", "(unnamed)")), LENGTHS[-1]), "metadata": {"proctor.note": why}}
+    kept = {key: row[key] for key in (*ID_FIELDS, *TIME_FIELDS) if key in row}
+    return {
+        **kept,
+        "name": _short(str(row.get("name", "(unnamed)")), TEXT_LIMITS[-1]),
+        "metadata": {"proctor.note": why},
+    }
 
 
 def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
-    for longest in LENGTHS:
+    for longest in TEXT_LIMITS:
         shorter = [_shortened(row, longest) for row in rows]
         text = _encode(shorter)
-        if len(text) <= LARGEST:
+        if len(text) <= MAX_TRACE:
             return shorter, text, f"texts of more than {longest:,} characters are cut"
-    shorter = [row if len(_encode(row)) <= LENGTHS[0] else _bare(row, "is too large to be kept") for row in shorter]
+    shorter = [row if len(_encode(row)) <= TEXT_LIMITS[0] else _bare(row, "is too large to be kept") for row in shorter]
     text = _encode(shorter)
-    while len(text) > LARGEST:
-        shorter = shorter[: int(len(shorter) * LARGEST / len(text) * 0.99)]
+    while len(text) > MAX_TRACE:
+        shorter = shorter[: int(len(shorter) * MAX_TRACE / len(text) * 0.99)]
         text = _encode(shorter)
     note = (
         f"texts of more than {longest:,} characters are cut, and of {len(rows):,} spans the first {len(shorter):,} kept"
@@ -101,7 +105,7 @@ def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
 
 
 def _shortened(row: Mapping[str, Json], longest: int) -> dict[str, Json]:
-    return {key: value if key in IDENTITY else _short(value, longest) for key, value in row.items()}
+    return {key: value if key in ID_FIELDS else _short(value, longest) for key, value in row.items()}
 
 
 def _short(value: Json, longest: int) -> Json:
@@ -127,7 +131,7 @@ def span_to_json(span: Span) -> dict[str, Json]:
         if value != default:
             data[name] = value
     if isinstance(span, LLMSpan):
-        for side in MESSAGES:
+        for side in MESSAGE_FIELDS:
             if side in data:
                 data[side] = [write_message(message) for message in data[side]]
         if span.tool_definitions:
@@ -140,7 +144,7 @@ def span_from_json(data: Mapping[str, Any]) -> Span:
     kind: Any = LLMSpan if data.get("type") == "llm" else ObserveSpan
     known = {name: data[name] for name, _ in _fields(kind) if name in data}
     if kind is LLMSpan:
-        known |= {side: read_messages(known[side]) for side in MESSAGES if side in known}
+        known |= {side: read_messages(known[side]) for side in MESSAGE_FIELDS if side in known}
         if "tool_definitions" in known:
             known["tool_definitions"] = read_tools(known["tool_definitions"])
         if "finish_reasons" in known:

@@ -11,7 +11,7 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, fingerprint
 from proctor.cases.encoding import dumps
 from proctor.results.store.database import Database
-from proctor.results.store.trace_encoding import pack, unpack
+from proctor.results.store.trace_encoding import pack_trace, unpack_trace
 from proctor.tracing.spans import Span
 
 COLUMNS = "t.no, t.id, t.trace_id, r.id, t.started_at, t.duration_ms, t.spans, t.errors, t.info"
@@ -60,7 +60,7 @@ class Traces:
         """Keep traces, all or none: the id of each, and whether it is new. None is kept twice."""
         known = {trace_key for (trace_key,) in self._database.read("SELECT id FROM traces")}
         kept: list[tuple[str, bool]] = []
-        with self._database.writing():
+        with self._database.transaction():
             for spans, info in found:
                 packed, columns = _packed(spans)
                 kept.append((columns[0], columns[0] not in known))
@@ -104,8 +104,8 @@ class Traces:
     def spans(self, no: int) -> tuple[Span, ...]:
         """The spans of a kept trace, by start; none if it was removed."""
         for (content,) in self._database.read("SELECT content FROM traces WHERE no = ?", (no,)):
-            with self._database.guard("read"):
-                return unpack(content)
+            with self._database.store_errors("read"):
+                return unpack_trace(content)
         return ()
 
     def _found(self, beginning: str) -> list[TraceRow]:
@@ -121,7 +121,7 @@ class Traces:
         for no, key, trace_id, run, started_at, duration_ms, spans, errors, info in self._database.read(
             f"{ROWS}{rest}", values
         ):
-            with self._database.guard("read"):
+            with self._database.store_errors("read"):
                 about = json.loads(info)
             yield TraceRow(no, key, trace_id, run, started_at, duration_ms, spans, errors, about)
 
@@ -160,7 +160,7 @@ class StoredSpans(Sequence["Span"]):
 
 def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """A trace as it is kept, and what a list of traces says of it."""
-    packed = pack(spans, masked=masked)
+    packed = pack_trace(spans, masked=masked)
     kept = packed.spans
     started_at = min(span.started_at for span in kept)
     duration_ms = max(0.0, (max(span.ended_at for span in kept) - started_at) * 1000)

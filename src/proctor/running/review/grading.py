@@ -71,7 +71,7 @@ class Gradebook:
         self._no = row.no
         self.run: Run = store.find_run(row.id)
         self._criteria = {info.name: info.criteria for info in self.run.suites}
-        self._trials = {address: key.no for address, key in store.trial_keys(row.no).items()}
+        self._trials = {address: key.no for address, key in store.stored_trials(row.no).items()}
         self.pending: list[PendingScore] = []
         self.other_scores: dict[ScoreAddress, Score] = {}
         """Every score of the run that is not waiting."""

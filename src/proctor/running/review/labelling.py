@@ -7,14 +7,14 @@ from pathlib import Path
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, to_json
-from proctor.results.people_labels import Label, Labels, Place
+from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 from proctor.running.review.grading import Grade, Gradebook, ScoreAddress, pending_score
 
 
-def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
+def label_score(folder: Path, run: str, no: int, at: int, label: HumanLabel) -> bool:
     """Keep what a person says of score `at` of trial `no`; whether it was a grade that waited.
 
     The score must be the one that the person saw: a run that was made anew meanwhile is not labelled by mistake.
@@ -25,7 +25,7 @@ def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
         if at >= len(trial.scores) or score_place(trial, at) != label.place:
             raise UsageError("the run has changed meanwhile: that score is not there any more")
         if trial.scores[at].outcome is not Outcome.PENDING:
-            with Labels(store.path) as labels:
+            with HumanLabels(store.path) as labels:
                 labels.add(run, label)
             return False
         with exclusive_run(store, run):
@@ -38,7 +38,7 @@ def label_score(folder: Path, run: str, no: int, at: int, label: Label) -> bool:
         store.close()
 
 
-def score_place(trial: TrialResult, at: int) -> Place:
+def score_place(trial: TrialResult, at: int) -> ScorePlace:
     score = trial.scores[at]
     return trial.suite, trial.case.id, trial.number, score.turn, score.evaluator
 
@@ -48,9 +48,9 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
     store = Store(folder, create=False)
     try:
         row = store.find_run(run)
-        with Labels(store.path) as labels:
-            found = labels.of_run(row.id)
-        keys = store.trial_keys(row.no)
+        with HumanLabels(store.path) as labels:
+            found = labels.for_run(row.id)
+        keys = store.stored_trials(row.no)
         for label in found:
             suite, case, number, turn, name = label.place
             if evaluator in (None, name) and (suite, case, number) in keys:
@@ -60,7 +60,7 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
         store.close()
 
 
-def _row(run: str, trial: TrialResult, label: Label, turn: int | None, evaluator: str) -> dict[str, Json]:
+def _row(run: str, trial: TrialResult, label: HumanLabel, turn: int | None, evaluator: str) -> dict[str, Json]:
     index = len(trial.replies) - 1 if turn is None else turn
     at = next((at for at in range(len(trial.scores)) if score_place(trial, at) == label.place), None)
     seen = None if at is None else pending_score(trial, trial.scores[at])

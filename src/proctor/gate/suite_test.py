@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-DRIFT = 0.1
+WEIGHTED_DROP = 0.1
 """The drop, in points of the pass rate, for which failures are weighted best."""
 
 EXACT_UP_TO = 60
@@ -52,7 +52,7 @@ class CaseCounts:
     now_trials: int
 
 
-class DriftTest:
+class BaselineSuiteTest:
     """A suite's new trials against its recorded ones: a `SuiteTest` of the new version alone."""
 
     def __init__(self, cases: Iterable[CaseCounts]) -> None:
@@ -87,9 +87,9 @@ Terms = list[tuple[int, list[tuple[int, float]]]]
 
 
 def failure_weight(failures: int, trials: int) -> int:
-    """The weight of a failure: the log of the odds ratio between a rate and one `DRIFT` lower, in whole quarters."""
+    """The weight of a failure: the log odds ratio between the rate and one lower by `WEIGHTED_DROP`, in quarters."""
     rate = 1 - (failures + 0.2) / (trials + 0.4)
-    lower = max(rate - DRIFT, 0.02)
+    lower = max(rate - WEIGHTED_DROP, 0.02)
     return max(1, round(4 * math.log((1 - lower) / (1 - rate) * rate / lower)))
 
 

@@ -14,8 +14,8 @@ from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, s
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case
-from proctor.results.comparison.comparing import compare_runs
-from proctor.results.comparison.comparison import Comparison, Group
+from proctor.results.comparison.compare import compare_runs
+from proctor.results.comparison.comparison import Change, Comparison
 from proctor.results.run import Outcome, Run, TrialResult
 
 
@@ -36,7 +36,7 @@ def replace_id(run: Run) -> Run:
     return run
 
 
-def group_of(before: Sequence[Outcome], after: Sequence[Outcome]) -> Group:
+def group_of(before: Sequence[Outcome], after: Sequence[Outcome]) -> Change:
     [case] = compared(run_of(outcomes("a", *before)), run_of(outcomes("a", *after))).cases
     return case.group
 
@@ -47,21 +47,21 @@ P, F = PASSED, FAILED
 @pytest.mark.parametrize(
     ("before", "after", "group"),
     [
-        ([P], [F], Group.BROKEN),
-        ([F], [P], Group.FIXED),
-        ([F], [F], Group.STILL_FAILING),
-        ([P], [P], Group.STILL_PASSING),
-        ([P] * 5, [F] * 5, Group.BROKEN),
-        ([P] * 5, [P, P, P, F, F], Group.FLAKY),
-        ([P, P, F], [P, F, P], Group.FLAKY),
-        ([P, P, P, P, F], [F] * 5, Group.BROKEN),
-        ([F] * 5, [P] * 5, Group.FIXED),
-        ([ERROR], [P], Group.NOT_COMPARABLE),
-        ([P], [SKIPPED], Group.NOT_COMPARABLE),
-        ([ERROR, P], [P], Group.STILL_PASSING),
+        ([P], [F], Change.BROKEN),
+        ([F], [P], Change.FIXED),
+        ([F], [F], Change.STILL_FAILING),
+        ([P], [P], Change.STILL_PASSING),
+        ([P] * 5, [F] * 5, Change.BROKEN),
+        ([P] * 5, [P, P, P, F, F], Change.FLAKY),
+        ([P, P, F], [P, F, P], Change.FLAKY),
+        ([P, P, P, P, F], [F] * 5, Change.BROKEN),
+        ([F] * 5, [P] * 5, Change.FIXED),
+        ([ERROR], [P], Change.NOT_COMPARABLE),
+        ([P], [SKIPPED], Change.NOT_COMPARABLE),
+        ([ERROR, P], [P], Change.STILL_PASSING),
     ],
 )
-def test_a_case_is_in_the_group_that_its_trials_say(before: list[Outcome], after: list[Outcome], group: Group) -> None:
+def test_a_case_is_in_the_group_that_its_trials_say(before: list[Outcome], after: list[Outcome], group: Change) -> None:
     assert group_of(before, after) == group
 
 
@@ -71,16 +71,16 @@ def test_new_and_gone_cases_are_told_apart_from_changed_ones() -> None:
         run_of(outcomes("a", P), outcomes(single("b", "Hi?"), F)),
     )
     assert {case.case_id: case.group for case in found.cases} == {
-        "a": Group.STILL_PASSING,
-        "b": Group.NEW,
-        "old": Group.GONE,
+        "a": Change.STILL_PASSING,
+        "b": Change.NEW,
+        "old": Change.GONE,
     }
 
 
 def test_a_renamed_case_is_the_same_case() -> None:
     found = compared(run_of(outcomes(single("a", "Hi?"), P)), run_of(outcomes(single("b", "Hi?"), F)))
     [case] = found.cases
-    assert (case.case_id, case.renamed_from, case.group) == ("b", "support/a", Group.BROKEN)
+    assert (case.case_id, case.renamed_from, case.group) == ("b", "support/a", Change.BROKEN)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_renamed_case_is_the_same_case() -> None:
 def test_a_case_that_changed_says_what_changed(other: Case, reason: str) -> None:
     found = compared(run_of(outcomes(single("a", "Hi?", output="x"), P)), run_of(outcomes(other, F)))
     [case] = found.cases
-    assert (case.group, case.reasons) == (Group.NOT_COMPARABLE, (reason,))
+    assert (case.group, case.reasons) == (Change.NOT_COMPARABLE, (reason,))
     assert found.verdict == "not comparable"
 
 
@@ -117,14 +117,14 @@ def test_scores_that_were_made_otherwise_are_not_compared(changes: dict[str, Any
     usual = replace(score(details=JUDGED))
     before, after = (run_of([trial("a", P, "x", item)]) for item in (usual, replace(usual, **changes)))
     [case] = compared(before, after).cases
-    assert case.group == Group.NOT_COMPARABLE
+    assert case.group == Change.NOT_COMPARABLE
     assert case.reasons[0] == reason
 
 
 def test_an_evaluator_that_only_informs_may_come_and_go() -> None:
     before = run_of([trial("a", P, "x", score())])
     after = run_of([trial("a", P, "x", score(), score(evaluator="Tone", gates=False))])
-    assert compared(before, after).cases[0].group == Group.STILL_PASSING
+    assert compared(before, after).cases[0].group == Change.STILL_PASSING
 
 
 def many(passing: int, failing: int, *, shift: int = 0) -> Run:

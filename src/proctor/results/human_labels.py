@@ -17,39 +17,39 @@ from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.store.database import Database
 from proctor.results.store.text_columns import decode_text, encode_text
 
-Place = tuple[str, str, int, int | None, str]
+ScorePlace = tuple[str, str, int, int | None, str]
 """Suite, case, repetition, turn and evaluator of a score."""
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class HumanLabel:
     """What one person said of one score, and when."""
 
-    place: Place
+    place: ScorePlace
     passed: bool
     comment: str
     who: str
     at: float = 0.0
 
 
-class Labels:
+class HumanLabels:
     """The labels of one store, on a connection of its own."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
 
-    def __enter__(self) -> Labels:
+    def __enter__(self) -> HumanLabels:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._database.close()
 
-    def add(self, run: str, label: Label) -> None:
+    def add(self, run: str, label: HumanLabel) -> None:
         """Keep a label; what the same person said of the same score before is replaced."""
         suite, case, number, turn, evaluator = label.place
         place = (run, encode_text(suite), encode_text(case), number, turn, encode_text(evaluator))
         who = encode_text(mask(label.who))
-        with self._database.writing():
+        with self._database.transaction():
             self._database.execute(
                 "DELETE FROM labels WHERE run = ? AND suite = ? AND case_id = ? AND number = ? AND turn IS ?"
                 " AND evaluator = ? AND who = ?",
@@ -61,20 +61,20 @@ class Labels:
                 (*place, int(label.passed), encode_text(mask(label.comment)), who, time.time()),
             )
 
-    def of_run(self, run: str) -> list[Label]:
+    def for_run(self, run: str) -> list[HumanLabel]:
         """Every label of a run: those given beside a score, and the grades that people gave, in the order of time."""
-        found = [*self.beside_scores(run), *self._grades(run)]
+        found = [*self.second_opinions(run), *self._grades(run)]
         return sorted(found, key=lambda label: label.at)
 
-    def beside_scores(self, run: str) -> Iterator[Label]:
+    def second_opinions(self, run: str) -> Iterator[HumanLabel]:
         """What people said of scores that are there already."""
         for suite, case, number, turn, evaluator, passed, comment, who, at in self._database.read(
             "SELECT suite, case_id, number, turn, evaluator, passed, comment, who, at FROM labels WHERE run = ?", (run,)
         ):
             place = (decode_text(suite), decode_text(case), number, turn, decode_text(evaluator))
-            yield Label(place, bool(passed), decode_text(comment), decode_text(who), at)
+            yield HumanLabel(place, bool(passed), decode_text(comment), decode_text(who), at)
 
-    def _grades(self, run: str) -> Iterator[Label]:
+    def _grades(self, run: str) -> Iterator[HumanLabel]:
         for suite, case, number, turn, evaluator, outcome, reasoning, details in self._database.read(
             "SELECT t.suite, t.case_id, t.number, s.turn, s.evaluator, s.outcome, s.reasoning, s.details"
             " FROM trials t JOIN runs r ON r.no = t.run JOIN scores s ON s.trial = t.no"
@@ -85,7 +85,7 @@ class Labels:
             if isinstance(known.get("graded_by"), str):
                 place = (decode_text(suite), decode_text(case), number, turn, decode_text(evaluator))
                 moment = _seconds(known.get("graded_at"))
-                yield Label(place, outcome == "passed", decode_text(reasoning), known["graded_by"], moment)
+                yield HumanLabel(place, outcome == "passed", decode_text(reasoning), known["graded_by"], moment)
 
 
 def _seconds(text: Any) -> float:
@@ -104,9 +104,9 @@ class PairAgreement:
     agreement: JudgeAgreement
 
 
-def agreement_of_people(labels: Sequence[Label]) -> list[PairAgreement]:
+def pairwise_agreement(labels: Sequence[HumanLabel]) -> list[PairAgreement]:
     """Each two people who labelled a score in common."""
-    by_person: dict[str, dict[Place, bool]] = {}
+    by_person: dict[str, dict[ScorePlace, bool]] = {}
     for label in labels:
         by_person.setdefault(label.who, {})[label.place] = label.passed
     found = []

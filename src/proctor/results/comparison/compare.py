@@ -11,25 +11,25 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from proctor.base.errors import UsageError
-from proctor.results.comparison.alignment import AlignedTrials, nearest_pair
+from proctor.results.comparison.alignment import AlignedTrials, most_similar_trials
 from proctor.results.comparison.comparison import (
     CaseChange,
+    Change,
+    ComparedRun,
     Comparison,
+    ComparisonVerdict,
     EvaluatorChange,
-    Group,
-    Passes,
+    PassCount,
     ResourceRatio,
     ScoreChange,
-    Side,
-    Verdict,
     p_text,
     percent,
 )
-from proctor.results.comparison.pairing import RESOURCES, CasePair, CaseTrials, Choose, pair_cases, read_cases
+from proctor.results.comparison.pairing import RESOURCES, CasePair, CasePredicate, CaseTrials, pair_cases, read_cases
 from proctor.results.comparison.significance import (
     Effect,
     Pair,
-    TestResult,
+    SignificanceTest,
     compare_pairs,
     holm,
     mean_difference,
@@ -41,7 +41,7 @@ ALPHA = 0.04
 """How often runs of one and the same agent may be called different: below 5 % also in a sample of comparisons."""
 CASE_ALPHA = 0.05
 """How often the flakiness of one case may be taken for a change; groups only sort cases, the sentence decides."""
-MOST_DIVERGENCES = 20
+MAX_DIVERGENCES = 20
 """Broken and fixed cases whose conversations are compared; the others show their scores alone."""
 
 
@@ -51,7 +51,7 @@ def compare_runs(
     *,
     before_agent: str | None = None,
     after_agent: str | None = None,
-    choose: Choose | None = None,
+    choose: CasePredicate | None = None,
     alpha: float = ALPHA,
 ) -> Comparison:
     """Pair the cases of two runs and say what changed; with an agent's name, only what that agent answered."""
@@ -69,14 +69,14 @@ def compare_runs(
 
 
 def _compared(
-    before: Side, after: Side, pairs: Sequence[CasePair], changes: Sequence[CaseChange], alpha: float
+    before: ComparedRun, after: ComparedRun, pairs: Sequence[CasePair], changes: Sequence[CaseChange], alpha: float
 ) -> Comparison:
     passes = [_values(pair) for pair in pairs if pair.is_comparable]
     test = compare_pairs(passes)
     difference = mean_difference(passes)
     rates = [fmean(fmean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
     verdict = _verdict(test, difference, alpha)
-    order = {group: at for at, group in enumerate(Group)}
+    order = {group: at for at, group in enumerate(Change)}
     whole = Comparison(
         before=before,
         after=after,
@@ -106,14 +106,14 @@ def _suites(run: Run, agent: str | None) -> dict[str, str]:
     return found
 
 
-def _side(run: Run, agent: str | None, rename: Mapping[str, str]) -> Side:
+def _side(run: Run, agent: str | None, rename: Mapping[str, str]) -> ComparedRun:
     suites = [info for info in run.suites if not rename or info.name in rename]
     names = {info.name for info in suites}
     made = sum(summary.suite in names for summary in run.summaries)
     planned = sum(info.planned for info in suites)
     agents = agent or ", ".join(dict.fromkeys(info.agent for info in suites))
     complete = not run.interrupted and made >= planned
-    return Side(run.id, run.name, agents, run.started_at, run.git, made, planned, complete)
+    return ComparedRun(run.id, run.name, agents, run.started_at, run.git, made, planned, complete)
 
 
 def _values(pair: CasePair) -> Pair:
@@ -125,10 +125,10 @@ def _change(pair: CasePair) -> CaseChange:
     if known is None:
         raise ValueError("a pair has at least one side")
     renamed = pair.before is not None and pair.after is not None and pair.before.address != pair.after.address
-    group = group_of(pair)
-    reasons = pair.obstacles
+    group = case_change(pair)
+    reasons = pair.incomparable_because
     if (
-        group in (Group.BROKEN, Group.FLAKY, Group.STILL_FAILING, Group.NEW)
+        group in (Change.BROKEN, Change.FLAKY, Change.STILL_FAILING, Change.NEW)
         and pair.after is not None
         and pair.after.reason
     ):
@@ -145,27 +145,27 @@ def _change(pair: CasePair) -> CaseChange:
     )
 
 
-def group_of(pair: CasePair) -> Group:
+def case_change(pair: CasePair) -> Change:
     """Broken and fixed are changes that the case's own flakiness does not explain."""
     if pair.before is None or pair.after is None:
-        return Group.NEW if pair.before is None else Group.GONE
-    if pair.obstacles:
-        return Group.NOT_COMPARABLE
+        return Change.NEW if pair.before is None else Change.GONE
+    if pair.incomparable_because:
+        return Change.NOT_COMPARABLE
     before, after = pair.before.passes, pair.after.passes
     if len({*before, *after}) == 1:
-        return Group.STILL_PASSING if before[0] else Group.STILL_FAILING
+        return Change.STILL_PASSING if before[0] else Change.STILL_FAILING
     test = compare_pairs([(before, after)])
     mixed = len({*before}) > 1 or len({*after}) > 1
     if mixed and (test is None or test.p_value > CASE_ALPHA):
-        return Group.FLAKY
-    return Group.BROKEN if fmean(before) > fmean(after) else Group.FIXED
+        return Change.FLAKY
+    return Change.BROKEN if fmean(before) > fmean(after) else Change.FIXED
 
 
-def _passes(trials: CaseTrials | None) -> Passes | None:
+def _passes(trials: CaseTrials | None) -> PassCount | None:
     if trials is None:
         return None
     passed, failed = trials.outcomes[Outcome.PASSED], trials.outcomes[Outcome.FAILED]
-    return Passes(passed, passed + failed, trials.outcomes.total() - passed - failed)
+    return PassCount(passed, passed + failed, trials.outcomes.total() - passed - failed)
 
 
 def _score_changes(pair: CasePair) -> Iterable[ScoreChange]:
@@ -184,19 +184,19 @@ def _with_divergences(
     second: tuple[Run, Mapping[str, str]],
 ) -> list[CaseChange]:
     """Where the first broken and fixed cases went another way."""
-    wanted = [at for at, change in enumerate(changes) if change.group in (Group.BROKEN, Group.FIXED)]
-    wanted = sorted(wanted, key=lambda at: changes[at].group is not Group.BROKEN)[:MOST_DIVERGENCES]
-    befores = trials_of(*first, {pair.before.address for at in wanted if (pair := pairs[at]).before is not None})
-    afters = trials_of(*second, {pair.after.address for at in wanted if (pair := pairs[at]).after is not None})
+    wanted = [at for at, change in enumerate(changes) if change.group in (Change.BROKEN, Change.FIXED)]
+    wanted = sorted(wanted, key=lambda at: changes[at].group is not Change.BROKEN)[:MAX_DIVERGENCES]
+    befores = trials_by_case(*first, {pair.before.address for at in wanted if (pair := pairs[at]).before is not None})
+    afters = trials_by_case(*second, {pair.after.address for at in wanted if (pair := pairs[at]).after is not None})
     for at in wanted:
         one, other = pairs[at].before, pairs[at].after
         if one is not None and other is not None:
-            nearest = nearest_pair(befores.get(one.address, ()), afters.get(other.address, ()))
+            nearest = most_similar_trials(befores.get(one.address, ()), afters.get(other.address, ()))
             changes[at] = replace(changes[at], divergence=None if nearest is None else nearest.divergence)
     return changes
 
 
-def trials_of(
+def trials_by_case(
     run: Run, rename: Mapping[str, str], wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], list[TrialResult]]:
     """The whole trials of some cases of a run, by the names that suites go by here."""
@@ -254,7 +254,7 @@ def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
     return tuple(found)
 
 
-def _verdict(test: TestResult | None, difference: Effect | None, alpha: float) -> Verdict:
+def _verdict(test: SignificanceTest | None, difference: Effect | None, alpha: float) -> ComparisonVerdict:
     if test is None or difference is None:
         return "not comparable"
     if test.p_value > alpha or not difference.value:
@@ -266,7 +266,7 @@ def _notes(comparison: Comparison) -> Iterable[str]:
     for side in (comparison.before, comparison.after):
         if not side.complete:
             yield f"run {side.run} is not complete: {side.trials:,} of {side.planned:,} trials were made"
-    apart = comparison.groups[Group.NOT_COMPARABLE]
+    apart = comparison.groups[Change.NOT_COMPARABLE]
     if apart:
         reasons = Counter(case.reasons[0] for case in apart if case.reasons)
         most, count = reasons.most_common(1)[0] if reasons else ("", 0)
@@ -280,7 +280,7 @@ def _sentence(comparison: Comparison) -> str:
     if comparison.test is None or comparison.before_rate is None or comparison.after_rate is None:
         return f"Nothing can be compared: {'; '.join(comparison.notes) or 'no case has a verdict in both runs'}."
     head = {"regression": "Worse", "improvement": "Better"}.get(comparison.verdict, "No difference shown")
-    broken, fixed, flaky = (len(groups[group]) for group in (Group.BROKEN, Group.FIXED, Group.FLAKY))
+    broken, fixed, flaky = (len(groups[group]) for group in (Change.BROKEN, Change.FIXED, Change.FLAKY))
     if not (broken or fixed or flaky):
         head, moved = "No change", f"all {_cases(comparison.compared)} ended as before"
         if comparison.compared == 1:
@@ -295,7 +295,7 @@ def _sentence(comparison: Comparison) -> str:
     return f"{head}: {moved}; {rates} ({_test_text(comparison.test)}){rest}."
 
 
-def _test_text(test: TestResult) -> str:
+def _test_text(test: SignificanceTest) -> str:
     names = {"mcnemar mid-p": "McNemar's test, mid-p"}
     drawn = "" if test.exact else ", drawn at random"
     return f"{names.get(test.method, test.method)}{drawn}, {p_text(test.p_value)}"
@@ -312,7 +312,7 @@ def align_case(
     *,
     before_agent: str | None = None,
     after_agent: str | None = None,
-    choose: Choose | None = None,
+    choose: CasePredicate | None = None,
 ) -> AlignedTrials | list[str]:
     """Two trials of one case that differ least, one passing and one failing if there are such.
 
@@ -333,9 +333,9 @@ def align_case(
         places = ", ".join("/".join(other.address) for _, other in named[:5])
         raise UsageError(f"more than one case is called {case_id!r}: name it as one of {places}")
     [(one, other)] = named
-    befores = trials_of(*sides[0], [one.address])[one.address]
-    afters = trials_of(*sides[1], [other.address])[other.address]
-    found = nearest_pair(befores, afters)
+    befores = trials_by_case(*sides[0], [one.address])[one.address]
+    afters = trials_by_case(*sides[1], [other.address])[other.address]
+    found = most_similar_trials(befores, afters)
     return [] if found is None else found
 
 
@@ -345,7 +345,7 @@ class AgentTable:
 
     suite: str
     agents: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Passes | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[PassCount | None, ...]], ...]
     """Each case with the passes of each agent; `None` where it was not asked."""
     comparisons: tuple[Comparison, ...]
     """Each further agent against the first one; fewer where nothing can be compared."""
@@ -370,7 +370,7 @@ def _table(run: Run, source: str) -> AgentTable:
             row[2] += not settled
     agents = tuple(info.agent for info in infos)
     rows = tuple(
-        (case_id, tuple(Passes(*row) if any(row) else None for row in found)) for case_id, found in counts.items()
+        (case_id, tuple(PassCount(*row) if any(row) else None for row in found)) for case_id, found in counts.items()
     )
     compared = (_against_first(run, source, agents[0], other) for other in agents[1:])
     return AgentTable(source, agents, rows, tuple(found for found in compared if found is not None))
