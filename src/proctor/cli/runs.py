@@ -23,7 +23,7 @@ from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import is_unicode
 from proctor.reporting.wording import counted
 from proctor.results.history import SuiteHistoryEntry, suite_history, suite_names
-from proctor.results.run import Run, RunStatus
+from proctor.results.run import Run, RunStatus, SuiteInfo, quarantine_to_json
 from proctor.results.store.run_files import display_name, export_run, import_run, open_run, read_lines
 from proctor.results.store.store import Store
 
@@ -99,7 +99,7 @@ def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{did_you_mean(suite, known)}")
     states = [_state(run.row) for run in found]
     if as_json:
-        say_json("suite-run-row", [_suite_as_json(run) for run in found])
+        say_json("suite-run-row", [_history_as_json(run) for run in found])
         return 0
     rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
     width, widest = max(map(len, rates)), max(8, *map(len, states))
@@ -129,7 +129,7 @@ def _print_trend(found: list[SuiteHistoryEntry]) -> None:
         say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
-def _suite_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
+def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
     return {
         "id": run.row.id,
         "started_at": run.row.started_at,
@@ -171,7 +171,7 @@ def _line(row: Run, state: str, counts: str) -> str:
 
 def as_json_row(row: Run) -> dict[str, object]:
     """What is known of a run without reading a trial."""
-    told = ("counts", "planned", "suites", "rescored", "git")
+    names = ("counts", "planned", "rescored", "git")
     return {
         "id": row.id,
         "name": row.name,
@@ -179,8 +179,13 @@ def as_json_row(row: Run) -> dict[str, object]:
         "finished_at": row.finished_at,
         "status": row.status,
         "verdict": to_json(row.stored_verdict),
-        **{name: to_json(getattr(row, name)) for name in told},
+        **{name: to_json(getattr(row, name)) for name in names},
+        "suites": [_suite_as_json(info) for info in row.suites],
     }
+
+
+def _suite_as_json(info: SuiteInfo) -> dict[str, object]:
+    return {**to_json(info), "quarantined": [quarantine_to_json(item) for item in info.quarantined]}
 
 
 @command.command(

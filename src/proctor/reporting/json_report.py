@@ -14,7 +14,7 @@ from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import corrections, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, quarantine_to_json
 from proctor.results.statistics import Estimate, EvaluatorSummary
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -84,7 +84,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "criteria": to_json(info.criteria),
         "cases": info.cases,
         "planned": info.planned,
-        "quarantined": [to_json(item) | {"over": item.expired} for item in info.quarantined],
+        "quarantined": [quarantine_to_json(item) for item in info.quarantined],
         "verdict": {
             "outcome": verdict.outcome.value,
             "reason": verdict.reason,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from proctor.agents.reply import Reply, Usage
 from proctor.base.git import GitState
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import CaseAddress
 from proctor.cases.quarantine_file import is_over
 from proctor.cases.suite import Case, Criteria, Quarantine
@@ -187,6 +187,11 @@ class QuarantinedCase:
     owner: str | None = None
     expired: bool = False
     """Whether the date had passed when the run was made."""
+
+
+def quarantine_to_json(item: QuarantinedCase) -> dict[str, Json]:
+    """The form in which reports have it, with `over`, the earlier name of `expired`."""
+    return {**to_json(item), "over": item.expired}
 
 
 def quarantined_cases(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
