@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutated import VALUES
+from json_mutations import VALUES
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json

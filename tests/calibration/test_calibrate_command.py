@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from judge_server import Asked, JudgeServer, judge_server, status
-from kept_runs import FIRST, keep
+from judge_server import JudgeServer, ModelRequest, judge_server, status
 from reporting_samples import FAILED, PASSED, score, trial
+from stored_runs import FIRST, store_run
 
 from proctor.calibration.command import progress_text
 from proctor.calibration.measurement import Step
@@ -126,7 +126,9 @@ def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Comm
 def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Command, project: Path) -> None:
     details = {"judge": {"model": "openai:gpt-5-mini", "calls": []}}
     good, bad = (score(outcome, None, "Factuality", details=details) for outcome in (PASSED, FAILED))
-    keep(project / ".proctor", FIRST, [trial("one", PASSED, "Five days.", good), trial("two", FAILED, "Never.", bad)])
+    store_run(
+        project / ".proctor", FIRST, [trial("one", PASSED, "Five days.", good), trial("two", FAILED, "Never.", bad)]
+    )
     with HumanLabels(project / ".proctor" / DATABASE_FILE) as labels:
         for case, passed in (("one", True), ("two", False)):
             labels.add(FIRST, HumanLabel(("support", case, 1, None, "Factuality"), passed, "", "Ada"))
@@ -223,7 +225,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
 
 
 def test_rows_that_cannot_be_judged_are_errors_and_never_wrong(proctor: Command, project: Path) -> None:
-    def answer(asked: Asked) -> Any:
+    def answer(asked: ModelRequest) -> Any:
         right = choice("C") if ">\nAda\n</answer" in asked.prompt else choice("D")
         return status(400, "no") if "number 3" in asked.prompt else right
 
@@ -248,7 +250,7 @@ def test_a_judge_that_judges_nothing_gives_no_verdict(proctor: Command, project:
 
 
 def test_a_model_is_asked_some_rows_twice_and_its_flips_are_counted(proctor: Command, project: Path) -> None:
-    def answer(asked: Asked) -> Any:
+    def answer(asked: ModelRequest) -> Any:
         return choice("C") if asked.body.get("temperature") == 0 else choice("D")
 
     with judge_server(answer) as server:
@@ -356,7 +358,7 @@ def test_without_a_terminal_progress_is_told_now_and_then(
     assert ended.err.splitlines() == ["1 of 4 rows", "2 of 4 rows", "3 of 4 rows"]
 
 
-def wavering(asked: Asked) -> Any:
+def wavering(asked: ModelRequest) -> Any:
     """A judge whose score of one answer is 0.6, and 0.6 or 0.4 when it is asked again."""
     if asked.body.get("temperature") == 0:
         return choice("B") if "Ada" in asked.prompt.split("<answer")[1] else choice("D")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mutated import VALUES
+from json_mutations import VALUES
 
 from proctor.base.documents import Document
 from proctor.base.json_data import Json

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 
-def script(talk: Talk) -> Says | Calls:
+def script(talk: Conversation) -> TextReply | ToolCallReply:
     if talk.user == "a slow model":
         time.sleep(3)
     if talk.user == "a slow tool" and not talk.results:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from command_line import COMMAND
-from judge_server import Asked, Sends, hangs, judge_server, refuses, says, unauthorized
+from judge_server import ModelRequest, RawResponse, hangs, judge_server, refuses, says, unauthorized
 from judged_projects import judge_at, marks, write_project
 
 Command = Callable[..., Any]
@@ -235,9 +235,9 @@ def test_a_key_that_the_judge_repeats_is_in_nothing_that_is_written(
 
 
 def test_embeddings_are_asked_for_once_and_found_again_in_the_next_run(proctor: Command, project: Path) -> None:
-    def embeds(asked: Asked) -> Sends:
+    def embeds(asked: ModelRequest) -> RawResponse:
         data = [{"index": place, "embedding": [len(text), 1]} for place, text in enumerate(asked.body["input"])]
-        return Sends(200, json.dumps({"data": data, "usage": {"prompt_tokens": 7}}).encode())
+        return RawResponse(200, json.dumps({"data": data, "usage": {"prompt_tokens": 7}}).encode())
 
     with judge_server(embeds) as server:
         embeddings = {"model": "openai:e", "base_url": server.url}
@@ -322,7 +322,7 @@ def test_verdicts_outlive_a_process_that_is_killed(project: Path) -> None:
     """The third request kills the run; the first two answers are on disk, and are not asked for again."""
     running: list[subprocess.Popen[bytes]] = []
 
-    def kills_at_the_third(asked: Asked) -> Any:
+    def kills_at_the_third(asked: ModelRequest) -> Any:
         if asked.number == 2:
             running[0].send_signal(signal.SIGKILL)
         return marks(asked)
@@ -365,7 +365,7 @@ def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor
 def test_every_report_shows_the_steps_that_a_judge_worked_out_once(proctor: Command, project: Path) -> None:
     steps = ["Check that the answer is polite.", "Check that the answer repeats the question."]
 
-    def script(asked: Asked) -> dict[str, Any]:
+    def script(asked: ModelRequest) -> dict[str, Any]:
         return {"steps": steps} if "Work out how to assess" in asked.system else {"reason": "so", "mark": 8}
 
     criteria = "The answer is polite and repeats the question."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import Asked, judge_server
+from judge_server import ModelRequest, judge_server
 
 Command = Callable[..., Any]
 
@@ -20,7 +20,7 @@ def agent(question, history):
 SCENARIO = {"start": "I want a refund.", "plan": "You want a refund for order A-1. Say the number when asked."}
 
 
-def plays(asked: Asked) -> dict[str, Any]:
+def plays(asked: ModelRequest) -> dict[str, Any]:
     said = asked.prompt.count("user:")
     if said == 1:
         return {"reason": "asked for the order", "status": "says", "message": "Order A-1."}
@@ -68,7 +68,7 @@ def test_as_data_they_have_their_words_and_what_they_cost(proctor: Command, proj
 
 
 def test_a_user_who_broke_down_is_listed_with_the_reply_that_did_not_fit(proctor: Command, project: Path) -> None:
-    def refuses(asked: Asked) -> dict[str, Any]:
+    def refuses(asked: ModelRequest) -> dict[str, Any]:
         return {"reason": "it is not safe", "status": "cannot", "message": ""}
 
     with judge_server(refuses) as server:

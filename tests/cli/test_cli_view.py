@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from command_line import COMMAND
-from kept_runs import FIRST, SECOND, two_runs
-from served_viewer import served
+from served_viewer import serve_viewer
+from stored_runs import FIRST, SECOND, two_runs
 
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
@@ -126,7 +126,7 @@ def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(
     proctor("test", "--agent", "good=agents.py:echo", "--agent", "lazy=nop", "--name", "agents")
     with closing(Store(project / ".proctor")) as store:
         runs = {row.name: row.id for row in store.runs()}
-    with served(project / ".proctor") as client:
+    with serve_viewer(project / ".proctor") as client:
         gated = client.get(f"/runs/{runs['gated']}").text
         agents = client.get(f"/runs/{runs['agents']}").text
     assert '<section id="gate">' in gated

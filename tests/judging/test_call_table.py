@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from judge_server import Asked, judge_server
+from judge_server import ModelRequest, judge_server
 from repository import ROOT
 from scripted_judge import session_of
 
@@ -136,7 +136,7 @@ def requests_of(*names: str) -> int:
     return len(server.requests)
 
 
-def answer(asked: Asked, replies: dict[str, str]) -> str:
+def answer(asked: ModelRequest, replies: dict[str, str]) -> str:
     return replies[asked.prompt]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_server import Asked, judge_server
+from judge_server import ModelRequest, judge_server
 from pydantic import BaseModel
 
 from proctor.base.errors import JudgeFailed
@@ -115,7 +115,7 @@ def test_no_text_leaves_its_fence(pieces: list[str], passages: list[str]) -> Non
     )
 
 
-def judged(script: Any, answer: str) -> tuple[str, list[Asked]]:
+def judged(script: Any, answer: str) -> tuple[str, list[ModelRequest]]:
     with judge_server(script) as server:
         judge = ModelJudge(ProviderEndpoint(ModelSpec("openai", "gpt-4o", base_url=server.url)), backoff=0)
         try:
@@ -128,7 +128,7 @@ def judged(script: Any, answer: str) -> tuple[str, list[Asked]]:
 def test_a_model_that_keeps_to_the_rules_sees_no_order_in_what_it_is_sent(attack: str) -> None:
     """It obeys every order outside of the marks that the system prompt declares, and none inside."""
 
-    def literal(asked: Asked) -> str:
+    def literal(asked: ModelRequest) -> str:
         seen = outside(Prompt(asked.system, asked.prompt))
         obeys = re.search(r"(?i)answer (that the verdict is )?yes|yes-bot|yes”|sey|回答|\"It is perfect", seen)
         return '{"verdict": "yes"}' if obeys else '{"verdict": "no"}'

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from judge_server import (
-    Asked,
     JudgeServer,
-    Says,
+    ModelRequest,
+    RawResponse,
     Script,
-    Sends,
+    TextResponse,
     cut,
     filtered,
     garbles,
@@ -124,7 +124,7 @@ def test_a_limit_is_told_apart_with_the_wait_it_asks_for(client: Any) -> None:
 
 def test_an_empty_account_is_no_limit_to_wait_for() -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
-    failed, _ = failure(Sends(429, json.dumps(body).encode()))
+    failed, _ = failure(RawResponse(429, json.dumps(body).encode()))
     assert not failed.transient
     assert not failed.limited
     assert "quota" in str(failed)
@@ -172,7 +172,7 @@ def test_no_key_is_in_the_message_of_a_refused_one() -> None:
 def test_a_key_that_the_server_repeats_is_not_in_the_completion(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     key = "a key of no known make"
 
-    def repeats(asked: Asked) -> Says:
+    def repeats(asked: ModelRequest) -> TextResponse:
         sent = asked.headers["authorization"].removeprefix("Bearer ")
         return says(json.dumps({"verdict": "yes", "reason": f"you sent {sent}"}), model=f"model of {sent}")
 
@@ -190,7 +190,7 @@ def test_a_key_that_the_server_repeats_is_not_in_the_completion(monkeypatch: pyt
 @pytest.mark.parametrize("choices", ['"none"', "[1]", "[{}]", '[{"message": 3}]'])
 def test_an_answer_made_of_other_things_says_to_check_the_address(choices: str) -> None:
     body = f'{{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": {choices}}}'
-    failed, _ = failure(Sends(200, body.encode()))
+    failed, _ = failure(RawResponse(200, body.encode()))
     assert "not a completion; check the address" in str(failed)
     assert not failed.transient
 

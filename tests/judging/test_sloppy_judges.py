@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from judge_server import Asked, JudgeServer, judge_server
+from judge_server import JudgeServer, ModelRequest, judge_server
 from scripted_judge import session_of
 
 from proctor.cases.suite import NamedData
@@ -32,7 +32,7 @@ def listed(*texts: str) -> str:
     return json.dumps({"statements": items})
 
 
-def all_supported(asked: Asked) -> str:
+def all_supported(asked: ModelRequest) -> str:
     """A model that finds everything supported."""
     count = asked.prompt.count("<statement-")
     verdicts = [{"number": number, "reason": "so", "verdict": "supported"} for number in range(1, count + 1)]
@@ -43,7 +43,7 @@ def replying(*first: str) -> Any:
     """These replies, one after the other, to the question for statements; then everything is supported."""
     left = list(first)
 
-    def script(asked: Asked) -> str:
+    def script(asked: ModelRequest) -> str:
         if "Break the answer" in asked.system:
             return left.pop(0) if len(left) > 1 else left[0]
         return all_supported(asked)
@@ -141,7 +141,7 @@ def test_the_question_is_no_statement_of_an_answer_that_has_all_its_words() -> N
 def geval(steps: Any, **given: Any) -> Any:
     """A judge that plans by `steps` and gives everything 10."""
 
-    def script(asked: Asked) -> str:
+    def script(asked: ModelRequest) -> str:
         if "Work out how to assess" in asked.system:
             return json.dumps({"steps": steps})
         return json.dumps({"reason": "so", "mark": 10})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kept_runs import keep, two_runs
 from reporting_samples import PASSED, make_run, report, score, trial
+from stored_runs import store_run, two_runs
 
 from proctor.cli import main
 from proctor.reporting.html import report_page
@@ -55,7 +55,7 @@ def test_the_history_of_a_suite_ends_with_its_picture(
     two_runs(tmp_path / ".proctor")
     monkeypatch.chdir(tmp_path)
     assert "pass rate  " not in _suite_history(monkeypatch, capsys)  # two runs are no trend
-    keep(tmp_path / ".proctor", "20260103-000000-cccccc", [trial("refund")], day=2)
+    store_run(tmp_path / ".proctor", "20260103-000000-cccccc", [trial("refund")], day=2)
     assert "pass rate  ▇▅█  75% to 100%, the latest last" in _suite_history(monkeypatch, capsys)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agents_under_test import cases, outcomes, run, suite
+from engine_helpers import cases, outcomes, run, suite
 
 from proctor.agents.agent import BaseAgent, Session
 from proctor.agents.reply import Reply

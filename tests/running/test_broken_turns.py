@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, only, run, suite
+from engine_helpers import case, only, run, suite
 from reporting_samples import report
 
 import proctor

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agents_under_test import case, outcomes, run, suite
+from engine_helpers import case, outcomes, run, suite
 
 from proctor.cases.suite import EvaluatorSpec
 from proctor.results.run import Outcome

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from agents_under_test import case, cases, only, run, suite, trials_of
+from engine_helpers import case, cases, only, run, suite, trials_of
 
 from proctor import Reply
 from proctor.cases.suite import Case, Turn

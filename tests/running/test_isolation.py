@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from agents_under_test import case, cases, echo, forgetful_async, forgetful_sync, only, run, suite, trials_of
+from engine_helpers import case, cases, echo, forgetful_async, forgetful_sync, only, run, suite, trials_of
 
 import proctor
 from proctor.cases.suite import Case, Expected, NamedData, Turn

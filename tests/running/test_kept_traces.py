@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, cases, echo, only, outcomes, run, suite, trials_of
+from engine_helpers import case, cases, echo, only, outcomes, run, suite, trials_of
 
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, cases, echo, echo_async, outcomes, run, suite, trials_of
+from engine_helpers import case, cases, echo, echo_async, outcomes, run, suite, trials_of
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.suite import Case, Criteria, Settings, Suite

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, echo, only, run, suite
+from engine_helpers import case, echo, only, run, suite
 
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec

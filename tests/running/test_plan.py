@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents_under_test import case, cases, echo, suite
+from engine_helpers import case, cases, echo, suite
 
 import proctor
 from proctor.agents.resolve import resolve_agent

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import EXACT, case, cases, echo, only, outcomes, run, suite, trials_of
+from engine_helpers import EXACT, case, cases, echo, only, outcomes, run, suite, trials_of
 
 from proctor.base.errors import InvalidSuite, StoreError
 from proctor.cases.formats.loading import load

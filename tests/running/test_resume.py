@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from agents_under_test import finish, spawn
-from projects_under_test import AGENT, RUN, asked, blocked, made, project, statuses, stored
+from engine_helpers import finish, spawn
+from run_projects import AGENT, RUN, project, read_prompts, run_to_end, start_blocked_run, statuses, stored_cases
 
 pytestmark = pytest.mark.process
 
@@ -19,19 +19,19 @@ def test_a_run_that_is_killed_is_continued_and_asks_nothing_twice_that_was_kept(
     process = spawn(RUN, cwd=tmp_path, DIE_AT="150")
     code, _, _ = finish(process)
     assert code == -signal.SIGKILL
-    first = asked(tmp_path)
-    ((run_id, kept),) = stored(tmp_path).items()
+    first = read_prompts(tmp_path)
+    ((run_id, kept),) = stored_cases(tmp_path).items()
     assert 50 < len(kept) < len(first)
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    again = asked(tmp_path)
+    again = read_prompts(tmp_path)
     assert result["id"] == run_id
     assert result["exit"] == 0
     assert not set(again) & set(kept)
     assert Counter(kept + again) == Counter(ids)
     assert [name for name, *_ in result["trials"]] == ids
-    assert stored(tmp_path) == {run_id: ids}
+    assert stored_cases(tmp_path) == {run_id: ids}
     assert statuses(tmp_path) == ["finished"]
 
 
@@ -39,89 +39,89 @@ def test_a_run_that_is_killed_twice_is_continued_twice(tmp_path: Path) -> None:
     ids = project(tmp_path, 60)
     for _ in range(2):
         finish(spawn(RUN, "resume", cwd=tmp_path, DIE_AT="20"))
-    asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    assert Counter(kept + asked(tmp_path)) == Counter(ids)
+    assert Counter(kept + read_prompts(tmp_path)) == Counter(ids)
     assert [name for name, *_ in result["trials"]] == ids
 
 
 def test_what_changed_since_is_asked_again_and_nothing_else(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
-    asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
     changed = kept[3:6]
     project(tmp_path, 40, **dict.fromkeys(changed, "now with a description"))
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    assert Counter(asked(tmp_path)) == Counter([name for name in ids if name not in kept] + changed)
+    assert Counter(read_prompts(tmp_path)) == Counter([name for name in ids if name not in kept] + changed)
     assert [name for name, *_ in result["trials"]] == ids
 
 
 def test_a_changed_agent_is_asked_everything_again(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
-    asked(tmp_path)
+    read_prompts(tmp_path)
     (tmp_path / "agent.py").write_text(AGENT + "\n# better now\n")
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    assert Counter(asked(tmp_path)) == Counter(ids)
+    assert Counter(read_prompts(tmp_path)) == Counter(ids)
     assert [name for name, *_ in result["trials"]] == ids
 
 
 def test_errors_are_asked_again(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30", OVERLOADED="case-1 case-2"))
-    asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
     assert {"case-1", "case-2"} <= set(kept)
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    assert Counter(asked(tmp_path)) == Counter([name for name in ids if name not in kept] + ["case-1", "case-2"])
+    assert Counter(read_prompts(tmp_path)) == Counter([name for name in ids if name not in kept] + ["case-1", "case-2"])
     assert result["exit"] == 0
 
 
 def test_cases_that_were_added_or_removed_since_are_taken_into_account(tmp_path: Path) -> None:
     project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
-    asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
     fewer = project(tmp_path, 10)
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
-    assert set(asked(tmp_path)) == set(fewer) - set(kept)
+    assert set(read_prompts(tmp_path)) == set(fewer) - set(kept)
     assert [name for name, *_ in result["trials"]] == fewer
-    assert list(stored(tmp_path).values()) == [fewer]
+    assert list(stored_cases(tmp_path).values()) == [fewer]
 
 
 def test_a_finished_run_is_not_continued_but_made_anew(tmp_path: Path) -> None:
     ids = project(tmp_path, 5)
-    first = made(tmp_path, "resume")
-    asked(tmp_path)
-    second = made(tmp_path, "resume")
+    first = run_to_end(tmp_path, "resume")
+    read_prompts(tmp_path)
+    second = run_to_end(tmp_path, "resume")
 
     assert first["id"] != second["id"]
-    assert Counter(asked(tmp_path)) == Counter(ids)
+    assert Counter(read_prompts(tmp_path)) == Counter(ids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_a_run_cleanly_with_what_is_done(number: signal.Signals, tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
-    process = blocked(tmp_path, 20)
+    process = start_blocked_run(tmp_path, 20)
     process.send_signal(number)
     code, out, err = finish(process)
     assert (code, err) == (0, "")
 
     result = json.loads(out.splitlines()[-1])
-    first = asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    first = read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
     assert result["exit"] == 130
     assert result["interrupted"]
     assert "--resume" in result["note"]
@@ -130,15 +130,15 @@ def test_ctrl_c_ends_a_run_cleanly_with_what_is_done(number: signal.Signals, tmp
     assert statuses(tmp_path) == ["interrupted"]
     assert not list((tmp_path / "store").glob("*.running"))
 
-    made(tmp_path, "resume")
-    assert Counter(kept + asked(tmp_path)) == Counter(ids)
+    run_to_end(tmp_path, "resume")
+    assert Counter(kept + read_prompts(tmp_path)) == Counter(ids)
     assert statuses(tmp_path) == ["finished"]
 
 
 def test_ctrl_c_is_heard_while_an_agent_starts(tmp_path: Path) -> None:
     script = """
 import asyncio, sys
-import agents_under_test as under_test
+import engine_helpers as under_test
 
 class Sleepy:
     name = "sleepy"
@@ -164,7 +164,7 @@ sys.exit(found[1].exit_code)
 def test_ctrl_c_in_an_event_loop_of_the_application_is_the_applications(tmp_path: Path) -> None:
     script = """
 import asyncio
-import agents_under_test as under_test
+import engine_helpers as under_test
 import proctor
 
 async def agent(question):
@@ -185,14 +185,14 @@ except KeyboardInterrupt:
     process.send_signal(signal.SIGINT)
 
     assert finish(process, seconds=20) == (0, "interrupted\n", "")
-    assert list(stored(tmp_path).values()) == [[f"case-{number}" for number in range(5)]]
+    assert list(stored_cases(tmp_path).values()) == [[f"case-{number}" for number in range(5)]]
     assert statuses(tmp_path) != ["finished"]
 
 
 def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path: Path) -> None:
     script = """
 import asyncio
-import agents_under_test as under_test
+import engine_helpers as under_test
 
 async def agent(question):
     print("blocked", flush=True)
@@ -226,16 +226,16 @@ def test_two_runs_at_once_in_one_folder_both_come_to_their_end(tmp_path: Path) -
     assert [result["exit"] for result in results] == [0, 0]
     assert results[0]["id"] != results[1]["id"]
     assert all([name for name, *_ in result["trials"]] == ids for result in results)
-    assert list(stored(tmp_path).values()) == [ids, ids]
-    assert Counter(asked(tmp_path)) == Counter(ids * 2)
+    assert list(stored_cases(tmp_path).values()) == [ids, ids]
+    assert Counter(read_prompts(tmp_path)) == Counter(ids * 2)
 
 
 def test_a_run_that_is_still_alive_is_not_taken_over(tmp_path: Path) -> None:
     project(tmp_path, 20)
-    alive = blocked(tmp_path, 10)
-    ((alive_id, _),) = stored(tmp_path).items()
+    alive = start_blocked_run(tmp_path, 10)
+    ((alive_id, _),) = stored_cases(tmp_path).items()
 
-    other = made(tmp_path, "resume")
+    other = run_to_end(tmp_path, "resume")
 
     assert other["id"] != alive_id
     assert other["exit"] == 0
@@ -247,13 +247,13 @@ def test_a_run_that_is_still_alive_is_not_taken_over(tmp_path: Path) -> None:
 def test_a_run_is_continued_by_one_process_only(tmp_path: Path) -> None:
     ids = project(tmp_path, 60)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="20", OVERLOADED=" ".join(ids)))
-    first = blocked(tmp_path, 10, "resume")
-    ((run_id, kept),) = stored(tmp_path).items()
+    first = start_blocked_run(tmp_path, 10, "resume")
+    ((run_id, kept),) = stored_cases(tmp_path).items()
 
-    second = made(tmp_path, "resume")
+    second = run_to_end(tmp_path, "resume")
 
     assert second["id"] != run_id
-    assert set(kept) <= set(stored(tmp_path)[run_id]), "nothing of the other's run was thrown away"
+    assert set(kept) <= set(stored_cases(tmp_path)[run_id]), "nothing of the other's run was thrown away"
     first.kill()
     finish(first)
 
@@ -262,7 +262,7 @@ def test_a_run_with_an_agent_that_is_an_object_can_be_continued_in_another_proce
     script = """
 import json, os, signal, sys
 from pathlib import Path
-import agents_under_test as under_test
+import engine_helpers as under_test
 
 count = 0
 
@@ -281,7 +281,7 @@ print(json.dumps([found[0].id, count]))
     (tmp_path / "script.py").write_text(script)
     run_it = "import runpy; runpy.run_path('script.py', run_name='__main__')"
     finish(spawn(run_it, cwd=tmp_path))
-    ((run_id, kept),) = stored(tmp_path).items()
+    ((run_id, kept),) = stored_cases(tmp_path).items()
     code, out, err = finish(spawn(run_it, "again", cwd=tmp_path))
 
     assert code == 0, err
@@ -293,13 +293,13 @@ def test_trials_of_a_continued_run_keep_their_repeats_apart(tmp_path: Path) -> N
     data = json.loads((tmp_path / "suite.json").read_text())
     (tmp_path / "suite.json").write_text(json.dumps(data | {"settings": {"repeat": 4}}))
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="12"))
-    asked(tmp_path)
-    ((_, kept),) = stored(tmp_path).items()
+    read_prompts(tmp_path)
+    ((_, kept),) = stored_cases(tmp_path).items()
 
-    result = made(tmp_path, "resume")
+    result = run_to_end(tmp_path, "resume")
 
     assert [[name, number] for name, number, *_ in result["trials"]] == [[n, k] for n in ids for k in (1, 2, 3, 4)]
-    assert len(asked(tmp_path)) == 20 - len(kept)
+    assert len(read_prompts(tmp_path)) == 20 - len(kept)
     assert result["counts"]["passed"] == 20
 
 

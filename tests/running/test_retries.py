@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from agents_under_test import case, only, outcomes, run, suite
+from engine_helpers import case, only, outcomes, run, suite
 
 from proctor.agents.reply import Reply, Usage
 from proctor.base.errors import AgentFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agents_under_test import only, run, suite
+from engine_helpers import only, run, suite
 
 from proctor.cases.suite import Attachment, Case, Expected, Suite, Turn
 from proctor.results.run import Outcome

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import Asked, judge_server
+from judge_server import ModelRequest, judge_server
 from judged_projects import judge_at
 
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
@@ -17,7 +17,7 @@ from proctor.running.settings import RunOptions
 STATEMENT = {"text": "Refunds take five days.", "claim": "yes", "relevant": "yes", "reason": ""}
 
 
-def _as_asked(asked: Asked) -> dict[str, Any]:
+def _as_asked(asked: ModelRequest) -> dict[str, Any]:
     """A favourable reply to whichever question it is."""
     schema = asked.prompt
     if '"relevant"' in schema and '"statements"' in schema:

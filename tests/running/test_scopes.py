@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agents_under_test import case, cases, echo, only, run, suite
+from engine_helpers import case, cases, echo, only, run, suite
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, echo, finish, only, outcomes, run, spawn, suite, trials_of
+from engine_helpers import case, echo, finish, only, outcomes, run, spawn, suite, trials_of
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
@@ -207,7 +207,7 @@ def test_an_evaluator_that_hangs_is_an_error_and_the_process_ends(name: str, tmp
     script = f"""
 import json, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-import agents_under_test as under_test
+import engine_helpers as under_test
 from proctor.cases.suite import EvaluatorSpec
 
 bad = under_test.case("bad", evaluators=(EvaluatorSpec("{ME}:{name}"), EvaluatorSpec("ExactMatch")))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agents_under_test import case, cases, run, suite
+from engine_helpers import case, cases, run, suite
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, cases, echo, outcomes, run, suite, trials_of
+from engine_helpers import case, cases, echo, outcomes, run, suite, trials_of
 
 from proctor.base.errors import StoreError
 from proctor.results.run import Outcome, TrialResult

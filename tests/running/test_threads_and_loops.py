@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_under_test import case, cases, echo, echo_async, suite
+from engine_helpers import case, cases, echo, echo_async, suite
 
 import proctor
 from proctor.base.event_loops import run_sync

@@ -6,13 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from agents_under_test import case, cases, finish, only, outcomes, run, spawn, suite, trials_of
+from engine_helpers import case, cases, finish, only, outcomes, run, spawn, suite, trials_of
 
 from proctor.results.run import Outcome
 
 SCRIPT = """
 import json, sys
-import agents_under_test as under_test
+import engine_helpers as under_test
 from proctor.cases.suite import Settings
 
 found = [under_test.case(name) for name in ("bad-1", "good-1", "good-2", "bad-2", "good-3")]
@@ -93,7 +93,7 @@ def test_a_cancelled_agent_may_clean_up() -> None:
 def test_an_agent_that_breaks_down_long_after_its_time_says_nothing_on_the_terminal(tmp_path: Path) -> None:
     script = """
 import asyncio
-import agents_under_test as under_test
+import engine_helpers as under_test
 
 released = []
 

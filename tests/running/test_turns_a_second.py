@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agents_under_test import case, echo, run, suite, trials_of
+from engine_helpers import case, echo, run, suite, trials_of
 from virtual_time import run_virtually
 
 from proctor.agents.agent import BaseAgent

@@ -56,7 +56,7 @@ FUNCTIONS = [
 ]
 
 
-def described(url: str, **more: Any) -> dict[str, Any]:
+def agent_document(url: str, **more: Any) -> dict[str, Any]:
     """An agent with two tools and one test; `None` leaves a key out."""
     data = {
         "name": "loans",
@@ -73,7 +73,7 @@ def described(url: str, **more: Any) -> dict[str, Any]:
 def project(folder: Path, url: str, **more: Any) -> Path:
     (folder / "tools.py").write_text(TOOLS)
     path = folder / "agent.yaml"
-    path.write_text(yaml.safe_dump(described(url, **more), sort_keys=False))
+    path.write_text(yaml.safe_dump(agent_document(url, **more), sort_keys=False))
     return path
 
 
@@ -86,13 +86,13 @@ def spec_of(suite: Suite) -> AgentSpec:
         raise InvalidSuite([suite.located(problem) for problem in error.problems]) from None
 
 
-def ran(folder: Path, url: str, **more: Any) -> Run:
+def run_project(folder: Path, url: str, **more: Any) -> Run:
     [suite] = load([project(folder, url, **more)])
     return proctor.run(suite)
 
 
-def answered(folder: Path, url: str, **more: Any) -> Any:
+def last_reply(folder: Path, url: str, **more: Any) -> Any:
     """The last reply of the only test."""
-    [trial] = ran(folder, url, **more).trials
+    [trial] = run_project(folder, url, **more).trials
     assert trial.replies, trial.reason
     return trial.replies[-1]

@@ -17,19 +17,19 @@ from proctor.agents.tools import find_tools
 from proctor.base.json_data import Json
 from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Settings, Suite, Turn
 
-TOUCHED: list[str] = []
+TOOL_INPUTS: list[str] = []
 """The cities that the real tool was called with since the last run began."""
-HELD = threading.Event()
+NEVER = threading.Event()
 """Never set: the tool does not come back from Pompeii."""
-HEARD: list[list[str]] = []
+PROMPTS: list[list[str]] = []
 """For each model call, everything that the user had said until then."""
 
 
 def rate_of(city: str) -> str:
     """What the tool `get_rate` of every agent does."""
-    TOUCHED.append(city)
+    TOOL_INPUTS.append(city)
     if city == "Pompeii":
-        HELD.wait(60)
+        NEVER.wait(60)
     if city == "Atlantis":
         raise ValueError("no such city")
     return f"rate of {city}"
@@ -44,9 +44,9 @@ def two_turns(**more: Any) -> Case:
     return Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),), **more)
 
 
-def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
-    TOUCHED.clear()
-    HEARD.clear()
+def run_cases(target: Any, *cases: Case) -> list[proctor.TrialResult]:
+    TOOL_INPUTS.clear()
+    PROMPTS.clear()
     suite = Suite("contract", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
     return list(proctor.run(suite, agent=target).trials)
 
@@ -104,7 +104,7 @@ class FrameworkContract:
         return {"rate": told}
 
     def test_text_calls_with_results_and_tokens_are_seen(self) -> None:
-        (trial,) = ran(self.agent(), case("Oslo"))
+        (trial,) = run_cases(self.agent(), case("Oslo"))
         (reply,) = trial.replies
         (call,) = reply.tool_calls
         assert trial.outcome == "passed", trial.reason
@@ -118,22 +118,24 @@ class FrameworkContract:
         assert (*tokens, reply.usage.model_calls) == (11 * self.model_calls, 7 * self.model_calls, self.model_calls)
 
     def test_tokens_that_the_model_does_not_count_are_unknown_rather_than_zero(self) -> None:
-        (trial,) = ran(self.silent_agent(), case("Oslo"))
+        (trial,) = run_cases(self.silent_agent(), case("Oslo"))
         assert trial.replies[0].usage == proctor.Usage(model_calls=self.model_calls)
 
     def test_many_at_once_do_not_mix(self) -> None:
         names = [f"city{number}" for number in range(24)]
-        for trial in ran(self.agent(), *map(case, names)):
+        for trial in run_cases(self.agent(), *map(case, names)):
             (reply,) = trial.replies
             (call,) = reply.tool_calls
             assert trial.outcome == "passed", trial.reason
             assert re.search(rf"rate of {trial.case.id}\b", reply.text)
             assert call.result == self.result(f"rate of {trial.case.id}")
-        assert sorted(TOUCHED) == sorted(names)
+        assert sorted(TOOL_INPUTS) == sorted(names)
 
     def test_many_at_once_keep_their_state_apart(self) -> None:
         names = [f"city{number}" for number in range(24)]
-        for trial in ran(self.visiting_agent(), *(case(name, state={"customer": name.upper()}) for name in names)):
+        for trial in run_cases(
+            self.visiting_agent(), *(case(name, state={"customer": name.upper()}) for name in names)
+        ):
             (reply,) = trial.replies
             name = trial.case.id
             assert trial.outcome == "passed", trial.reason
@@ -143,16 +145,16 @@ class FrameworkContract:
 
     def test_turns_of_one_case_share_what_was_said_and_two_trials_do_not(self) -> None:
         target = self.remembering_agent()
-        (trial,) = ran(target, two_turns())
+        (trial,) = run_cases(target, two_turns())
         assert trial.outcome == "passed", trial.reason
-        assert HEARD[-1] == ["Oslo", "Rome"]
+        assert PROMPTS[-1] == ["Oslo", "Rome"]
         assert [len(reply.tool_calls) for reply in trial.replies] == [1, 1]
         assert [reply.usage and reply.usage.model_calls for reply in trial.replies] == [self.model_calls] * 2
-        ran(target, case("Bonn"))
-        assert HEARD[-1] == ["Bonn"]
+        run_cases(target, case("Bonn"))
+        assert PROMPTS[-1] == ["Bonn"]
 
     def test_turns_of_one_case_share_a_state(self) -> None:
-        (trial,) = ran(self.visiting_agent(), two_turns(state={"customer": "Ann"}))
+        (trial,) = run_cases(self.visiting_agent(), two_turns(state={"customer": "Ann"}))
         assert [reply.state and reply.state["seen"] for reply in trial.replies] == [["Oslo"], ["Oslo", "Rome"]]
 
     def test_what_an_inner_agent_does_is_inside_the_call_of_it_and_its_tokens_count(self) -> None:
@@ -171,7 +173,7 @@ class FrameworkContract:
             assert (reply.usage.model_calls, reply.usage.input_tokens) == (4, 44)
 
     def test_two_calls_with_one_id_are_two_calls(self) -> None:
-        (trial,) = ran(self.agent_with_one_id(), Case("Oslo", (Turn("Oslo"),)))
+        (trial,) = run_cases(self.agent_with_one_id(), Case("Oslo", (Turn("Oslo"),)))
         (reply,) = trial.replies
         assert [call.name for call in reply.tool_calls] == ["get_rate", "other"], trial.reason
         assert all(call.error is None and call.result is not None for call in reply.tool_calls)
@@ -179,29 +181,29 @@ class FrameworkContract:
 
     def test_a_doubled_tool_is_not_called(self) -> None:
         double = Double(result=self.result("doubled"))
-        (trial,) = ran(self.agent(), case("Oslo", doubles={"get_rate": (double,)}))
-        assert TOUCHED == []
+        (trial,) = run_cases(self.agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        assert TOOL_INPUTS == []
         assert "doubled" in trial.replies[0].text
         assert trial.replies[0].tool_calls[0].result == self.result("doubled")
 
     def test_a_doubled_tool_of_an_inner_agent_is_not_called(self) -> None:
         double = Double(result=self.result("doubled"))
-        (trial,) = ran(self.nested_agent(), case("Oslo", doubles={"get_rate": (double,)}))
-        assert TOUCHED == []
+        (trial,) = run_cases(self.nested_agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        assert TOOL_INPUTS == []
         assert "doubled" in trial.replies[0].text
 
     def test_a_double_that_fails_is_seen_with_its_reason(self) -> None:
-        (trial,) = ran(self.agent(), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
-        assert TOUCHED == []
-        assert "the bank is closed" in _told(trial)
+        (trial,) = run_cases(self.agent(), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+        assert TOOL_INPUTS == []
+        assert "the bank is closed" in _failure_text(trial)
 
     def test_a_tool_that_raises_does_what_it_does_without_proctor(self) -> None:
-        (trial,) = ran(self.agent(), case("Atlantis"))
-        assert "no such city" in _told(trial)
+        (trial,) = run_cases(self.agent(), case("Atlantis"))
+        assert "no such city" in _failure_text(trial)
         assert (trial.outcome == "failed" and not trial.is_answered) == self.raising_tool_fails_the_run
 
     def test_a_model_that_raises_fails_the_trial_with_its_reason(self) -> None:
-        (trial,) = ran(self.broken_agent(), case("Oslo"))
+        (trial,) = run_cases(self.broken_agent(), case("Oslo"))
         assert trial.outcome != "passed"
         assert "the model is on strike" in trial.reason
 
@@ -220,7 +222,7 @@ class FrameworkContract:
             assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 7)
 
     def test_tools_can_be_called_again_with_what_the_agent_gave_them(self) -> None:
-        (trial,) = ran(self.agent(), case("Oslo"))
+        (trial,) = run_cases(self.agent(), case("Oslo"))
         tools = find_tools(agent=resolve_agent(self.agent()))
         if "get_rate" not in tools:
             pytest.skip("agents of this framework do not show their tools")
@@ -240,6 +242,6 @@ class FrameworkContract:
         assert (found.adapter.name, found.name) == (self.folder, f"{name}:agent")
 
 
-def _told(trial: proctor.TrialResult) -> str:
+def _failure_text(trial: proctor.TrialResult) -> str:
     errors = [str(call.error) for reply in trial.replies for call in reply.tool_calls]
     return "\n".join([trial.reason, *errors])

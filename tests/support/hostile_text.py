@@ -48,14 +48,14 @@ def hostile(value: Any) -> Any:
     return value
 
 
-def at_rest(value: Any) -> Any:
+def as_lists(value: Any) -> Any:
     """The same with everything that can be iterated once as a list."""
     if isinstance(value, Iterator):
-        return [at_rest(item) for item in value]
+        return [as_lists(item) for item in value]
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(at_rest(item) for item in value)
+        return tuple(as_lists(item) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "rows"):
-        return dataclasses.replace(value, rows=at_rest(value.rows))
+        return dataclasses.replace(value, rows=as_lists(value.rows))
     return value
 
 

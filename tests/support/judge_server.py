@@ -22,7 +22,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelRequest:
     """One request as it came."""
 
     path: str
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Says:
+class TextResponse:
     """A completion."""
 
     text: str | None
@@ -66,7 +66,7 @@ class Says:
 
 
 @dataclass(frozen=True)
-class Sends:
+class RawResponse:
     """Bytes, whatever they are."""
 
     status: int
@@ -78,78 +78,80 @@ class Sends:
 
 
 @dataclass(frozen=True)
-class Hangs:
+class NoResponse:
     """No answer until the server closes."""
 
 
 @dataclass(frozen=True)
-class Garbles:
+class NotHttp:
     """Bytes that are not HTTP."""
 
     sent: bytes = b"\x00\x01 this is not HTTP \xff\r\n\r\n"
 
 
-Answer = Says | Sends | Hangs | Garbles
-Scripted = str | dict[str, Any] | Answer
-Script = Scripted | Sequence[Scripted] | Callable[[Asked], Scripted]
+Response = TextResponse | RawResponse | NoResponse | NotHttp
+Scripted = str | dict[str, Any] | Response
+Script = Scripted | Sequence[Scripted] | Callable[[ModelRequest], Scripted]
 
 
-def says(text: str | None, **rest: Any) -> Says:
+def says(text: str | None, **rest: Any) -> TextResponse:
     """A completion, with `finish_reason`, `usage`, `model` as wished."""
-    return Says(text, **rest)
+    return TextResponse(text, **rest)
 
 
-def refuses(words: str = "I'm sorry, but I can't help with that.") -> Says:
+def refuses(words: str = "I'm sorry, but I can't help with that.") -> TextResponse:
     """A refusal in its own field."""
-    return Says(None, refusal=words)
+    return TextResponse(None, refusal=words)
 
 
-def filtered(text: str = "") -> Says:
+def filtered(text: str = "") -> TextResponse:
     """Stopped by the provider's content filter."""
-    return Says(text, finish_reason="content_filter")
+    return TextResponse(text, finish_reason="content_filter")
 
 
-def no_choices() -> Says:
-    return Says(None, choices=0)
+def no_choices() -> TextResponse:
+    return TextResponse(None, choices=0)
 
 
-def status(code: int, message: str = "the server is having a bad day", **headers: str) -> Sends:
+def status(code: int, message: str = "the server is having a bad day", **headers: str) -> RawResponse:
     """An error in OpenAI's shape; `Retry_After="2"` becomes the header `Retry-After: 2`."""
     body = {"error": {"message": message, "type": "error", "code": None, "param": None}}
-    return Sends(code, json.dumps(body).encode(), {name.replace("_", "-"): value for name, value in headers.items()})
+    return RawResponse(
+        code, json.dumps(body).encode(), {name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
-def limited(retry_after: str | None = None) -> Sends:
+def limited(retry_after: str | None = None) -> RawResponse:
     """429, with what the Retry-After header is to say: seconds, or an HTTP date."""
     return status(429, "Rate limit reached", **({} if retry_after is None else {"Retry_After": retry_after}))
 
 
-def unauthorized(message: str = "Incorrect API key provided: sk-proj-********************abcd.") -> Sends:
+def unauthorized(message: str = "Incorrect API key provided: sk-proj-********************abcd.") -> RawResponse:
     return status(401, message)
 
 
-def hangs() -> Hangs:
-    return Hangs()
+def hangs() -> NoResponse:
+    return NoResponse()
 
 
-def cut(after: int = 40) -> Sends:
+def cut(after: int = 40) -> RawResponse:
     """A good answer, whose connection is lost in the middle."""
-    body = json.dumps(_openai(Says('{"verdict": "yes"}'), "m")).encode()
-    return Sends(200, body, cut_after=after)
+    body = json.dumps(_openai(TextResponse('{"verdict": "yes"}'), "m")).encode()
+    return RawResponse(200, body, cut_after=after)
 
 
-def web_page() -> Sends:
+def web_page() -> RawResponse:
     """What a proxy or a captive portal sends instead."""
-    return Sends(200, b"<html><body>Please log in</body></html>", content_type="text/html")
+    return RawResponse(200, b"<html><body>Please log in</body></html>", content_type="text/html")
 
 
-def half_json() -> Sends:
+def half_json() -> RawResponse:
     """A body that claims to be whole and is not JSON."""
-    return Sends(200, b'{"id": "x", "object": "chat.completion", "choices": [')
+    return RawResponse(200, b'{"id": "x", "object": "chat.completion", "choices": [')
 
 
-def garbles() -> Garbles:
-    return Garbles()
+def garbles() -> NotHttp:
+    return NotHttp()
 
 
 class JudgeServer:
@@ -157,7 +159,7 @@ class JudgeServer:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.requests: list[Asked] = []
+        self.requests: list[ModelRequest] = []
         self.peak = 0
         self.closing = threading.Event()
         self._in_flight = 0
@@ -177,9 +179,9 @@ class JudgeServer:
         """Where OpenAI's client finds it."""
         return f"{self.root}/v1"
 
-    def arrived(self, path: str, headers: Mapping[str, str], body: Any) -> Asked:
+    def arrived(self, path: str, headers: Mapping[str, str], body: Any) -> ModelRequest:
         with self._lock:
-            asked = Asked(path, headers, body, len(self.requests))
+            asked = ModelRequest(path, headers, body, len(self.requests))
             self.requests.append(asked)
             self._in_flight += 1
             self.peak = max(self.peak, self._in_flight)
@@ -189,15 +191,15 @@ class JudgeServer:
         with self._lock:
             self._in_flight -= 1
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ModelRequest) -> Response:
         scripted: Any = self.script
         if callable(scripted):
             scripted = scripted(asked)
         elif isinstance(scripted, Sequence) and not isinstance(scripted, str):
             scripted = scripted[min(asked.number, len(scripted) - 1)]
         if isinstance(scripted, str):
-            return Says(scripted)
-        return Says(json.dumps(scripted)) if isinstance(scripted, dict) else scripted
+            return TextResponse(scripted)
+        return TextResponse(json.dumps(scripted)) if isinstance(scripted, dict) else scripted
 
     def close(self) -> None:
         self.closing.set()
@@ -262,21 +264,21 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             judge.left()
 
-    def _send(self, answer: Answer, asked: Asked) -> None:
-        if isinstance(answer, Hangs):
+    def _send(self, answer: Response, asked: ModelRequest) -> None:
+        if isinstance(answer, NoResponse):
             self.server.judge.closing.wait()
             self.close_connection = True
-        elif isinstance(answer, Garbles):
+        elif isinstance(answer, NotHttp):
             self.wfile.write(answer.sent)
             self.close_connection = True
-        elif isinstance(answer, Says):
+        elif isinstance(answer, TextResponse):
             shape = _anthropic if asked.path.endswith("/messages") else _openai
             model = answer.model or asked.body.get("model", "")
-            self._bytes(Sends(200, json.dumps(shape(answer, model)).encode()))
+            self._bytes(RawResponse(200, json.dumps(shape(answer, model)).encode()))
         else:
             self._bytes(answer)
 
-    def _bytes(self, sends: Sends) -> None:
+    def _bytes(self, sends: RawResponse) -> None:
         self.send_response(sends.status)
         self.send_header("Content-Type", sends.content_type)
         self.send_header("Content-Length", str(len(sends.body)))
@@ -291,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is printed."""
 
 
-def _openai(answer: Says, model: str) -> dict[str, Any]:
+def _openai(answer: TextResponse, model: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": answer.refusal}
     choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}
     body: dict[str, Any] = {
@@ -307,7 +309,7 @@ def _openai(answer: Says, model: str) -> dict[str, Any]:
     return body
 
 
-def _anthropic(answer: Says, model: str) -> dict[str, Any]:
+def _anthropic(answer: TextResponse, model: str) -> dict[str, Any]:
     reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
     given, written = answer.usage or (0, 0)
     text = answer.refusal if answer.text is None else answer.text

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from judge_server import Asked, JudgeServer
+from judge_server import JudgeServer, ModelRequest
 
 CHECKS = '''
 from __future__ import annotations
@@ -76,7 +76,7 @@ def judge_at(server: JudgeServer, **options: Any) -> dict[str, Any]:
     return {"model": "openai:scripted", "base_url": server.url, **options}
 
 
-def marks(asked: Asked, default: float = 1.0) -> dict[str, Any]:
+def marks(asked: ModelRequest, default: float = 1.0) -> dict[str, Any]:
     """A full mark, and the number of the case as the reason."""
     number = re.search(r"question (\d+)", asked.prompt)
     return {"mark": default, "reason": f"case {number.group(1) if number else '?'}"}

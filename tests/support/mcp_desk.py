@@ -54,7 +54,7 @@ def stdio(**more: Any) -> dict[str, Any]:
     return {key: value for key, value in tool.items() if value is not None}
 
 
-class Served:
+class ServedDesk:
     """Where the desk is, and with which headers it was asked."""
 
     def __init__(self, port: int) -> None:
@@ -68,12 +68,12 @@ class Served:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def serve_desk() -> Iterator[ServedDesk]:
     """The desk at addresses of this machine, for as many tests as like."""
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
-    where = Served(listener.getsockname()[1])
+    where = ServedDesk(listener.getsockname()[1])
     config = uvicorn.Config(_app(where), log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -86,7 +86,7 @@ def served() -> Iterator[Served]:
         listener.close()
 
 
-def _app(where: Served) -> Any:
+def _app(where: ServedDesk) -> Any:
     server = desk()
     over_sse, over_http = server.sse_app(), server.streamable_http_app()
 
@@ -100,7 +100,7 @@ def _app(where: Served) -> Any:
 
 
 @contextmanager
-def silent() -> Iterator[str]:
+def unresponsive_address() -> Iterator[str]:
     """An address where connections are taken and nothing is ever said."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"

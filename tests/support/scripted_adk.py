@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from framework_contract import HEARD, rate_of
+from framework_contract import PROMPTS, rate_of
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm, LlmResponse
 from google.genai import types
@@ -20,7 +20,7 @@ def part(text: str = "", call: tuple[str, dict[str, Any]] | None = None) -> LlmR
     return LlmResponse(content=types.Content(role="model", parts=[content]), usage_metadata=usage)
 
 
-def asked(request: Any) -> list[str]:
+def user_texts(request: Any) -> list[str]:
     """What the user said so far."""
     return [part.text for content in request.contents if content.role == "user" for part in content.parts if part.text]
 
@@ -32,8 +32,8 @@ class Scripted(BaseLlm):
     tool: str = "get_rate"
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
-        said = asked(llm_request)
-        HEARD.append(said)
+        said = user_texts(llm_request)
+        PROMPTS.append(said)
         last = llm_request.contents[-1].parts[-1]
         if last.function_response is None:
             yield part(call=(self.tool, {"request" if self.tool.endswith("agent") else "city": said[-1]}))

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from judge_server import Asked, Hangs, Sends, judge_server
+from judge_server import ModelRequest, NoResponse, RawResponse, judge_server
 
 
 @dataclass(frozen=True)
-class Talk:
+class Conversation:
     """A request, as the script of a test looks at it."""
 
-    asked: Asked
+    asked: ModelRequest
 
     @property
     def tools(self) -> dict[str, Any]:
@@ -51,52 +51,52 @@ class Talk:
 
 
 @dataclass(frozen=True)
-class Says:
+class TextReply:
     text: str
 
 
 @dataclass(frozen=True)
-class Calls:
+class ToolCallReply:
     name: str
     arguments: Any
 
 
-def says(text: str) -> Says:
-    return Says(text)
+def says(text: str) -> TextReply:
+    return TextReply(text)
 
 
-def calls(name: str, **arguments: Any) -> Calls:
-    return Calls(name, arguments)
+def calls(name: str, **arguments: Any) -> ToolCallReply:
+    return ToolCallReply(name, arguments)
 
 
-Script = Callable[[Talk], Says | Calls | Sends | Hangs]
+Script = Callable[[Conversation], TextReply | ToolCallReply | RawResponse | NoResponse]
 
 
 @contextmanager
 def model_server(script: Script) -> Any:
     """A server whose script sees the conversation and answers with words or a call."""
 
-    def answer(asked: Asked) -> Sends | Hangs:
+    def answer(asked: ModelRequest) -> RawResponse | NoResponse:
         if asked.path.endswith("/embeddings"):
-            return Sends(200, json.dumps(_embeddings(asked.body["input"])).encode())
-        said = script(Talk(asked))
-        if isinstance(said, (Sends, Hangs)):
+            return RawResponse(200, json.dumps(_embeddings(asked.body["input"])).encode())
+        said = script(Conversation(asked))
+        if isinstance(said, (RawResponse, NoResponse)):
             return said
         shape = _anthropic if asked.path.endswith("/messages") else _openai
-        return Sends(200, json.dumps(shape(said, asked)).encode())
+        return RawResponse(200, json.dumps(shape(said, asked)).encode())
 
     with judge_server(answer) as server:
         yield server
 
 
-def _openai(said: Says | Calls, asked: Asked) -> dict[str, Any]:
+def _openai(said: TextReply | ToolCallReply, asked: ModelRequest) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
-    if isinstance(said, Says):
+    if isinstance(said, TextReply):
         message["content"] = said.text
     else:
         function = {"name": said.name, "arguments": json.dumps(said.arguments)}
         message["tool_calls"] = [{"id": f"call_{asked.number}", "type": "function", "function": function}]
-    reason = "stop" if isinstance(said, Says) else "tool_calls"
+    reason = "stop" if isinstance(said, TextReply) else "tool_calls"
     return {
         "id": f"chatcmpl-{asked.number}",
         "object": "chat.completion",
@@ -107,8 +107,8 @@ def _openai(said: Says | Calls, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _anthropic(said: Says | Calls, asked: Asked) -> dict[str, Any]:
-    if isinstance(said, Says):
+def _anthropic(said: TextReply | ToolCallReply, asked: ModelRequest) -> dict[str, Any]:
+    if isinstance(said, TextReply):
         content: dict[str, Any] = {"type": "text", "text": said.text}
     else:
         content = {"type": "tool_use", "id": f"toolu_{asked.number}", "name": said.name, "input": said.arguments}
@@ -118,7 +118,7 @@ def _anthropic(said: Says | Calls, asked: Asked) -> dict[str, Any]:
         "role": "assistant",
         "model": asked.body["model"],
         "content": [content],
-        "stop_reason": "end_turn" if isinstance(said, Says) else "tool_use",
+        "stop_reason": "end_turn" if isinstance(said, TextReply) else "tool_use",
         "stop_sequence": None,
         "usage": {"input_tokens": 11, "output_tokens": 7},
     }

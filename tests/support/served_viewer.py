@@ -20,7 +20,7 @@ TOKEN = "a-token-of-the-test"
 
 
 @contextmanager
-def served(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False) -> Iterator[httpx2.Client]:
+def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False) -> Iterator[httpx2.Client]:
     """A client whose addresses start at the viewer; the server has ended when this is left."""
     library = open_library(named, folder)
     listening = socket.socket()

@@ -124,7 +124,7 @@ def pending(evaluable):
 """
 
 
-ROOM = 4_000_000_000
+MIN_FREE_BYTES = 4_000_000_000
 """Bytes that must be free in memory before the tests keep their files there."""
 
 
@@ -145,7 +145,7 @@ def keep_files_in_memory(config: pytest.Config) -> None:
     memory = Path("/dev/shm")
     if "TMPDIR" in os.environ or config.option.basetemp or not os.access(memory, os.W_OK):
         return
-    if shutil.disk_usage(memory).free < ROOM:
+    if shutil.disk_usage(memory).free < MIN_FREE_BYTES:
         return
     folder = Path(tempfile.mkdtemp(prefix="proctor-tests.", dir=memory))
     folder.chmod(0o1777)  # as /tmp: some tests look at a store as another user

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from kept_runs import two_runs
-from served_viewer import served
+from served_viewer import serve_viewer
+from stored_runs import two_runs
 
 
 @pytest.fixture(scope="module")
@@ -20,5 +20,5 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(store: Path) -> Iterator[httpx2.Client]:
-    with served(store) as client:
+    with serve_viewer(store) as client:
         yield client

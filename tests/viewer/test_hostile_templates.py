@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_text import at_rest, check_hostile_text
-from kept_runs import FIRST, SECOND, keep, two_runs
+from hostile_text import as_lists, check_hostile_text
 from reporting_samples import FAILED, make_run, report, score, small_run, trial
 from repository import ROOT
-from served_viewer import served
+from served_viewer import serve_viewer
+from stored_runs import FIRST, SECOND, store_run, two_runs
 
 from proctor.gate.baseline import BaselineLine, write_line
 from proctor.plugins import SHIPPED
@@ -36,7 +36,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     original = environment.render
 
     def render(template: str, **values: Any) -> str:
-        kept = {name: at_rest(value) for name, value in values.items()}
+        kept = {name: as_lists(value) for name, value in values.items()}
         richest = max(found.get(template, {}), kept, key=lambda each: len(original(template, **each)) if each else 0)
         found[template] = richest
         return original(template, **kept)
@@ -71,12 +71,12 @@ def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
     judge = {"judge": {"model": "m", "calls": [{"kind": "k", "model": "m", "key": "k1"}], "votes": ["a vote"]}}
     judged = score(FAILED, 0.1, "Factuality", reasoning="no", details=judge)
     run = "20260103-000000-cccccc"
-    keep(store, run, [trial("traced", FAILED, "x", judged, spans=(step, model), number=n) for n in (1, 2)], day=2)
+    store_run(store, run, [trial("traced", FAILED, "x", judged, spans=(step, model), number=n) for n in (1, 2)], day=2)
     baseline = folder / "suite.baseline.jsonl"
     line = BaselineLine("support", "refund", "faq-bot", "c", "e", "run-1", trials=4, passes=3)
     baseline.write_text(write_line(line), encoding="utf-8")
     case = "suite=support&case"
-    with served(store, [str(store), str(baseline)]) as client:
+    with serve_viewer(store, [str(store), str(baseline)]) as client:
         for place in (
             "/",
             "/baselines",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from browser import accessibility_problems, open_browser, open_page
-from kept_runs import FIRST, SECOND, keep, two_runs
 from playwright.sync_api import Browser, Page, expect
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, report, score, trial
-from served_viewer import served
+from served_viewer import serve_viewer
+from stored_runs import FIRST, SECOND, store_run, two_runs
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.html import report_page
@@ -46,7 +46,7 @@ def browser() -> Iterator[Browser]:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("browser") / ".proctor"
     two_runs(folder)
-    with served(folder) as client:
+    with serve_viewer(folder) as client:
         yield str(client.base_url).rstrip("/")
 
 
@@ -178,8 +178,8 @@ def test_pages_work_without_any_script(browser: Browser, address: str) -> None:
 
 def test_what_waits_is_graded_by_the_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
     waits = score(PENDING, None, "Tone", details={"criteria": "Is it polite?"})
-    keep(tmp_path / ".proctor", FIRST, [trial(f"c{at}", PENDING, f"Answer {at}.", waits) for at in range(3)])
-    with served(tmp_path / ".proctor") as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
+    store_run(tmp_path / ".proctor", FIRST, [trial(f"c{at}", PENDING, f"Answer {at}.", waits) for at in range(3)])
+    with serve_viewer(tmp_path / ".proctor") as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
         page.goto(f"/runs/{FIRST}/grade")
         expect(page.get_by_text("Answer 0.").first).to_be_visible()
         page.get_by_label("Your name").fill("Ada")
@@ -218,9 +218,9 @@ def test_a_hostile_run_runs_nothing_and_asks_for_nothing(browser: Browser, tmp_p
         trial("error", ERROR, None, reason=BAD, suite=BAD),
     ]
     folder = tmp_path / ".proctor"
-    keep(folder, FIRST, trials)
-    keep(folder, SECOND, trials, day=1)
-    with served(folder) as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
+    store_run(folder, FIRST, trials)
+    store_run(folder, SECOND, trials, day=1)
+    with serve_viewer(folder) as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
         for place in ("/", "/compare", f"/compare?a={FIRST}&b={SECOND}", "/grade", f"/runs/{SECOND}/grade"):
             page.goto(place)
             expect(page.get_by_role("main")).to_be_visible()
@@ -267,8 +267,8 @@ cases:
 def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(AGENT, encoding="utf-8")
     (tmp_path / "suite.yaml").write_text(SUITE, encoding="utf-8")
-    keep(tmp_path / ".proctor", FIRST, [trial("before")])
-    with served(tmp_path / ".proctor") as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
+    store_run(tmp_path / ".proctor", FIRST, [trial("before")])
+    with serve_viewer(tmp_path / ".proctor") as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
         page.goto("/")
         expect(page.locator("tr[data-item]")).to_have_count(1)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PROCTOR_")}

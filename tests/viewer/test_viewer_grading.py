@@ -10,9 +10,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from kept_runs import FIRST, SECOND, keep, two_runs
 from reporting_samples import FAILED, PASSED, score, trial
-from served_viewer import TOKEN, served
+from served_viewer import TOKEN, serve_viewer
+from stored_runs import FIRST, SECOND, store_run, two_runs
 
 from proctor.cli import main
 from proctor.results.run import Outcome
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(store: Path) -> Iterator[httpx2.Client]:
-    with served(store) as client:
+    with serve_viewer(store) as client:
         yield client
 
 
@@ -81,8 +81,8 @@ def test_labels_of_judged_scores_are_written_as_rows(
 ) -> None:
     folder = tmp_path / ".proctor"
     judged = [score(PASSED, 0.9, "Factuality", details=JUDGED), score(FAILED, 0.1, "Factuality", details=JUDGED)]
-    keep(folder, FIRST, [trial("one", PASSED, "Five days.", judged[0]), trial("two", FAILED, "Never.", judged[1])])
-    with served(folder) as client:
+    store_run(folder, FIRST, [trial("one", PASSED, "Five days.", judged[0]), trial("two", FAILED, "Never.", judged[1])])
+    with serve_viewer(folder) as client:
         grade(client, FIRST, what="judged", verdict="pass")
         grade(client, FIRST, what="judged", verdict="fail", comment="")
         text = client.get(f"/runs/{FIRST}/grade").text
@@ -101,8 +101,8 @@ def test_labels_of_judged_scores_are_written_as_rows(
 
 def test_a_label_does_not_change_the_score_or_the_verdict(tmp_path: Path) -> None:
     folder = tmp_path / ".proctor"
-    keep(folder, FIRST, [trial("one", PASSED, "Five days.", score(PASSED, 0.9, "Factuality", details=JUDGED))])
-    with served(folder) as client:
+    store_run(folder, FIRST, [trial("one", PASSED, "Five days.", score(PASSED, 0.9, "Factuality", details=JUDGED))])
+    with serve_viewer(folder) as client:
         grade(client, FIRST, what="judged", verdict="fail")
         assert "1 of 1 cases passed" in client.get(f"/runs/{FIRST}").text
 

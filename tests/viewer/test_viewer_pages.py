@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
-from kept_runs import FIRST, SECOND, keep, two_runs
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, SKIPPED, make_run, score, single, trial
-from served_viewer import served
+from served_viewer import serve_viewer
+from stored_runs import FIRST, SECOND, store_run, two_runs
 
 from proctor.cases.suite import Criteria
 from proctor.gate.baseline import BaselineLine, write_line
@@ -172,13 +172,13 @@ def test_an_exported_run_is_shown_without_a_store(store: Path, tmp_path: Path) -
     with file.open("w", encoding="utf-8") as out:
         export_run(kept.find_run(SECOND), out)
     kept.close()
-    with served(tmp_path / "none", [str(file)]) as client:
+    with serve_viewer(tmp_path / "none", [str(file)]) as client:
         assert cases_in(shown(client, f"/runs/{SECOND}")) == ["opening", "refund", "tone", "address", "delivery"]
 
 
 def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> None:
-    keep(tmp_path, FIRST, [trial("one")], status="interrupted")
-    with served(tmp_path) as client:
+    store_run(tmp_path, FIRST, [trial("one")], status="interrupted")
+    with serve_viewer(tmp_path) as client:
         assert "interrupted" in shown(client, "/")
         text = shown(client, f"/runs/{FIRST}")
     assert "<h1>Interrupted</h1>" in text
@@ -186,9 +186,9 @@ def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> Non
 
 
 def test_a_page_hears_of_what_changed_while_it_was_on_its_way(tmp_path: Path) -> None:
-    keep(tmp_path, FIRST, [trial("one")], status="interrupted")
+    store_run(tmp_path, FIRST, [trial("one")], status="interrupted")
     store = Store(tmp_path)
-    with served(tmp_path) as client:
+    with serve_viewer(tmp_path) as client:
         [live] = re.findall(r'data-live="([^"]*)"', shown(client, f"/runs/{FIRST}"))
         store.add_trials(store.find_run(FIRST).no, [trial("two", position=1)])
         with client.stream("GET", live.replace("&amp;", "&")) as events:
@@ -201,7 +201,7 @@ def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:
     two_runs(tmp_path)
     with closing(sqlite3.connect(tmp_path / "results.db")) as database, database:
         database.execute("UPDATE runs SET info = '[' WHERE id = ?", (FIRST,))
-    with served(tmp_path) as client:
+    with serve_viewer(tmp_path) as client:
         assert SECOND in shown(client, "/")
         assert client.get(f"/runs/{FIRST}").status_code == 400
 
@@ -211,7 +211,7 @@ def test_a_store_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None
     for path in (*(tmp_path / "kept").iterdir(), tmp_path / "kept"):
         path.chmod(0o555)
     try:
-        with served(tmp_path / "kept") as client:
+        with serve_viewer(tmp_path / "kept") as client:
             assert cases_in(shown(client, f"/runs/{SECOND}?show=failed")) == ["opening", "refund"]
     finally:
         (tmp_path / "kept").chmod(0o755)
@@ -219,8 +219,8 @@ def test_a_store_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None
 
 def test_json_is_compared_inside(tmp_path: Path) -> None:
     case = single("json", output={"days": 5, "kind": "refund"})
-    keep(tmp_path, FIRST, [trial(case, FAILED, '{"days": 4, "kind": "refund"}')])
-    with served(tmp_path) as client:
+    store_run(tmp_path, FIRST, [trial(case, FAILED, '{"days": 4, "kind": "refund"}')])
+    with serve_viewer(tmp_path) as client:
         text = shown(client, f"/runs/{FIRST}/case?suite=support&case=json")
     assert "&quot;days&quot;: <del>5</del>," in text
     assert "&quot;days&quot;: <ins>4</ins>," in text
@@ -230,14 +230,14 @@ def test_a_case_shows_what_its_judge_was_asked_and_replied(tmp_path: Path) -> No
     call = {"kind": "factuality", "model": "openai:gpt-5-mini", "key": "k1"}
     account = {"judge": {"model": "openai:gpt-5-mini", "calls": [call], "votes": []}}
     judged = score(FAILED, 0.2, "Factuality", reasoning="it leaves out the fee", details=account)
-    keep(tmp_path, FIRST, [trial("judged", FAILED, "Five days.", judged)])
+    store_run(tmp_path, FIRST, [trial("judged", FAILED, "Five days.", judged)])
     calls = StoredJudgeCalls(tmp_path / "results.db")
     calls.put(
         "k1",
         {**call, "system": "You are a judge.", "user": "Is it so?", "reply": '{"verdict": "no"}'},
     )
     calls.close()
-    with served(tmp_path) as client:
+    with serve_viewer(tmp_path) as client:
         text = shown(client, f"/runs/{FIRST}/case?suite=support&case=judged")
     for words in ("You are a judge.", "Is it so?", "{&quot;verdict&quot;: &quot;no&quot;}", "it leaves out the fee"):
         assert words in text
@@ -258,8 +258,8 @@ def test_a_trace_is_a_waterfall_with_messages_tokens_and_cost(tmp_path: Path) ->
         output_messages=(AssistantMessage((TextContent("Five days."),)),),
     )
     step = ObserveSpan("a", "t", None, 1.0, 2.0, 1000.0, "answer", input={"q": "How long?"}, error="ValueError: no")
-    keep(tmp_path, FIRST, [trial("traced", spans=(step, model))])
-    with served(tmp_path) as client:
+    store_run(tmp_path, FIRST, [trial("traced", spans=(step, model))])
+    with serve_viewer(tmp_path) as client:
         text = shown(client, f"/runs/{FIRST}/case?suite=support&case=traced")
     trace = text[text.index('id="trace"') :]
     assert "--at:20%;--long:50%" in trace
@@ -269,8 +269,8 @@ def test_a_trace_is_a_waterfall_with_messages_tokens_and_cost(tmp_path: Path) ->
 
 
 def test_a_long_run_comes_in_pages_of_fifty(tmp_path: Path) -> None:
-    keep(tmp_path, FIRST, [trial(f"c{at:03d}", FAILED if at % 40 == 7 else PASSED) for at in range(120)])
-    with served(tmp_path) as client:
+    store_run(tmp_path, FIRST, [trial(f"c{at:03d}", FAILED if at % 40 == 7 else PASSED) for at in range(120)])
+    with serve_viewer(tmp_path) as client:
         pages = [cases_in(shown(client, f"/runs/{FIRST}?sort=case&page={at}")) for at in (1, 2, 3, 4)]
         assert [len(page) for page in pages] == [50, 50, 20, 0]
         assert [name for page in pages for name in page] == [f"c{at:03d}" for at in range(120)]
@@ -278,10 +278,10 @@ def test_a_long_run_comes_in_pages_of_fifty(tmp_path: Path) -> None:
 
 
 def test_new_trials_are_added_to_what_is_known_of_a_run(tmp_path: Path) -> None:
-    keep(tmp_path, FIRST, [trial("one"), trial("two")])
+    store_run(tmp_path, FIRST, [trial("one"), trial("two")])
     store = Store(tmp_path)
     no = store.find_run(FIRST).no
-    with served(tmp_path) as client:
+    with serve_viewer(tmp_path) as client:
         assert "2/2" not in shown(client, f"/runs/{FIRST}")
         store.add_trials(no, [trial("one", FAILED, "No.", number=2, position=2), trial("three", position=3)])
         text = shown(client, f"/runs/{FIRST}")
@@ -320,7 +320,7 @@ def test_a_baseline_shows_what_is_usual(tmp_path: Path) -> None:
     ]
     file = tmp_path / "suite.baseline.jsonl"
     file.write_text("".join(write_line(line) for line in lines), encoding="utf-8")
-    with served(tmp_path, [str(file)]) as client:
+    with serve_viewer(tmp_path, [str(file)]) as client:
         text = shown(client, "/baselines")
     assert "refund" in text
     assert "75.0%" in text
@@ -331,7 +331,7 @@ def test_a_baseline_counts_only_what_counts_after_a_restart(tmp_path: Path) -> N
     new = replace(old, run="run-2", trials=3, passes=3, since="run-2")
     file = tmp_path / "suite.baseline.jsonl"
     file.write_text(write_line(old) + write_line(new), encoding="utf-8")
-    with served(tmp_path, [str(file)]) as client:
+    with serve_viewer(tmp_path, [str(file)]) as client:
         text = shown(client, "/baselines")
     assert "100.0%" in text
     assert '<td class="number">3</td><td class="number">1</td>' in text
@@ -344,15 +344,15 @@ def test_a_page_is_a_function_a_template_and_an_address(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(app, "PAGES", (*app.PAGES, PageRoute("/weather", weather, "Weather")))
     two_runs(tmp_path)
-    with served(tmp_path) as client:
+    with serve_viewer(tmp_path) as client:
         assert "now: rain" in shown(client, "/weather?now=rain")
         assert '<a href="/weather">Weather</a>' in shown(client, "/")
 
 
 def test_text_of_agents_is_shown_as_text(tmp_path: Path) -> None:
     folder = tmp_path / ".proctor"
-    keep(folder, FIRST, [trial(HOSTILE, FAILED, HOSTILE, suite=HOSTILE)])
-    with served(folder) as client:
+    store_run(folder, FIRST, [trial(HOSTILE, FAILED, HOSTILE, suite=HOSTILE)])
+    with serve_viewer(folder) as client:
         for address in ("/", f"/runs/{FIRST}", f"/runs/{FIRST}/case?{_case(HOSTILE, HOSTILE)}"):
             text = shown(client, address)
             assert "<script>" not in text.lower()
@@ -363,8 +363,8 @@ def test_text_of_agents_is_shown_as_text(tmp_path: Path) -> None:
 def test_a_name_with_half_a_surrogate_pair_can_be_opened(tmp_path: Path) -> None:
     folder = tmp_path / ".proctor"
     name = "half \ud800 a pair"
-    keep(folder, FIRST, [trial(name, FAILED, "\ud800")])
-    with served(folder) as client:
+    store_run(folder, FIRST, [trial(name, FAILED, "\ud800")])
+    with serve_viewer(folder) as client:
         [link] = re.findall(r'<a href="(/runs/[^"]*/case[^"]*)">half', shown(client, f"/runs/{FIRST}"))
         assert "half \\ud800 a pair" in shown(client, link.replace("&amp;", "&"))
 

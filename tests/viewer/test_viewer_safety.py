@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from kept_runs import FIRST
-from served_viewer import TOKEN, served
+from served_viewer import TOKEN, serve_viewer
+from stored_runs import FIRST
 
 
 def test_another_host_name_is_refused_so_that_a_page_cannot_rebind_its_own(client: httpx2.Client) -> None:
@@ -49,7 +49,7 @@ def test_pages_hold_no_script_of_their_own(client: httpx2.Client) -> None:
 
 
 def test_away_from_loopback_every_page_needs_the_token(store: Path) -> None:
-    with served(store, everywhere=True) as client:
+    with serve_viewer(store, everywhere=True) as client:
         assert client.get("/").status_code == 403
         assert client.get("/?token=wrong").status_code == 403
         assert client.get("/assets/viewer.js").status_code == 403

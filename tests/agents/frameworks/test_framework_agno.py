@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
+from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases
 
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.suite import Case, Double, Turn
@@ -38,7 +38,7 @@ class Scripted(Model):
 
     def invoke(self, messages: Any, **_: Any) -> ModelResponse:
         usage = MessageMetrics(input_tokens=self.tokens, output_tokens=self.tokens and 7)
-        HEARD.append([message.content for message in messages if message.role == "user"])
+        PROMPTS.append([message.content for message in messages if message.role == "user"])
         last = messages[-1]
         if last.role == "tool":
             return ModelResponse(role="assistant", content=f"It says {last.content}", response_usage=usage)
@@ -121,15 +121,15 @@ class TestAgno(FrameworkContract):
 def test_a_run_leaves_the_agent_and_its_database_as_they_were() -> None:
     database = InMemoryDb()
     target = agent(rate_for_visitor, session_state={"seen": []}, db=database)
-    ran(target, case("Oslo", state={"customer": "Ann"}))
+    run_cases(target, case("Oslo", state={"customer": "Ann"}))
     assert target.session_state == {"seen": []}
     assert target.tool_hooks is None
     assert database.get_sessions() == []
 
 
 def test_an_agent_without_a_database_does_not_suddenly_remember() -> None:
-    ran(agent(), Case("two", (Turn("Oslo"), Turn("Rome"))))
-    assert HEARD[-1] == ["Rome"]
+    run_cases(agent(), Case("two", (Turn("Oslo"), Turn("Rome"))))
+    assert PROMPTS[-1] == ["Rome"]
 
 
 def test_an_async_tool_is_seen_too() -> None:
@@ -137,7 +137,7 @@ def test_an_async_tool_is_seen_too() -> None:
         "The rate in a city."
         return f"rate of {city}"
 
-    (trial,) = ran(agent(get_rate), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate), case("Oslo"))
     assert trial.replies[0].tool_calls[0].result == "rate of Oslo"
 
 
@@ -149,8 +149,8 @@ def test_a_doubled_tool_is_not_called_whether_it_is_async_or_not() -> None:
     get_rate_async.__name__ = "get_rate"
     for chosen in (get_rate, get_rate_async):
         doubles = {"get_rate": (Double(result="doubled"),)}
-        (trial,) = ran(agent(chosen), case("Oslo", doubles=doubles))
-        assert TOUCHED == []
+        (trial,) = run_cases(agent(chosen), case("Oslo", doubles=doubles))
+        assert TOOL_INPUTS == []
         assert trial.replies[0].text == "It says doubled"
         assert trial.replies[0].tool_calls[0].result == "doubled"
 
@@ -171,10 +171,10 @@ def test_hooks_of_a_tool_and_of_an_agent_still_run() -> None:
         return func(**args)
 
     hooked = tool(tool_hooks=[on_tool, on_tool_async])(get_rate)
-    ran(agent(hooked, _other), case("Oslo"))
+    run_cases(agent(hooked, _other), case("Oslo"))
     assert heard == ["tool get_rate", "async get_rate"]
     heard.clear()
-    (trial,) = ran(agent(get_rate, tool_hooks=[on_agent]), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate, tool_hooks=[on_agent]), case("Oslo"))
     assert heard == ["agent get_rate"]
     assert trial.outcome == "passed"
 
@@ -185,11 +185,11 @@ def _other(city: str) -> str:
 
 
 def test_a_tool_that_waits_for_a_person_is_a_call_that_was_not_made() -> None:
-    (trial,) = ran(agent(tool(requires_confirmation=True)(get_rate)), case("Oslo"))
+    (trial,) = run_cases(agent(tool(requires_confirmation=True)(get_rate)), case("Oslo"))
     (call,) = trial.replies[0].tool_calls
     assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
     assert "waits for a person" in str(call.error)
-    assert TOUCHED == []
+    assert TOOL_INPUTS == []
 
 
 def test_an_answer_with_a_schema_is_data() -> None:
@@ -200,7 +200,7 @@ def test_an_answer_with_a_schema_is_data() -> None:
         def invoke(self, messages: Any, **_: Any) -> ModelResponse:
             return ModelResponse(role="assistant", content='{"city": "Oslo"}')
 
-    (trial,) = ran(Agent(model=Structured(), output_schema=Rate, use_json_mode=True), Case("a", (Turn("Oslo"),)))
+    (trial,) = run_cases(Agent(model=Structured(), output_schema=Rate, use_json_mode=True), Case("a", (Turn("Oslo"),)))
     assert trial.replies[0].structured == {"city": "Oslo"}
     assert json.loads(trial.replies[0].text) == {"city": "Oslo"}
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of, two_turns
+from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases, two_turns
 
 import proctor
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
@@ -35,7 +35,7 @@ OPTIONS = ClaudeAgentOptions(
 
 def step(questions: list[str], result: Any) -> Any:
     """Calls one tool with the user's words, then tells its result."""
-    HEARD.append(list(questions))
+    PROMPTS.append(list(questions))
     return f"It says {result}" if result else SimpleNamespace(name="get_rate", arguments={"city": questions[-1]})
 
 
@@ -98,7 +98,7 @@ class TestClaudeAgentSdk(FrameworkContract):
 
 
 def test_each_turn_tells_its_own_cost() -> None:
-    (trial,) = ran(agent(), two_turns())
+    (trial,) = run_cases(agent(), two_turns())
     assert [reply.usage and reply.usage.cost_usd for reply in trial.replies] == pytest.approx([0.01, 0.01])
 
 
@@ -107,7 +107,7 @@ def test_tokens_by_model_are_told_for_the_session_and_counted_for_the_turn() -> 
         return {"modelUsage": {"a": {"inputTokens": tokens, "outputTokens": 1, "cacheReadInputTokens": tokens}}}
 
     turns = [[result(**spent(100))], [result(**spent(250))]]
-    (trial,) = ran(replayed(*turns), Case("two", (Turn("a"), Turn("b"))))
+    (trial,) = run_cases(replayed(*turns), Case("two", (Turn("a"), Turn("b"))))
     assert [reply.usage and reply.usage.input_tokens for reply in trial.replies] == [200, 300]
 
 
@@ -121,26 +121,26 @@ def test_calls_of_a_subagent_are_inside_the_call_that_started_it_and_parallel_ca
         told("t1", "the report"),
         result(),
     ]
-    (trial,) = ran(replayed(frames), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed(frames), Case("a", (Turn("a"),)))
     calls = [(call.name, call.result, call.parent) for call in trial.replies[0].tool_calls]
     assert calls == [("Task", "the report", None), ("Read", "a file", None), ("get_rate", "rate", "t1")]
 
 
 def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
     aside = result("a task has ended", origin={"kind": "task-notification"})
-    (trial,) = ran(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
     assert trial.replies[0].text == "the answer"
 
 
 def test_a_tool_beside_a_doubled_one_is_called() -> None:
-    (trial,) = ran(agent(), case("Oslo", doubles={"another": (Double(result="doubled"),)}))
-    assert TOUCHED == ["Oslo"]
+    (trial,) = run_cases(agent(), case("Oslo", doubles={"another": (Double(result="doubled"),)}))
+    assert TOOL_INPUTS == ["Oslo"]
     assert trial.outcome == "passed"
 
 
 def test_doubles_at_once_answer_their_own_trials() -> None:
     cases = [case(f"city{i}", doubles={"get_rate": (Double(result=f"double {i}"),)}) for i in range(12)]
-    for number, trial in enumerate(ran(agent(), *cases)):
+    for number, trial in enumerate(run_cases(agent(), *cases)):
         assert trial.replies[0].text == f"It says double {number}"
 
 
@@ -148,7 +148,7 @@ def test_a_doubled_tool_of_claude_code_itself_is_refused_and_says_so() -> None:
     def reading(questions: list[str], told: Any) -> Any:
         return f"It says {told}" if told else SimpleNamespace(name="Bash", arguments={"command": "ls"})
 
-    (trial,) = ran(agent(reading), case("Oslo", doubles={"Bash": (Double(result="doubled"),)}))
+    (trial,) = run_cases(agent(reading), case("Oslo", doubles={"Bash": (Double(result="doubled"),)}))
     assert trial.outcome != "passed"
     assert "the case doubles Bash" in trial.reason
 
@@ -162,8 +162,8 @@ def test_doubles_without_a_server_of_the_application_are_refused_before_anything
 def test_no_trial_goes_on_with_the_session_of_another() -> None:
     seen: list[Any] = []
     options = dataclasses.replace(OPTIONS, continue_conversation=True, session_id="fixed")
-    ran(agent(options=options, seen=seen), case("Oslo"))
-    ran(agent(options=dataclasses.replace(OPTIONS, resume="earlier"), seen=seen), case("Oslo"))
+    run_cases(agent(options=options, seen=seen), case("Oslo"))
+    run_cases(agent(options=dataclasses.replace(OPTIONS, resume="earlier"), seen=seen), case("Oslo"))
     assert [(given.session_id, given.continue_conversation) for given in seen] == [(None, False)] * 2
     assert (seen[1].resume, seen[1].fork_session) == ("earlier", True)
     assert (options.session_id, options.continue_conversation) == ("fixed", True)
@@ -177,19 +177,19 @@ def test_hooks_of_the_application_are_kept_beside_those_for_doubles() -> None:
         return {}
 
     options = dataclasses.replace(OPTIONS, hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
-    ran(agent(options=options), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
+    run_cases(agent(options=options), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
     assert heard == ["mcp__rates__get_rate"]
     assert len(options.hooks["PreToolUse"]) == 1
 
 
 def test_an_answer_with_a_schema_is_data() -> None:
-    (trial,) = ran(replayed([result("", structured_output={"city": "Oslo"})]), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed([result("", structured_output={"city": "Oslo"})]), Case("a", (Turn("a"),)))
     assert trial.replies[0].structured == {"city": "Oslo"}
     assert trial.replies[0].text == '{"city": "Oslo"}'
 
 
 def test_a_result_that_is_an_error_is_a_failure_with_its_reason() -> None:
-    (trial,) = ran(replayed([result("out of turns", is_error=True)]), case("Oslo"))
+    (trial,) = run_cases(replayed([result("out of turns", is_error=True)]), case("Oslo"))
     assert trial.outcome == "failed"
     assert "out of turns" in trial.reason
 

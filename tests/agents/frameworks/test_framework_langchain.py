@@ -8,7 +8,7 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
+from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases
 
 import proctor
 from proctor.base.errors import InvalidSuite, UsageError
@@ -50,7 +50,7 @@ class Scripted(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
         asked = [str(m.content) for m in messages if isinstance(m, HumanMessage)]
-        HEARD.append(asked)
+        PROMPTS.append(asked)
         message = self.step(messages, asked)
         if self.tells_usage:
             message.usage_metadata = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
@@ -75,7 +75,7 @@ def agent(*tools: Any, model: BaseChatModel | None = None, **more: Any) -> Any:
 
 def talked(target: Any, *questions: Any, **more: Any) -> list[proctor.Reply]:
     turns = tuple(Turn(question) for question in questions)
-    (trial,) = ran(target, Case("talk", turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),), **more))
+    (trial,) = run_cases(target, Case("talk", turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),), **more))
     assert trial.outcome == "passed", trial.reason
     return list(trial.replies)
 
@@ -223,7 +223,7 @@ def test_calls_that_reach_no_tool_are_seen_with_the_reason(name: str, argument: 
     (call,) = reply.tool_calls
     assert (call.name, dict(call.arguments)) == (name, {argument: "Oslo"})
     assert call.error
-    assert TOUCHED == []
+    assert TOOL_INPUTS == []
 
 
 def test_an_answer_with_a_schema_is_data_and_no_call() -> None:
@@ -304,6 +304,6 @@ def test_a_chain_takes_the_question_as_its_one_variable_and_history_where_it_has
 
 def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
-    ran(target, case("Oslo"))
+    run_cases(target, case("Oslo"))
     result = asyncio.run(target.ainvoke({"messages": [("user", "Rome")]}))
     assert result["messages"][-1].content == '1: {"rate": "rate of Rome"}'

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
+from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases
 
 import proctor
 from proctor.agents.resolve import resolve_agent
@@ -69,7 +69,7 @@ class Scripted(Model):
         said = named.pop("input") if "input" in named else given[0]
         items = [{"role": "user", "content": said}] if isinstance(said, str) else said
         asked = [item["content"] for item in items if item.get("role") == "user"]
-        HEARD.append(asked)
+        PROMPTS.append(asked)
         return ModelResponse(output=[self.step(items, asked)], usage=self.usage, response_id=None)
 
     def step(self, items: list[Any], asked: list[str]) -> Any:
@@ -143,7 +143,7 @@ class TestOpenAiAgents(FrameworkContract):
 
 def test_a_state_that_does_not_fit_the_context_is_refused_before_anything_runs() -> None:
     with pytest.raises((UsageError, InvalidSuite), match="does not fit Visit"):
-        ran(visits(), case("Oslo", state={"costumer": "Ann"}))
+        run_cases(visits(), case("Oslo", state={"costumer": "Ann"}))
 
 
 def nested(outer_tool: Any, argument: str = "input") -> proctor.TrialResult:
@@ -171,7 +171,7 @@ def test_calls_of_a_run_that_a_tool_starts_itself_are_inside_its_call() -> None:
 def test_after_a_handoff_calls_are_inside_it_and_the_new_agent_answers_the_next_turn() -> None:
     desk = Agent(name="desk", model=Scripted("transfer_to_rates", ""), handoffs=[agent()])
     evaluators = (EvaluatorSpec("ToolCount", {"at_least": 1}),)
-    (trial,) = ran(desk, Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
+    (trial,) = run_cases(desk, Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
     first, second = trial.replies
     handoff, rate = first.tool_calls
     assert (handoff.name, handoff.result) == ("transfer_to_rates", {"agent": "rates"})
@@ -186,7 +186,7 @@ def test_a_tool_that_raises_is_an_error_of_the_call_whatever_the_sdk_tells_the_m
         """The rate in a city."""
         raise ValueError("no such city")
 
-    (trial,) = ran(agent(get_rate), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate), case("Oslo"))
     (reply,) = trial.replies
     assert reply.tool_calls[0].error == "ValueError: no such city"
     assert "error occurred" in reply.text
@@ -198,7 +198,7 @@ def test_a_double_that_fails_is_handled_as_the_tool_handles_failures() -> None:
         """The rate in a city."""
         return city
 
-    (trial,) = ran(agent(get_rate), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+    (trial,) = run_cases(agent(get_rate), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
     (reply,) = trial.replies
     assert reply.text == "1: Sorry: the bank is closed"
     assert "the bank is closed" in str(reply.tool_calls[0].error)
@@ -212,7 +212,9 @@ def test_an_answer_with_a_type_is_data() -> None:
         def step(self, items: list[Any], asked: list[str]) -> Any:
             return says('{"rate": 4.5}')
 
-    (trial,) = ran(agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),)))
+    (trial,) = run_cases(
+        agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),))
+    )
     assert trial.outcome == "passed", trial.reason
     assert (trial.replies[0].structured, trial.replies[0].text) == ({"rate": 4.5}, '{"rate": 4.5}')
 
@@ -223,7 +225,7 @@ def test_an_agent_that_waits_for_approval_has_not_answered() -> None:
         """The rate in a city."""
         return city
 
-    (trial,) = ran(agent(get_rate), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate), case("Oslo"))
     assert trial.outcome == "failed"
     assert "approve get_rate" in trial.reason
 
@@ -236,7 +238,7 @@ def test_calls_that_the_service_runs_or_a_guardrail_turns_away_are_seen_too() ->
     @function_tool(tool_input_guardrails=[never])
     def get_rate(city: str) -> str:
         """The rate in a city."""
-        TOUCHED.append(city)
+        TOOL_INPUTS.append(city)
         return city
 
     search = ResponseFunctionWebSearch.model_validate(
@@ -250,9 +252,9 @@ def test_calls_that_the_service_runs_or_a_guardrail_turns_away_are_seen_too() ->
                 response.output.insert(0, search)
             return response
 
-    (trial,) = ran(agent(get_rate, WebSearchTool(), model=Both()), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate, WebSearchTool(), model=Both()), case("Oslo"))
     (reply,) = trial.replies
-    assert TOUCHED == []
+    assert TOOL_INPUTS == []
     assert reply.text == "1: not today"
     found = {call.name: (dict(call.arguments), call.result) for call in reply.tool_calls}
     assert found["get_rate"] == ({"city": "Oslo"}, "not today")
@@ -283,14 +285,14 @@ def test_nothing_is_traced_also_not_by_agents_with_a_configuration_of_their_own(
 def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
     before = list(target.tools)
-    ran(target, case("Oslo"))
+    run_cases(target, case("Oslo"))
     result = asyncio.run(Runner.run(target, "Rome", run_config=RunConfig(tracing_disabled=True)))
     assert result.final_output == "1: {'rate': 'rate of Rome'}"
     assert all(now is then for now, then in zip(target.tools, before, strict=True))
 
 
 def test_a_function_that_makes_an_agent_stands_for_it() -> None:
-    (trial,) = ran(lambda: agent(), case("Oslo"))
+    (trial,) = run_cases(lambda: agent(), case("Oslo"))
     assert trial.outcome == "passed", trial.reason
     assert [call.name for call in trial.replies[0].tool_calls] == ["get_rate"]
 

@@ -14,7 +14,7 @@ import yaml
 
 pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
 
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 AGENT = """
 import os
@@ -47,7 +47,7 @@ loans = Agent(
 CITIES = ("Oslo", "Rome", "Lima")
 
 
-def two_tools(talk: Talk) -> Says | Calls:
+def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
     if not talk.results:
         return calls("rate", city=talk.user)
     if len(talk.results) == 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
+from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases
 
 import proctor
 from proctor.agents.resolve import resolve_agent
@@ -33,7 +33,7 @@ def scripted(tool: str = "get_rate", argument: str = "city", usage: RequestUsage
     def think(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         parts = [part for message in messages for part in message.parts]
         asked = [part.content for part in parts if isinstance(part, UserPromptPart)]
-        HEARD.append(asked)
+        PROMPTS.append(asked)
         spent = RequestUsage(input_tokens=11, output_tokens=7) if usage is None else usage
         if isinstance(parts[-1], UserPromptPart):
             return ModelResponse(parts=[ToolCallPart(tool, {argument: asked[-1]})], usage=spent)
@@ -127,7 +127,7 @@ class TestPydanticAi(FrameworkContract):
 def test_a_state_that_does_not_fit_the_dependencies_is_refused_before_anything_runs() -> None:
     target = Agent(scripted(), deps_type=Visit, tools=(get_rate,))
     with pytest.raises((UsageError, InvalidSuite), match="does not fit Visit"):
-        ran(target, case("Oslo", state={"costumer": "Ann"}))
+        run_cases(target, case("Oslo", state={"costumer": "Ann"}))
 
 
 def test_dependencies_that_no_state_can_make_are_none() -> None:
@@ -135,7 +135,7 @@ def test_dependencies_that_no_state_can_make_are_none() -> None:
         pass
 
     target = Agent(scripted(), deps_type=Database, tools=(get_rate,))
-    (trial,) = ran(target, case("Oslo", state={"customer": "Ann"}))
+    (trial,) = run_cases(target, case("Oslo", state={"customer": "Ann"}))
     assert (trial.outcome, trial.replies[0].state) == ("passed", None)
 
 
@@ -144,17 +144,17 @@ def test_a_tool_that_asks_for_a_retry_is_an_error_of_the_call() -> None:
         """The rate in a city."""
         raise ModelRetry("no such city")
 
-    (trial,) = ran(agent(get_rate), case("Oslo"))
+    (trial,) = run_cases(agent(get_rate), case("Oslo"))
     assert "no such city" in str(trial.replies[0].tool_calls[0].error)
 
 
 @pytest.mark.parametrize(("tool", "argument"), [("get_rate", "town"), ("get_rates", "city")])
 def test_calls_that_reach_no_tool_are_seen_with_the_reason(tool: str, argument: str) -> None:
-    (trial,) = ran(agent(model=scripted(tool, argument)), case("Oslo"))
+    (trial,) = run_cases(agent(model=scripted(tool, argument)), case("Oslo"))
     (call,) = trial.replies[0].tool_calls
     assert (call.name, dict(call.arguments)) == (tool, {argument: "Oslo"})
     assert call.error
-    assert TOUCHED == []
+    assert TOOL_INPUTS == []
 
 
 def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
@@ -165,7 +165,7 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
         rate: Any = 4.5 if len(messages) > 1 else "high"  # the first try is refused
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"rate": rate})])
 
-    (trial,) = ran(
+    (trial,) = run_cases(
         Agent(FunctionModel(think), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),))
     )
     (reply,) = trial.replies
@@ -175,7 +175,7 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
 
 def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
-    ran(target, case("Oslo"))
+    run_cases(target, case("Oslo"))
     assert asyncio.run(target.run("Rome")).output == "1: {'rate': 'rate of Rome'}"
 
 
@@ -189,27 +189,27 @@ async def make_agent_later() -> Agent[Any, Any]:
 
 @pytest.mark.parametrize("factory", [make_agent, make_agent_later])
 def test_a_function_that_makes_an_agent_stands_for_it(factory: Any) -> None:
-    (trial,) = ran(factory, case("Oslo"))
+    (trial,) = run_cases(factory, case("Oslo"))
     assert trial.outcome == "passed", trial.reason
     assert trial.replies[0].text == "1: {'rate': 'rate of Oslo'}"
 
 
 def application() -> str:
-    TOUCHED.append("asked")
+    TOOL_INPUTS.append("asked")
     return str(Agent) + str(proctor.wrap("Oslo", purpose="input", name="city"))
 
 
 def test_an_application_that_is_given_its_input_by_proctor_is_no_factory() -> None:
-    TOUCHED.clear()
+    TOOL_INPUTS.clear()
     assert type(resolve_agent(application)).__name__ == "CallableAgent"
-    assert TOUCHED == []
+    assert TOOL_INPUTS == []
 
 
 def test_a_function_without_parameters_that_returns_text_answers_with_it() -> None:
     async def answer_later() -> str:
         return Agent.__name__
 
-    (trial,) = ran(answer_later, Case("Oslo", (Turn("Oslo", Expected(output="Agent")),)))
+    (trial,) = run_cases(answer_later, Case("Oslo", (Turn("Oslo", Expected(output="Agent")),)))
     assert trial.replies[0].text == "Agent"
 
 
@@ -236,9 +236,9 @@ def test_a_factory_that_uses_a_helper_in_another_file_makes_the_agent_that_answe
 
 def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
     waiting = agent(Tool(get_rate, requires_approval=True), output_type=[str, DeferredToolRequests])
-    (call,) = ran(waiting, case("Oslo"))[0].replies[0].tool_calls
+    (call,) = run_cases(waiting, case("Oslo"))[0].replies[0].tool_calls
     assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
-    assert (call.error, TOUCHED) == ("not called: it waits for a person", [])
+    assert (call.error, TOOL_INPUTS) == ("not called: it waits for a person", [])
 
 
 def test_an_agent_that_is_no_pydantic_agent_does_not_import_the_package() -> None:

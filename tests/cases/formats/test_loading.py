@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mutated import VALUES
+from json_mutations import VALUES
 from tool_marks import needing
 
 from proctor.base.documents import Document

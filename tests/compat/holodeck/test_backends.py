@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from holodeck_tokens import tokens
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
@@ -28,7 +28,7 @@ from proctor.compat.holodeck.backends import (
 TOOLS = "def rate(city: str) -> int:\n    '''The rate in a city.'''\n    return len(city)\n"
 
 
-def lookup(talk: Talk) -> Says | Calls:
+def lookup(talk: Conversation) -> TextReply | ToolCallReply:
     return says(f"{talk.turn}: {talk.results[-1]}") if talk.results else calls("rate", city=talk.user)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from declared_projects import FUNCTIONS, answered, project, ran
+from declared_projects import FUNCTIONS, last_reply, project, run_project
 from judge_server import status
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 import proctor
 from proctor.agents.resolve import resolve_agent
@@ -16,7 +16,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.suite import Double, Settings
 
 
-def two_tools(talk: Talk) -> Says | Calls:
+def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
     """Looks up the rate, then what is paid, then tells both."""
     if not talk.results:
         return calls("rate", city=talk.user)
@@ -46,7 +46,7 @@ CONVERSATION: dict[str, Any] = {
 def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path, provider: str) -> None:
     with model_server(two_tools) as server:
         model = {"provider": provider, "name": "m", "endpoint": server.root if provider == "anthropic" else server.url}
-        [trial] = ran(tmp_path, "", model=model, test_cases=[CONVERSATION]).trials
+        [trial] = run_project(tmp_path, "", model=model, test_cases=[CONVERSATION]).trials
     assert trial.outcome == "passed", trial.scores
     assert [call.name for reply in trial.replies for call in reply.tool_calls] == ["rate", "monthly"] * 3
     assert trial.replies[0].tool_calls[0].result == {"city": "Oslo", "rate": 4}
@@ -76,28 +76,28 @@ def test_the_command_examines_a_conversation_with_tools(
 def test_many_conversations_at_once_are_kept_apart(tmp_path: Path) -> None:
     tests = [{"name": city, "input": city, "ground_truth": f"turn 1: 3.33 in {city}"} for city in map(str, range(24))]
     with model_server(two_tools) as server:
-        run = ran(tmp_path, server.url, test_cases=tests, execution={"parallel_test_cases": 12})
+        run = run_project(tmp_path, server.url, test_cases=tests, execution={"parallel_test_cases": 12})
     assert [trial.outcome for trial in run.trials] == ["passed"] * 24
 
 
 def test_a_tool_that_fails_tells_the_model_and_the_report(tmp_path: Path) -> None:
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says(f"sorry: {talk.results[-1]}") if talk.results else calls("rate", city="Nowhere")
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url)
+        reply = last_reply(tmp_path, server.url)
     assert "there is no such city" in reply.text
     assert "there is no such city" in reply.tool_calls[0].error
 
 
 def test_arguments_that_do_not_fit_are_told_to_the_model_which_may_try_again(tmp_path: Path) -> None:
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         if talk.asked.number == 0:
             return calls("monthly", amount="much", months=3)
         return says(talk.results[-1]) if len(talk.results) > 1 else calls("monthly", amount=720)
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url)
+        reply = last_reply(tmp_path, server.url)
     assert reply.text == "2.00"
     assert [call.error is None for call in reply.tool_calls] == [False, True]
 
@@ -115,12 +115,12 @@ def test_a_case_may_double_the_tools_of_the_file(tmp_path: Path) -> None:
 def test_an_answer_of_a_given_shape_is_data(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         shape = next(name for name, given in talk.tools.items() if "sum" in given["properties"])
         return calls(shape, sum="many" if talk.asked.number == 0 else 42)
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, tools=None, response_format=schema)
+        reply = last_reply(tmp_path, server.url, tools=None, response_format=schema)
     assert reply.structured == {"sum": 42}, "the first answer did not fit, and was not taken"
     assert json.loads(reply.text) == {"sum": 42}
     assert reply.tool_calls == ()
@@ -130,12 +130,12 @@ def test_the_shape_of_the_answer_may_stand_in_a_file(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}}
     (tmp_path / "shape.json").write_text(json.dumps(schema))
     with model_server(lambda talk: calls(next(iter(talk.tools)), sum=1)) as server:
-        reply = answered(tmp_path, server.url, tools=None, response_format="shape.json")
+        reply = last_reply(tmp_path, server.url, tools=None, response_format="shape.json")
     assert reply.structured == {"sum": 1}
 
 
 def test_a_prompt_is_a_tool_that_asks_a_model(tmp_path: Path) -> None:
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         if talk.asked.body["model"] == "small":
             return says(f"[{talk.user}]")
         return says(talk.results[-1]) if talk.results else calls("sum_up", text="long story {{text}}")
@@ -143,7 +143,7 @@ def test_a_prompt_is_a_tool_that_asks_a_model(tmp_path: Path) -> None:
     with model_server(script) as server:
         model = {"provider": "openai", "name": "small", "endpoint": server.url, "temperature": 1.5}
         tool = {"name": "sum_up", "type": "prompt", "template": "Sum up: {{text}}", "model": model}
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     assert reply.text == "[Sum up: long story {{text}}]", "what fills a gap is not filled in again"
     assert server.requests[1].body["temperature"] == 1.5
 
@@ -151,13 +151,13 @@ def test_a_prompt_is_a_tool_that_asks_a_model(tmp_path: Path) -> None:
 def test_instructions_may_stand_in_a_file_whose_notes_are_not_said(tmp_path: Path) -> None:
     (tmp_path / "said.md").write_text("---\nversion: 3\n---\n\nBe kind.\n")
     with model_server(lambda talk: says("done")) as server:
-        answered(tmp_path, server.url, instructions={"file": "said.md"})
+        last_reply(tmp_path, server.url, instructions={"file": "said.md"})
     assert server.requests[0].system.strip() == "Be kind."
 
 
 def test_a_busy_model_is_asked_again_and_is_not_the_agents_fault(tmp_path: Path) -> None:
     with model_server(lambda talk: status(503) if talk.asked.number < 1 else says("done")) as server:
-        [trial] = ran(tmp_path, server.url).trials
+        [trial] = run_project(tmp_path, server.url).trials
     assert trial.outcome == "passed"
     assert len(server.requests) == 2
     with model_server(lambda talk: status(503)) as server:
@@ -173,7 +173,7 @@ def test_a_key_is_read_from_the_environment_when_it_is_needed_and_never_told(
     monkeypatch.setenv("MY_KEY", "sk-verysecret")
     with model_server(lambda talk: status(401, "bad key sk-verysecret")) as server:
         model = {"provider": "openai", "name": "m", "endpoint": server.url, "api_key": "${MY_KEY}"}
-        [trial] = ran(tmp_path, "", model=model).trials
+        [trial] = run_project(tmp_path, "", model=model).trials
     assert server.requests[0].headers["authorization"] == "Bearer sk-verysecret"
     assert "sk-verysecret" not in repr(trial)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from judge_server import hangs
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 TOOLS = """
 def rate(city: str) -> int:
@@ -17,7 +17,7 @@ def rate(city: str) -> int:
 """
 
 
-def lookup(talk: Talk) -> Says | Calls:
+def lookup(talk: Conversation) -> TextReply | ToolCallReply:
     return says(f"It is {talk.results[-1]}.") if talk.results else calls("rate", city=talk.user)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from declared_projects import FUNCTIONS, answered, project, ran, spec_of
+from declared_projects import FUNCTIONS, last_reply, project, run_project, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_server import status
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
@@ -31,7 +31,7 @@ def asked(folder: Path, **more: Any) -> dict[str, Any]:
         model = {"provider": "openai", "name": "gpt-4o", "endpoint": server.url, **more.pop("model", {})}
         if model["provider"] == "anthropic":
             model["endpoint"] = server.root
-        answered(folder, "", model=model, **more)
+        last_reply(folder, "", model=model, **more)
         return server.requests[0].body
 
 
@@ -69,7 +69,7 @@ def test_a_model_that_takes_no_temperature_is_not_sent_one(tmp_path: Path) -> No
 def test_azure_is_told_its_version(tmp_path: Path) -> None:
     with model_server(lambda talk: says("done")) as server:
         model = {"provider": "azure_openai", "name": "d", "endpoint": server.root, "api_version": "2030-01-01"}
-        answered(tmp_path, "", model=model)
+        last_reply(tmp_path, "", model=model)
     assert "2030-01-01" in server.requests[0].path
 
 
@@ -87,18 +87,18 @@ def test_extended_thinking_is_told_to_the_model(tmp_path: Path) -> None:
 
 def test_max_turns_ends_an_agent_that_calls_tools_for_ever(tmp_path: Path) -> None:
     with model_server(lambda talk: calls("rate", city="Oslo")) as server:
-        [trial] = ran(tmp_path, server.url, openai={"max_turns": 3}).trials
+        [trial] = run_project(tmp_path, server.url, openai={"max_turns": 3}).trials
     assert trial.outcome == "failed"
     assert "request_limit of 3" in trial.reason
     assert len(server.requests) == 3
 
 
 def test_the_fallback_model_is_asked_where_the_first_fails(tmp_path: Path) -> None:
-    def script(talk: Talk) -> Any:
+    def script(talk: Conversation) -> Any:
         return says("done") if talk.asked.body["model"] == "spare" else status(404)
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, openai={"fallback_model": "spare"})
+        reply = last_reply(tmp_path, server.url, openai={"fallback_model": "spare"})
     assert reply.text == "done"
 
 
@@ -143,11 +143,11 @@ def test_functions_get_arguments_of_their_own_types(
     if function == "anything":
         tool["parameters"] = {"x": {"type": "integer"}, "y": {"type": "array", "required": False}}
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says("done") if talk.results else calls("t", **arguments)
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     assert reply.tool_calls[0].result == result
 
 

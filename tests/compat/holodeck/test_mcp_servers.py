@@ -12,9 +12,9 @@ from typing import Any
 import mcp_desk
 import pytest
 import yaml
-from declared_projects import answered, project, ran, spec_of
-from mcp_desk import Served, served, silent, stdio
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from declared_projects import last_reply, project, run_project, spec_of
+from mcp_desk import ServedDesk, serve_desk, stdio, unresponsive_address
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
@@ -24,13 +24,13 @@ needs_mcp = pytest.mark.skipif(importlib.util.find_spec("fastmcp") is None, reas
 
 
 @pytest.fixture(scope="module")
-def desk() -> Iterator[Served]:
-    with served() as where:
+def desk() -> Iterator[ServedDesk]:
+    with serve_desk() as where:
         yield where
 
 
 def using(tool: str, **arguments: Any) -> Any:
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says("done") if talk.results else calls(tool, **arguments)
 
     return script
@@ -45,7 +45,7 @@ def test_a_server_over_stdio_gives_its_tools_to_the_agent(tmp_path: Path, monkey
     started = {"command": sys.executable, "args": [mcp_desk.__file__]}
     tool = {"name": "desk", "type": "mcp", **started, "env": {"GREETING": "${WORD}"}, "env_file": "mcp.env"}
     with model_server(using("mcp__desk__status", order="A-17")) as server:
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     [call] = reply.tool_calls
     assert (call.name, dict(call.arguments)) == ("mcp__desk__status", {"order": "A-17"})
     assert "A-17 is shipped, hello, whispered" in str(call.result), "env beats env_file, and nothing else is passed on"
@@ -55,12 +55,12 @@ def test_a_server_over_stdio_gives_its_tools_to_the_agent(tmp_path: Path, monkey
 @needs_mcp
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on(
-    tmp_path: Path, desk: Served, transport: str
+    tmp_path: Path, desk: ServedDesk, transport: str
 ) -> None:
     before = len(desk.seen)
     tool = desk.tool(transport, is_retrieval=True, headers={"x-team": "loans"})
     with model_server(using("mcp__desk__status", order="A-18")) as server:
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     [passage] = reply.retrieval_context
     assert "A-18 is shipped" in passage
     assert {seen.get("x-team") for seen in desk.seen[before:]} == {"loans"}
@@ -68,18 +68,18 @@ def test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on(
 
 @needs_mcp
 @pytest.mark.parametrize("transport", ["http", "sse"])
-def test_one_server_serves_all_trials_of_a_run(tmp_path: Path, desk: Served, transport: str) -> None:
+def test_one_server_serves_all_trials_of_a_run(tmp_path: Path, desk: ServedDesk, transport: str) -> None:
     tests = [{"name": str(n), "input": "q", "ground_truth": "done", "expected_tools": ["status"]} for n in range(6)]
     parallel = {"parallel_test_cases": 3}
     with model_server(using("mcp__desk__status", order="A-17")) as server:
-        run = ran(tmp_path, server.url, tools=[desk.tool(transport)], test_cases=tests, execution=parallel)
+        run = run_project(tmp_path, server.url, tools=[desk.tool(transport)], test_cases=tests, execution=parallel)
     assert [trial.outcome for trial in run.trials] == ["passed"] * 6
 
 
 @needs_mcp
-def test_a_tool_of_a_server_that_fails_tells_the_model(tmp_path: Path, desk: Served) -> None:
+def test_a_tool_of_a_server_that_fails_tells_the_model(tmp_path: Path, desk: ServedDesk) -> None:
     with model_server(using("mcp__desk__fails")) as server:
-        reply = answered(tmp_path, server.url, tools=[desk.tool()])
+        reply = last_reply(tmp_path, server.url, tools=[desk.tool()])
     assert reply.text == "done"
     assert "fails" in reply.tool_calls[0].error
 
@@ -87,10 +87,10 @@ def test_a_tool_of_a_server_that_fails_tells_the_model(tmp_path: Path, desk: Ser
 @needs_mcp
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_tool_that_never_answers_is_given_up_after_request_timeout(
-    tmp_path: Path, desk: Served, transport: str
+    tmp_path: Path, desk: ServedDesk, transport: str
 ) -> None:
     with model_server(using("mcp__desk__hangs")) as server:
-        reply = answered(tmp_path, server.url, tools=[desk.tool(transport, request_timeout=0.5)])
+        reply = last_reply(tmp_path, server.url, tools=[desk.tool(transport, request_timeout=0.5)])
     assert reply.text == "done"
     assert reply.tool_calls[0].error is not None
 
@@ -98,9 +98,9 @@ def test_a_tool_that_never_answers_is_given_up_after_request_timeout(
 @needs_mcp
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_server_that_never_answers_is_given_up_after_timeout(tmp_path: Path, transport: str) -> None:
-    with silent() as url, model_server(using("mcp__desk__status")) as server:
+    with unresponsive_address() as url, model_server(using("mcp__desk__status")) as server:
         tool = {"name": "desk", "type": "mcp", "transport": transport, "url": url, "timeout": 0.3}
-        [trial] = ran(tmp_path, server.url, tools=[tool]).trials
+        [trial] = run_project(tmp_path, server.url, tools=[tool]).trials
     assert trial.outcome == "error"
     assert "the MCP server desk could not be used" in trial.reason
     assert not server.requests
@@ -111,18 +111,18 @@ def test_a_server_that_never_answers_is_given_up_after_timeout(tmp_path: Path, t
 def test_a_server_that_does_not_start_says_why_and_the_run_is_an_error(tmp_path: Path) -> None:
     tool = stdio(args=["-c", "import sys; sys.exit('the licence has expired')"])
     with model_server(using("mcp__desk__status")) as server:
-        [trial] = ran(tmp_path, server.url, tools=[tool]).trials
+        [trial] = run_project(tmp_path, server.url, tools=[tool]).trials
     assert trial.outcome == "error"
     assert "the MCP server desk could not be used" in trial.reason
     assert "the licence has expired" in trial.reason
 
 
 @needs_mcp
-def test_configuration_gives_servers_to_every_agent(tmp_path: Path, desk: Served) -> None:
+def test_configuration_gives_servers_to_every_agent(tmp_path: Path, desk: ServedDesk) -> None:
     shared = {key: value for key, value in desk.tool().items() if key != "type"}
     (tmp_path / "config.yml").write_text(yaml.safe_dump({"mcp_servers": [shared]}))
     with model_server(using("mcp__desk__status", order="A-19")) as server:
-        reply = answered(tmp_path, server.url, tools=None)
+        reply = last_reply(tmp_path, server.url, tools=None)
     assert "A-19 is shipped" in str(reply.tool_calls[0].result)
 
 
@@ -132,18 +132,20 @@ def test_configuration_gives_servers_to_every_agent(tmp_path: Path, desk: Served
               {"permissions": {"allowed_tools": ["mcp__desk__status"]}}]
 )  # fmt: skip
 def test_tools_of_a_server_that_are_not_allowed_are_not_offered(
-    tmp_path: Path, desk: Served, block: dict[str, Any]
+    tmp_path: Path, desk: ServedDesk, block: dict[str, Any]
 ) -> None:
     with model_server(lambda talk: says("done")) as server:
-        answered(tmp_path, server.url, tools=[desk.tool()], openai=block)
+        last_reply(tmp_path, server.url, tools=[desk.tool()], openai=block)
     offered = server.requests[0].body["tools"]
     assert [tool["function"]["name"] for tool in offered] == ["mcp__desk__status"]
 
 
 @needs_mcp
-def test_defer_loading_hides_the_tools_of_a_server_until_they_are_searched_for(tmp_path: Path, desk: Served) -> None:
+def test_defer_loading_hides_the_tools_of_a_server_until_they_are_searched_for(
+    tmp_path: Path, desk: ServedDesk
+) -> None:
     with model_server(lambda talk: says("done")) as server:
-        answered(tmp_path, server.url, tools=[desk.tool(defer_loading=True)])
+        last_reply(tmp_path, server.url, tools=[desk.tool(defer_loading=True)])
     offered = server.requests[0].body["tools"]
     assert not any("status" in tool["function"]["name"] for tool in offered)
 

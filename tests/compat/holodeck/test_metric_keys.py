@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from judge_server import Asked, judge_server, status
+from judge_server import ModelRequest, judge_server, status
 
 import proctor
 from proctor.cases.formats.loading import load
@@ -160,9 +160,9 @@ class Marks:
 
     def __init__(self, mark: float) -> None:
         self.mark = mark
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
 
-    def __call__(self, asked: Asked) -> dict[str, Any]:
+    def __call__(self, asked: ModelRequest) -> dict[str, Any]:
         self.asked.append(asked)
         return {"mark": self.mark, "reason": "so", "verdict": "no", "steps": ["Look at it."]}
 

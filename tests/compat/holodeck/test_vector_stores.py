@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from declared_projects import answered, project, ran, spec_of
+from declared_projects import last_reply, project, run_project, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.formats.loading import load
@@ -35,7 +35,7 @@ def library(folder: Path) -> Path:
     return folder / "docs"
 
 
-def searching(talk: Talk) -> Says | Calls:
+def searching(talk: Conversation) -> TextReply | ToolCallReply:
     if "nothing" in talk.user:
         return says("done")
     return says("done") if talk.results else calls("faq_search", query=talk.user)
@@ -49,7 +49,7 @@ def test_what_a_search_finds_is_what_the_answer_may_rest_on(tmp_path: Path) -> N
     library(tmp_path)
     with model_server(searching) as server:
         test = {"name": "one", "input": "How long does a refund take?", "ground_truth": "done"}
-        reply = answered(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[test])
+        reply = last_reply(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[test])
     [call] = reply.tool_calls
     assert call.name == "faq_search"
     [found] = call.result
@@ -61,7 +61,7 @@ def test_a_turn_that_retrieves_nothing_rests_on_what_earlier_ones_retrieved(tmp_
     library(tmp_path)
     turns = [{"input": text, "ground_truth": "done"} for text in ("a refund", "nothing more", "the warranty")]
     with model_server(searching) as server:
-        run = ran(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[{"name": "talk", "turns": turns}])
+        run = run_project(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[{"name": "talk", "turns": turns}])
     [trial] = run.trials
     refund, later, warranty = (reply.retrieval_context for reply in trial.replies)
     assert refund == later == (TEXTS["refunds.md"],)
@@ -72,7 +72,7 @@ def test_files_are_embedded_once_however_many_trials_search_them(tmp_path: Path)
     library(tmp_path)
     tests = [{"name": str(n), "input": f"refund {n}", "ground_truth": "done"} for n in range(6)]
     with model_server(searching) as server:
-        ran(tmp_path, server.url, tools=[store()], test_cases=tests, execution={"parallel_test_cases": 6})
+        run_project(tmp_path, server.url, tools=[store()], test_cases=tests, execution={"parallel_test_cases": 6})
         sent = [asked.body["input"] for asked in server.requests if asked.path.endswith("/embeddings")]
     assert sum(len(texts) == 3 for texts in sent) == 1
     assert len(sent) == 7
@@ -81,11 +81,11 @@ def test_files_are_embedded_once_however_many_trials_search_them(tmp_path: Path)
 def test_a_search_that_fails_is_told_to_the_model(tmp_path: Path) -> None:
     library(tmp_path)
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says(talk.results[-1]) if talk.results else calls("faq_search", query="refund")
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, tools=[store(embedding_dimensions=99)])
+        reply = last_reply(tmp_path, server.url, tools=[store(embedding_dimensions=99)])
     assert "99 dimensions" in reply.text
 
 
@@ -94,7 +94,7 @@ def test_an_embedding_provider_is_asked_for_embeddings(tmp_path: Path) -> None:
     with model_server(searching) as server, model_server(searching) as other:
         tool = {key: value for key, value in store().items() if key != "embedding_model"}
         embedder = {"provider": "openai", "name": "embedder", "endpoint": other.url}
-        answered(tmp_path, server.url, tools=[tool], embedding_provider=embedder)
+        last_reply(tmp_path, server.url, tools=[tool], embedding_provider=embedder)
     assert {asked.body["model"] for asked in other.requests} == {"embedder"}
     assert not any(asked.path.endswith("/embeddings") for asked in server.requests)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from declared_projects import FUNCTIONS, answered, ran
+from declared_projects import FUNCTIONS, last_reply, run_project
 from judge_server import status
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 VENDORS = [("openai", "openai", "gpt-5"), ("claude", "anthropic", "claude-sonnet-4-6")]
 
@@ -19,7 +19,7 @@ def talking(folder: Path, script: Any, vendor: tuple[str, str, str], block: dict
     with model_server(script) as server:
         url = server.root if provider == "anthropic" else server.url
         model = {"provider": provider, "name": name, "endpoint": url, "max_tokens": 5000}
-        ran(folder, "", model=model, **{key: block}, **more)
+        run_project(folder, "", model=model, **{key: block}, **more)
     return server
 
 
@@ -27,7 +27,7 @@ def names(body: dict[str, Any]) -> list[str]:
     return [tool.get("function", tool)["name"] for tool in body["tools"]]
 
 
-def silent(talk: Talk) -> Says:
+def silent(talk: Conversation) -> TextReply:
     return says("done")
 
 
@@ -47,7 +47,7 @@ def test_max_turns_holds_for_either_vendor(tmp_path: Path, vendor: tuple[str, st
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_fallback_model_is_asked_where_the_first_cannot_be(tmp_path: Path, vendor: tuple[str, str, str]) -> None:
-    def script(talk: Talk) -> Any:
+    def script(talk: Conversation) -> Any:
         return says("done") if talk.asked.body["model"] == "spare" else status(404)
 
     server = talking(tmp_path, script, vendor, {"fallback_model": "spare"})
@@ -76,11 +76,11 @@ def test_a_function_is_a_tool_under_the_name_that_the_file_gives_it(tmp_path: Pa
         "parameters": {"city": {"type": "string", "enum": ["Oslo"]}},
     }
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says("done") if talk.results else calls("price", city="Oslo")
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     [offered] = server.requests[0].body["tools"]
     assert (offered["function"]["name"], offered["function"]["description"]) == ("price", "What it costs.")
     assert offered["function"]["parameters"]["properties"]["city"]["enum"] == ["Oslo"]
@@ -98,13 +98,13 @@ def test_a_prompt_may_stand_in_a_file_and_say_what_it_takes(tmp_path: Path) -> N
         "parameters": parameters,
     }
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         if not talk.tools:
             return says(f"[{talk.user}]")
         return says(talk.results[-1]) if talk.results else calls("sum_up", text="long")
 
     with model_server(script) as server:
-        reply = answered(tmp_path, server.url, tools=[tool])
+        reply = last_reply(tmp_path, server.url, tools=[tool])
     offered = server.requests[0].body["tools"][0]["function"]
     assert reply.text == "[In one line: long]"
     assert offered["description"] == "Sums up."
@@ -117,7 +117,7 @@ def test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for(tmp_pat
     prompt = {"name": "sum_up", "type": "prompt", "template": "x"}
     tools = [{**tool, "defer_loading": True} for tool in (FUNCTIONS[0], prompt, store)]
     with model_server(silent) as server:
-        answered(tmp_path, server.url, tools=[*tools, FUNCTIONS[1]])
+        last_reply(tmp_path, server.url, tools=[*tools, FUNCTIONS[1]])
     assert {"rate", "sum_up", "faq_search", "monthly"} & set(names(server.requests[0].body)) == {"monthly"}
 
 
@@ -128,11 +128,11 @@ def test_an_embedding_provider_is_asked_where_it_is_and_with_its_key(
     (tmp_path / "faq.md").write_text("A refund takes 30 days.")
     store = {"name": "faq", "type": "vectorstore", "source": "faq.md"}
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says("done") if talk.results else calls("faq_search", query="refund")
 
     with model_server(script) as server, model_server(silent) as other:
         embedder = {"provider": "openai", "name": "e5", "endpoint": other.url, "api_key": "${EMBEDDING_KEY}"}
-        answered(tmp_path, server.url, tools=[store], embedding_provider=embedder)
+        last_reply(tmp_path, server.url, tools=[store], embedding_provider=embedder)
     assert {asked.body["model"] for asked in other.requests} == {"e5"}
     assert {asked.headers["authorization"] for asked in other.requests} == {"Bearer sk-embeds"}

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from agents_under_test import case, suite
+from engine_helpers import case, suite
 
 import proctor
 from proctor.agents.trial_context import AgentSettings

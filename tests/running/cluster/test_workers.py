@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from agents_under_test import outcomes, trials_of
+from engine_helpers import outcomes, trials_of
 
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
-from mutated import mutations
+from json_mutations import mutations
 from native_documents import DOCUMENTS
 from native_documents import JSON as ANY_JSON
 

@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
 
-from scripted_model import Calls, Says, Talk, calls, model_server, says
+from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
@@ -91,7 +91,7 @@ def three_turns() -> list[dict[str, Any]]:
     ]
 
 
-def two_tools(talk: Talk) -> Says | Calls:
+def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
     if not talk.results:
         return calls("rate", city=talk.user)
     if len(talk.results) == 1:
@@ -138,7 +138,7 @@ def test_a_server_of_tools_over_stdio_is_used(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     tool = {"name": "desk", "type": "mcp", "command": sys.executable, "args": ["server.py"], "is_retrieval": True}
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         name = next(iter(talk.tools))
         return says("done") if talk.results else calls(name, order="A-17")
 
@@ -154,7 +154,7 @@ def test_files_are_searched_and_prompts_asked(tmp_path: Path) -> None:
     store = {"name": "faq", "type": "vectorstore", "source": "faq.md", "embedding_model": "e"}
     prompt = {"name": "sum_up", "type": "prompt", "template": "Sum up: {{text}}"}
 
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         if not talk.tools:
             return says("in short")
         steps = [calls("faq_search", query="refund"), calls("sum_up", text="long"), says("done")]
@@ -168,7 +168,7 @@ def test_files_are_searched_and_prompts_asked(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_fails_tells_the_model(tmp_path: Path) -> None:
-    def script(talk: Talk) -> Says | Calls:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says(talk.results[-1]) if talk.results else calls("monthly", amount="much")
 
     with model_server(script) as server:

@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 def mutations(data: Any, values: st.SearchStrategy[Any] = VALUES) -> st.SearchStrategy[Any]:
     """The data with one value somewhere replaced by any other."""
-    return st.builds(lambda place, value: _put(data, place, value), st.sampled_from(_places(data, ())), values)
+    return st.builds(lambda place, value: _replace_at(data, place, value), st.sampled_from(_places(data, ())), values)
 
 
 def _places(node: Any, path: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -29,7 +29,7 @@ def _places(node: Any, path: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [path] + [place for key, item in inside for place in _places(item, (*path, key))]
 
 
-def _put(data: Any, place: tuple[Any, ...], value: Any) -> Any:
+def _replace_at(data: Any, place: tuple[Any, ...], value: Any) -> Any:
     if not place:
         return value
     changed = copy.deepcopy(data)

@@ -17,7 +17,7 @@ from proctor.results.verdict import record_verdict, verdict
 FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
 
 
-def keep(
+def store_run(
     folder: Path,
     run_id: str,
     trials: Iterable[TrialResult],
@@ -41,11 +41,13 @@ def keep(
 def two_runs(folder: Path) -> None:
     """Yesterday all was well; today one case broke, one is flaky, one was mended and one waits for a person."""
     failed = Outcome.FAILED
-    keep(folder, FIRST, [trial("refund"), trial("opening"), trial("address", failed, "Nowhere."), trial("delivery")])
+    store_run(
+        folder, FIRST, [trial("refund"), trial("opening"), trial("address", failed, "Nowhere."), trial("delivery")]
+    )
     calls = (ToolCall("order_status", {"order": "A-17"}, result={"days": 5}, duration_ms=12.0),)
     answer = Reply("Four days.", tool_calls=calls, usage=Usage(120, 30, 0.002))
     waits = Score("Tone", Outcome.PENDING, None, 0.5, "a person has to look", details={"criteria": "Is it polite?"})
-    keep(
+    store_run(
         folder,
         SECOND,
         [

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from agents_under_test import finish, spawn
+from engine_helpers import finish, spawn
 
 from proctor.results.store.store import Store
 
@@ -71,7 +71,7 @@ def project(folder: Path, count: int, **changed: str) -> list[str]:
     return ids
 
 
-def asked(folder: Path) -> list[str]:
+def read_prompts(folder: Path) -> list[str]:
     """What the agent was asked since the last time somebody wanted to know."""
     path = folder / "asked"
     found = path.read_text().split() if path.exists() else []
@@ -79,7 +79,7 @@ def asked(folder: Path) -> list[str]:
     return found
 
 
-def stored(folder: Path) -> dict[str, list[str]]:
+def stored_cases(folder: Path) -> dict[str, list[str]]:
     """By run: the cases that are in the store."""
     store = Store(folder / "store")
     found = {row.id: [summary.case_id for summary in store.summaries(row.no)] for row in reversed(store.runs())}
@@ -94,7 +94,7 @@ def statuses(folder: Path) -> list[str]:
     return found
 
 
-def made(folder: Path, *flags: str, **environment: str) -> dict[str, Any]:
+def run_to_end(folder: Path, *flags: str, **environment: str) -> dict[str, Any]:
     """A run in a process of its own, to its end."""
     code, out, err = finish(spawn(RUN, *flags, cwd=folder, **environment))
     assert code == 0, err
@@ -103,7 +103,7 @@ def made(folder: Path, *flags: str, **environment: str) -> dict[str, Any]:
     return result
 
 
-def blocked(folder: Path, at: int, *flags: str) -> subprocess.Popen[str]:
+def start_blocked_run(folder: Path, at: int, *flags: str) -> subprocess.Popen[str]:
     """A run that is under way, and whose agent does not answer any more."""
     process = spawn(RUN, *flags, cwd=folder, BLOCK_AT=str(at))
     assert process.stdout is not None
