@@ -17,7 +17,7 @@ from reporting_samples import FAILED, PASSED, score, trial
 from stored_runs import FIRST, store_run
 
 from proctor.calibration.command import progress_text
-from proctor.calibration.measurement import Step
+from proctor.calibration.measurement import CalibrationProgress
 from proctor.results.human_labels import HumanLabel, HumanLabels
 from proctor.results.store.store import DATABASE_FILE
 
@@ -344,16 +344,19 @@ def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(procto
 
 
 def test_progress_tells_rows_calls_and_the_time_that_is_left() -> None:
-    assert progress_text(Step(15, 60, 27, 3), 30) == "15 of 60 rows, 27 calls (3 from cache), about 1m 30s left"
-    assert progress_text(Step(60, 60, 27, 3), 30) == "60 of 60 rows, 27 calls (3 from cache)"
-    assert progress_text(Step(5, 20, 3, 0, again=True), 0.1) == "5 of 20 rows asked again, 3 calls"
-    assert progress_text(Step(1, 1, 0, 0), 0.1) == "1 of 1 row"
+    assert (
+        progress_text(CalibrationProgress(15, 60, 27, 3), 30)
+        == "15 of 60 rows, 27 calls (3 from cache), about 1m 30s left"
+    )
+    assert progress_text(CalibrationProgress(60, 60, 27, 3), 30) == "60 of 60 rows, 27 calls (3 from cache)"
+    assert progress_text(CalibrationProgress(5, 20, 3, 0, again=True), 0.1) == "5 of 20 rows asked again, 3 calls"
+    assert progress_text(CalibrationProgress(1, 1, 0, 0), 0.1) == "1 of 1 row"
 
 
 def test_without_a_terminal_progress_is_told_now_and_then(
     proctor: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.calibration.command.EVERY", 0.0)
+    monkeypatch.setattr("proctor.calibration.command.SECONDS_BETWEEN_LINES", 0.0)
     ended = proctor("calibrate", "rules", write(project / "rows.jsonl", rows(4)))
     assert ended.err.splitlines() == ["1 of 4 rows", "2 of 4 rows", "3 of 4 rows"]
 

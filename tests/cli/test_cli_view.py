@@ -21,7 +21,7 @@ from stored_runs import FIRST, SECOND, two_runs
 
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
-from proctor.viewer.library import open_library
+from proctor.viewer.sources import open_sources
 
 
 @pytest.mark.process
@@ -110,10 +110,10 @@ def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:
         (["run.jsonl"], ["run.jsonl"], f"/runs/{FIRST}"),
         (["last", "other", "run.jsonl"], [".proctor", "other", "run.jsonl"], "/"),
     ]:
-        library = open_library(named, Path(".proctor"))
-        assert [source.label for source in library.sources] == labels
-        assert library.first_page() == first
-        library.close()
+        sources = open_sources(named, Path(".proctor"))
+        assert [source.label for source in sources.all] == labels
+        assert sources.first_page() == first
+        sources.close()
 
 
 def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(

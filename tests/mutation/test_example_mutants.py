@@ -11,8 +11,8 @@ import pytest
 from repository import ROOT
 
 from proctor.cases.formats.loading import load
-from proctor.mutation.examine import MutationRequest, mutate
 from proctor.mutation.findings import MutationReport
+from proctor.mutation.mutate import MutationRequest, mutate
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 

@@ -16,7 +16,7 @@ from proctor.agents.reply import Usage
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.cases.suite import EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData
 from proctor.mutation import text_changes
-from proctor.mutation.mutants import Made, Material, Mutant, mutants_of
+from proctor.mutation.mutants import Material, Mutant, TrialMutants, mutants_of
 
 MATERIAL = Material((("other", "Something else entirely."),), ("find_order", "refund", "send_mail"))
 
@@ -28,9 +28,9 @@ def made(
     most: int = 1000,
     seed: int = 0,
     case_id: str = "case",
-) -> Made:
+) -> TrialMutants:
     case = Case(case_id, tuple(turns or [Turn("What about order A-17?") for _ in replies]))
-    return mutants_of(case, "suite", 1, replies, specs, MATERIAL, seed=seed, most=most)
+    return mutants_of(case, "suite", 1, replies, specs, MATERIAL, seed=seed, limit=most)
 
 
 def by_kind(*replies: Reply, **options: Any) -> dict[str, Mutant]:
@@ -187,18 +187,18 @@ def test_a_tool_that_is_forbidden_is_called() -> None:
 @pytest.mark.parametrize(
     ("change", "text", "wrong"),
     [
-        (text_changes.date_changed, "on 2026-05-02.", "2026-05-02"),
-        (text_changes.date_changed, "on March 3, 2026.", "March"),
-        (text_changes.date_changed, "am 3. March 2026", "March"),
-        (text_changes.unit_changed, "over 36 months", "months"),
-        (text_changes.unit_changed, "costs $5", "$"),
-        (text_changes.name_changed, "it goes to Lisbon", "Lisbon"),
-        (text_changes.negation_changed, "You cannot go", "cannot"),
-        (text_changes.negation_changed, "it isn't late", "n't"),
-        (text_changes.negation_changed, "You are eligible", "are eligible"),
+        (text_changes.change_date, "on 2026-05-02.", "2026-05-02"),
+        (text_changes.change_date, "on March 3, 2026.", "March"),
+        (text_changes.change_date, "am 3. March 2026", "March"),
+        (text_changes.change_unit, "over 36 months", "months"),
+        (text_changes.change_unit, "costs $5", "$"),
+        (text_changes.change_name, "it goes to Lisbon", "Lisbon"),
+        (text_changes.change_negation, "You cannot go", "cannot"),
+        (text_changes.change_negation, "it isn't late", "n't"),
+        (text_changes.change_negation, "You are eligible", "are eligible"),
     ],
 )
-def test_a_small_change_takes_away_what_was_right(change: text_changes.Change, text: str, wrong: str) -> None:
+def test_a_small_change_takes_away_what_was_right(change: text_changes.TextChange, text: str, wrong: str) -> None:
     edit = change(text, random.Random(0))
 
     assert edit is not None
@@ -207,7 +207,7 @@ def test_a_small_change_takes_away_what_was_right(change: text_changes.Change, t
 
 @pytest.mark.parametrize("text", ["", "Hello there", "no figures"])
 def test_what_is_not_there_is_not_changed(text: str) -> None:
-    changes = (text_changes.number_changed, text_changes.date_changed, text_changes.unit_changed)
+    changes = (text_changes.change_number, text_changes.change_date, text_changes.change_unit)
     assert [change(text, random.Random(0)) for change in changes] == [None, None, None]
 
 

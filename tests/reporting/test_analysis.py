@@ -26,20 +26,20 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import to_json
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Turn
-from proctor.reporting.analysis import Analysis, analyse, write_markdown
-from proctor.reporting.clusters import error_class, normalised
+from proctor.reporting.analysis import Analysis, analyze, write_markdown
+from proctor.reporting.failure_causes import error_class, normalize_reason
 from proctor.results.run import Run
 from proctor.results.verdict import judge
 
 
 def look(*trials: object, **rest: object) -> Analysis:
     run = make_run(list(trials), **rest)  # type: ignore[arg-type]
-    return analyse(run, judge(run))
+    return analyze(run, judge(run))
 
 
 def markdown(run: Run) -> str:
     out = io.StringIO()
-    write_markdown(analyse(run, judge(run)), out)
+    write_markdown(analyze(run, judge(run)), out)
     return out.getvalue()
 
 
@@ -184,7 +184,7 @@ def test_what_passed_or_was_skipped_is_in_no_cluster() -> None:
 
 @given(st.text(max_size=400))
 def test_any_reason_can_be_normalised_and_stays_short(reason: str) -> None:
-    short = normalised(reason)
+    short = normalize_reason(reason)
     assert len(short) <= 160
     assert "\n" not in short
     error_class(reason)
@@ -192,11 +192,11 @@ def test_any_reason_can_be_normalised_and_stays_short(reason: str) -> None:
 
 @given(st.integers(0, 10**9), st.floats(0, 1e6, allow_nan=False), st.text("ab c$", max_size=20))
 def test_numbers_and_quoted_texts_make_no_difference(whole: int, number: float, words: str) -> None:
-    assert normalised(f"at {whole:,}: got {number:.3f} of {words!r}") == "at N: got N of …"
+    assert normalize_reason(f"at {whole:,}: got {number:.3f} of {words!r}") == "at N: got N of …"
 
 
 def test_apostrophes_are_not_quotes() -> None:
-    assert normalised("the agent's answer isn't the user's") == "the agent's answer isn't the user's"
+    assert normalize_reason("the agent's answer isn't the user's") == "the agent's answer isn't the user's"
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
@@ -250,7 +250,7 @@ def test_the_slowest_and_dearest_cases_come_first() -> None:
     found = look(priced("a", 10, 0.5), priced("b", 900, 0.1), priced("c", 100, None))
 
     assert [cost.case_id for cost in found.slowest] == ["b", "c", "a"]
-    assert [cost.case_id for cost in found.dearest] == ["a", "b"]
+    assert [cost.case_id for cost in found.most_expensive] == ["a", "b"]
     assert found.totals.usage == Usage(30, 15, None), "one of the costs is not known"
     assert found.totals.median_ms == 100
     assert found.totals.p95_ms == 900
@@ -258,12 +258,12 @@ def test_the_slowest_and_dearest_cases_come_first() -> None:
 
 def test_without_prices_tokens_say_what_is_dear() -> None:
     trials = [trial(name, answer=None, replies=(Reply("x", usage=Usage(n, 1)),)) for name, n in (("a", 5), ("b", 50))]
-    assert [cost.case_id for cost in look(*trials).dearest] == ["b", "a"]
+    assert [cost.case_id for cost in look(*trials).most_expensive] == ["b", "a"]
 
 
 def test_the_same_run_gives_the_same_analysis() -> None:
     assert markdown(small_run()) == markdown(small_run())
-    assert to_json(analyse(small_run(), judge(small_run()))) == to_json(analyse(small_run(), judge(small_run())))
+    assert to_json(analyze(small_run(), judge(small_run()))) == to_json(analyze(small_run(), judge(small_run())))
 
 
 def test_an_empty_run_can_be_analysed() -> None:

@@ -14,7 +14,7 @@ from tool_marks import needing
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.suite import Criteria
 from proctor.reporting import build_findings
-from proctor.reporting.build_findings import MOST_ANNOTATIONS, annotation_lines, findings
+from proctor.reporting.build_findings import MAX_ANNOTATIONS, annotation_lines, findings
 from proctor.results.verdict import judge
 
 YAML = """name: support
@@ -106,7 +106,7 @@ def test_a_case_that_its_suite_lets_fail_is_a_warning() -> None:
 def test_no_more_annotations_are_written_than_are_shown() -> None:
     run = make_run([trial(f"c{number}", FAILED) for number in range(25)])
     lines = list(annotation_lines(findings(run, judge(run), {})))
-    assert len(lines) == MOST_ANNOTATIONS + 1
+    assert len(lines) == MAX_ANNOTATIONS + 1
     assert lines[-1].startswith("::notice title=Proctor::15 more cases did not pass")
 
 

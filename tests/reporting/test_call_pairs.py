@@ -7,8 +7,8 @@ import pytest
 import proctor
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
-from proctor.reporting.analysis import analyse
-from proctor.reporting.call_pairs import Fit, found_in_calls, pair_calls
+from proctor.reporting.analysis import analyze
+from proctor.reporting.call_pairs import CallFit, call_findings, pair_calls
 from proctor.reporting.explain import as_text, explain
 from proctor.results.run import TrialResult
 
@@ -21,20 +21,20 @@ def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: Ev
     suite = Suite("s", (Case("c", (Turn("go", expected),)),), specs)
     run = proctor.run(suite, lambda question: Reply("Done.", tuple(calls)))
     [trial] = run.trials
-    [cluster] = analyse(run, proctor.judge(run)).clusters
+    [cluster] = analyze(run, proctor.judge(run)).clusters
     return cluster, trial
 
 
-def fits(trial: TrialResult) -> list[Fit | None]:
+def fits(trial: TrialResult) -> list[CallFit | None]:
     tools = trial.case.turns[0].expected.tool_calls
-    return [pair.fit for pair in pair_calls(tools, trial.replies[0].tool_calls, found_in_calls(trial, 0))]
+    return [pair.fit for pair in pair_calls(tools, trial.replies[0].tool_calls, call_findings(trial, 0))]
 
 
 def test_a_forbidden_call_is_blamed_and_not_one_that_merely_is_not_expected() -> None:
     forbid = EvaluatorSpec("Trajectory", {"forbid": ["refund"]})
     cluster, trial = trial_of([LOOKED_UP, REFUNDED], None, forbid)
     assert (cluster.tool, cluster.cause) == ("refund", "was called although it is forbidden")
-    assert fits(trial) == [None, Fit.FORBIDDEN]
+    assert fits(trial) == [None, CallFit.FORBIDDEN]
     assert "refund(id=7)  <- forbidden" in as_text(explain(trial))
 
 
@@ -43,7 +43,7 @@ def test_the_evaluator_that_failed_is_followed_beside_one_that_passed() -> None:
     specs = EvaluatorSpec("ExpectedTools"), EvaluatorSpec("ForbiddenTools", {"tools": ["refund"]})
     cluster, trial = trial_of([ToolCall("refund"), LOOKED_UP], tools, *specs)
     assert (cluster.tool, cluster.cause) == ("refund", "was called although it is forbidden")
-    assert fits(trial) == [Fit.FORBIDDEN, Fit.AS_EXPECTED]
+    assert fits(trial) == [CallFit.FORBIDDEN, CallFit.AS_EXPECTED]
 
 
 def test_a_missing_argument_is_not_called_a_wrong_one() -> None:
@@ -59,7 +59,7 @@ def test_calls_out_of_order_are_shown_as_that() -> None:
         [REFUNDED, LOOKED_UP], [ExpectedCall("look_up"), ExpectedCall("refund")], EvaluatorSpec("ToolTrajectory")
     )
     assert cluster.cause == "was called out of order"
-    assert Fit.OUT_OF_ORDER in fits(trial)
+    assert CallFit.OUT_OF_ORDER in fits(trial)
 
 
 def test_the_steps_of_a_trajectory_are_compared_in_the_table() -> None:
@@ -83,4 +83,4 @@ def test_calls_that_were_left_out_are_shown_as_that() -> None:
     calls = [ToolCall("pay", error="Declined"), ToolCall("pay", {"sum": 2})]
     spec = EvaluatorSpec("ToolTrajectory", {"failed_calls": "ignore"})
     _, trial = trial_of(calls, [ExpectedCall("pay", {"sum": 1})], spec)
-    assert fits(trial) == [Fit.LEFT_OUT, Fit.DIFFERS]
+    assert fits(trial) == [CallFit.IGNORED, CallFit.DIFFERS]

@@ -10,7 +10,7 @@ from reporting_samples import FAILED, HOSTILE, PASSED, make_run, score, single, 
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.reporting.comparison_report import WRITERS, write_json
-from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
+from proctor.reporting.terminal.comparison_screen import print_case, print_comparison
 from proctor.reporting.terminal.screen import StreamScreen
 from proctor.results.comparison.alignment import align_trials
 from proctor.results.comparison.compare import compare_runs
@@ -31,9 +31,9 @@ def comparison() -> Comparison:
 def shown(kind: str) -> str:
     out = io.StringIO()
     if kind == "terminal":
-        show_comparison(comparison(), StreamScreen(out), verbose=True)
+        print_comparison(comparison(), StreamScreen(out), verbose=True)
     elif kind == "case":
-        show_case(align_trials(BEFORE, AFTER), "one", "two", StreamScreen(out))
+        print_case(align_trials(BEFORE, AFTER), "one", "two", StreamScreen(out))
     else:
         WRITERS[kind](comparison(), out)
     return out.getvalue()
@@ -56,7 +56,7 @@ def test_hostile_words_are_shown_and_do_nothing(kind: str) -> None:
 def test_a_terminal_without_unicode_gets_plain_arrows() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    show_comparison(comparison(), StreamScreen(stream))
+    print_comparison(comparison(), StreamScreen(stream))
     stream.flush()
     assert b"1/1 -> 0/1" in raw.getvalue()
     assert b"\\u2192" not in raw.getvalue()
@@ -71,5 +71,5 @@ def test_the_json_is_ascii_and_says_everything_about_a_case() -> None:
 
 def test_quiet_is_one_sentence() -> None:
     out = io.StringIO()
-    show_comparison(comparison(), StreamScreen(out), quiet=True)
+    print_comparison(comparison(), StreamScreen(out), quiet=True)
     assert out.getvalue().count("\n") == 1

@@ -9,13 +9,13 @@ from proctor.cases.suite import Case, ExpectedCall, NamedData, Turn
 from proctor.reporting.call_pairs import pair_calls
 from proctor.reporting.explain import (
     FULL,
-    answer,
+    answer_text,
     as_text,
-    asked,
     call_text,
     expected_call_text,
     explain,
-    missing_and_extra,
+    input_text,
+    missing_and_extra_tools,
 )
 from proctor.reporting.wording import duration, money, score_texts
 from proctor.results.reasons import headline_reason
@@ -67,9 +67,9 @@ def test_expected_and_actual_calls_stand_side_by_side_and_what_differs_is_pointe
 def test_named_inputs_and_outputs_are_what_is_shown() -> None:
     case = Case("c", (Turn(None),), inputs=(NamedData("question", "why?"),))
 
-    assert asked(case, case.turns[0]) == '{"question": "why?"}'
-    assert answer(Reply("ignored", outputs=(NamedData("verdict", [1, 2]),))) == "[1, 2]"
-    assert answer(Reply(structured={"a": 1})) == '{"a": 1}'
+    assert input_text(case, case.turns[0]) == '{"question": "why?"}'
+    assert answer_text(Reply("ignored", outputs=(NamedData("verdict", [1, 2]),))) == "[1, 2]"
+    assert answer_text(Reply(structured={"a": 1})) == '{"a": 1}'
 
 
 def test_calls_read_like_code() -> None:
@@ -97,8 +97,8 @@ def test_missing_and_extra_tools_are_found_by_name() -> None:
     expected = (ExpectedCall("search", substring=True, count=2), ExpectedCall("search_web"), ExpectedCall("book"))
     calls = [ToolCall("search_web"), ToolCall("db-search"), ToolCall("pay"), ToolCall("pay")]
 
-    assert missing_and_extra(expected, calls) == (["book", "search"], ["pay"])
-    assert missing_and_extra((ExpectedCall("a", count=10**12),), []) == ([f"a x{10**12}"], [])
+    assert missing_and_extra_tools(expected, calls) == (["book", "search"], ["pay"])
+    assert missing_and_extra_tools((ExpectedCall("a", count=10**12),), []) == ([f"a x{10**12}"], [])
 
 
 def test_the_reason_in_one_line_names_the_deciding_score() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply
 from proctor.base.own_files import SCORE_COLUMNS
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.reporting.tables import harmless, write
+from proctor.reporting.tables import csv_safe, write
 from proctor.results.verdict import judge
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -74,7 +74,7 @@ def test_commas_quotes_lines_and_nul_survive_or_are_left_out() -> None:
 @given(st.text())
 def test_any_text_stays_one_cell_that_is_no_formula(text: str) -> None:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([harmless(text), "end"])
+    csv.writer(out, lineterminator="\n").writerow([csv_safe(text), "end"])
     (read,) = csv.reader(io.StringIO(out.getvalue(), newline=""))
     assert read[1] == "end"
     kept = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")

@@ -13,8 +13,8 @@ import httpx2
 import uvicorn
 
 from proctor.viewer.app import make_app
-from proctor.viewer.library import open_library
 from proctor.viewer.request_checks import LOOPBACK_NAMES, Access
+from proctor.viewer.sources import open_sources
 
 TOKEN = "a-token-of-the-test"
 
@@ -22,7 +22,7 @@ TOKEN = "a-token-of-the-test"
 @contextmanager
 def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False) -> Iterator[httpx2.Client]:
     """A client whose addresses start at the viewer; the server has ended when this is left."""
-    library = open_library(named, folder)
+    sources = open_sources(named, folder)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
@@ -30,7 +30,7 @@ def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = 
     # uvicorn's own logging configuration closes every handler of the process. One of them, which rouge-score brings
     # along, then closes the stream that pytest captures standard error with, and every later test fails.
     config = uvicorn.Config(
-        make_app(library, access), log_config=None, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+        make_app(sources, access), log_config=None, log_level="error", lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     ready = threading.Event()
@@ -41,11 +41,11 @@ def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = 
         with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             yield client
     finally:
-        library.ending = True
+        sources.is_closing = True
         server.should_exit = True
         thread.join(30)
         listening.close()
-        library.close()
+        sources.close()
         assert not thread.is_alive()
 
 

@@ -20,7 +20,7 @@ from proctor.plugins import SHIPPED
 from proctor.reporting.comparison_report import WRITERS
 from proctor.reporting.html import environment, report_page
 from proctor.reporting.html.notebook import NotebookProgress, _progress, comparison_html, run_html
-from proctor.reporting.html.run_view import AgentsView, Fact, GateView
+from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.run import Outcome
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, TextContent, UserMessage
@@ -91,15 +91,15 @@ def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
             f"/compare?a={FIRST}&b={SECOND}&{case}=refund",
         ):
             assert client.get(place).status_code in (200, 404)
-        patched.setattr(compare_page, "LARGE", 0)
+        patched.setattr(compare_page, "LARGE_COMPARISON", 0)
         assert client.get(f"/compare?a={FIRST}&b={SECOND}").status_code == 200
 
 
 def _add_sections(found: Pages) -> None:
     """What few runs have: a gate, several agents, judges."""
-    gate = GateView("regression", "it got worse", [Fact("worse", "c1")])
+    gate = GateView("regression", "it got worse", [NamedValue("worse", "c1")])
     agents = [AgentsView("shop", ["one", "two"], [("c1", ["1/1", "0/1"])], 3, ["one against two"])]
-    facts = [Fact("Judge", "m: 3 calls", "a note"), Fact("Run", "r1", is_code=True)]
+    facts = [NamedValue("Judge", "m: 3 calls", "a note"), NamedValue("Run", "r1", is_code=True)]
     for name, values in (("reporting/templates/run.html", {"gate": gate, "compared_agents": agents, "facts": facts}),):
         found[name] = {**found[name], **values}
     viewer = "viewer/templates/run.html"

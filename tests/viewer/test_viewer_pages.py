@@ -24,8 +24,8 @@ from proctor.results.store.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
 from proctor.viewer import app, compare_page
-from proctor.viewer.library import open_library
 from proctor.viewer.pages import Page, PageRoute, Visit
+from proctor.viewer.sources import open_sources
 
 
 def shown(client: httpx2.Client, address: str) -> str:
@@ -130,7 +130,7 @@ def test_two_runs_are_compared_in_the_groups_of_the_command_line(client: httpx2.
 def test_large_runs_are_compared_by_outcome_before_every_trial_is_read(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare_page, "LARGE", 5)
+    monkeypatch.setattr(compare_page, "LARGE_COMPARISON", 5)
     text = shown(client, f"/compare?a={FIRST}&b={SECOND}")
     assert "broken</span> 2 cases" in text
     assert "fixed</span> 1 case" in text
@@ -306,9 +306,9 @@ def test_cases_come_to_what_the_verdict_says_by_every_rule(tmp_path: Path, rule:
     store = Store(tmp_path)
     store.add_whole_run(run)
     store.close()
-    library = open_library((), tmp_path)
-    cases = library.sources[0].cases(library.find(FIRST)[1]).cases
-    library.close()
+    sources = open_sources((), tmp_path)
+    cases = sources.all[0].cases(sources.find(FIRST)[1]).cases
+    sources.close()
     found = {row.verdict.case_id: row.verdict.outcome.value for row in cases}
     assert found == {case.case_id: case.outcome.value for case in judge(run).suites[0].cases}
 

@@ -10,15 +10,15 @@ import click
 
 from proctor.base.event_loops import run_sync
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
-from proctor.calibration.measurement import CalibrationOptions, Step, calibrate
+from proctor.calibration.measurement import CalibrationOptions, CalibrationProgress, calibrate
 from proctor.calibration.report import calibration_data, calibration_lines
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import command_configuration, json_option, parse_evaluators, store_option
 from proctor.cli.output import say, say_json
 from proctor.reporting.terminal.screen import is_terminal
-from proctor.reporting.wording import counted, duration
+from proctor.reporting.wording import duration, plural
 
-EVERY = 10.0
+SECONDS_BETWEEN_LINES = 10.0
 """Seconds between two lines on progress where there is no terminal."""
 
 
@@ -77,12 +77,12 @@ class _Progress:
         self._again = False
         self._width = 0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: CalibrationProgress) -> None:
         now = time.monotonic()
         if step.again != self._again:
             self._again, self._began = step.again, now
         is_last = step.done == step.planned
-        if not self._live and (is_last or now - self._told_at < EVERY):
+        if not self._live and (is_last or now - self._told_at < SECONDS_BETWEEN_LINES):
             return
         self._told_at = now
         line = progress_text(step, now - self._began)
@@ -92,13 +92,13 @@ class _Progress:
         sys.stderr.flush()
 
 
-def progress_text(step: Step, seconds: float) -> str:
+def progress_text(step: CalibrationProgress, seconds: float) -> str:
     """`12 of 60 rows, 24 calls (3 from cache), about 1m 20s left`."""
-    rows = counted(step.planned, "row")
+    rows = plural(step.planned, "row")
     parts = [f"{step.done:,} of {rows}{' asked again' if step.again else ''}"]
     if step.calls or step.cached:
         kept = f" ({step.cached:,} from cache)" if step.cached else ""
-        parts.append(counted(step.calls, "call") + kept)
+        parts.append(plural(step.calls, "call") + kept)
     left = seconds / step.done * (step.planned - step.done)
     if left >= 1:
         parts.append(f"about {duration(left * 1000)} left")

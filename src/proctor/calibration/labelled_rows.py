@@ -14,8 +14,8 @@ from proctor.base.json_data import UNSET, Json, fingerprint, to_json, to_text
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable
 
-GOOD = frozenset("supported correct yes true 1 pass passed good faithful".split())
-BAD = frozenset("unsupported incorrect no false 0 fail failed bad unfaithful".split())
+GOOD_LABELS = frozenset("supported correct yes true 1 pass passed good faithful".split())
+BAD_LABELS = frozenset("unsupported incorrect no false 0 fail failed bad unfaithful".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_rows(path: Path, positive: str | None = None, limit: int | None = None)
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError:
         raise UsageError(f"{path} is not UTF-8 text") from None
-    reading = _Reading(path, positive)
+    reading = _RowReader(path, positive)
     for number, line in enumerate(lines, 1):
         if line.strip():
             reading.add(number, line)
@@ -79,7 +79,7 @@ def read_rows(path: Path, positive: str | None = None, limit: int | None = None)
     return LabelledRows(tuple(ordered[:limit]), reading.unlabelled, path)
 
 
-class _Reading:
+class _RowReader:
     """What was read of a file so far, and what was wrong with it."""
 
     def __init__(self, path: Path, positive: str | None) -> None:
@@ -87,7 +87,7 @@ class _Reading:
         self.rows: list[LabelledRow] = []
         self.problems: list[Problem] = []
         self.unlabelled = 0
-        self._positive = None if positive is None else _plain(positive)
+        self._positive = None if positive is None else _normalize_label(positive)
         self._lines: dict[str, int] = {}
 
     def add(self, number: int, line: str) -> None:
@@ -127,23 +127,23 @@ class _Reading:
         return tuple(texts)
 
     def _label(self, number: int, data: Mapping[str, Any]) -> bool | None:
-        word = _plain(data.get("label"))
+        word = _normalize_label(data.get("label"))
         if not word:
             self.unlabelled += 1
             return None
         if self._positive is not None:
             return word == self._positive
-        if word not in GOOD | BAD:
+        if word not in GOOD_LABELS | BAD_LABELS:
             said = to_text(data["label"], 80)
             self._problem(number, f"has the label {said!r}; say with --positive which label means a good answer")
             return None
-        return word in GOOD
+        return word in GOOD_LABELS
 
     def _problem(self, number: int, message: str) -> None:
         self.problems.append(Problem(message, self.path, number))
 
 
-def _plain(label: Json) -> str:
+def _normalize_label(label: Json) -> str:
     if label is None:
         return ""
     if isinstance(label, bool):

@@ -32,13 +32,13 @@ from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import DEFAULTS
 from proctor.running.suite_judges import why_unavailable
 
-Progress = Callable[["Step"], None]
-Named = str | Mapping[str, Json]
+Progress = Callable[["CalibrationProgress"], None]
+JudgeSpec = str | Mapping[str, Json]
 """A judge as it is named on the command line or in a suite."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
+class UnjudgedRow:
     """A row without a verdict: neither right nor wrong."""
 
     id: str
@@ -54,13 +54,13 @@ class Measurement:
     calibration: Calibration
     rows: tuple[LabelledRow, ...]
     """Those that were judged, in the order of the calibration's."""
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UnjudgedRow, ...]
     again: tuple[tuple[float, float], ...] | None
     """Of rows that were asked twice, both scores; `None` where the judge answers the same each time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CalibrationProgress:
     """How far a calibration has come."""
 
     done: int
@@ -83,10 +83,10 @@ class CalibrationOptions:
 
 
 async def calibrate(
-    judge: Named, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
+    judge: JudgeSpec, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
 ) -> Measurement:
     """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
-    bound, choice = _bound(judge, spec)
+    bound, choice = _resolve_evaluator(judge, spec)
     with closing(Store(store)) as opened, closing(StoredJudgeCalls(opened.path)) as call_store:
         panel = Judges(call_store).panel(choice.panel)
         scoring = _RowJudging(bound, panel, options)
@@ -108,11 +108,11 @@ async def calibrate(
         if measured:
             with closing(Calibrations(opened.path)) as kept:
                 kept.add(calibration)
-    unjudged = tuple(said for said in results if isinstance(said, Unjudged))
+    unjudged = tuple(said for said in results if isinstance(said, UnjudgedRow))
     return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
 
 
-def _bound(judge: Named, spec: EvaluatorSpec) -> tuple[Bound, JudgeChoice]:
+def _resolve_evaluator(judge: JudgeSpec, spec: EvaluatorSpec) -> tuple[Bound, JudgeChoice]:
     """The evaluator, and the judge that is measured with it."""
     bound = build(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
     if bound.judge is None:
@@ -131,7 +131,7 @@ class _RowJudging:
         self._options = options
         self._calls = self._cached = 0
 
-    async def judge_rows(self, rows: Sequence[LabelledRow]) -> list[Evaluation | Unjudged]:
+    async def judge_rows(self, rows: Sequence[LabelledRow]) -> list[Evaluation | UnjudgedRow]:
         return await self._all(rows, self._panel)
 
     async def judge_again(
@@ -149,11 +149,11 @@ class _RowJudging:
 
     async def _all(
         self, rows: Sequence[LabelledRow], panel: Panel, *, again: bool = False
-    ) -> list[Evaluation | Unjudged]:
+    ) -> list[Evaluation | UnjudgedRow]:
         free = asyncio.Semaphore(self._options.parallel)
         done = 0
 
-        async def one(row: LabelledRow) -> Evaluation | Unjudged:
+        async def one(row: LabelledRow) -> Evaluation | UnjudgedRow:
             nonlocal done
             waits = WaitTimer()
             async with free:
@@ -161,7 +161,7 @@ class _RowJudging:
                     said = await self._judge_row(row, panel)
             done += 1
             self._count(waits.calls)
-            self._options.progress(Step(done, len(rows), self._calls, self._cached, again))
+            self._options.progress(CalibrationProgress(done, len(rows), self._calls, self._cached, again))
             return said
 
         async with asyncio.TaskGroup() as group:
@@ -173,7 +173,7 @@ class _RowJudging:
         cached = sum(call.cached for call in asked)
         self._calls, self._cached = self._calls + len(asked) - cached, self._cached + cached
 
-    async def _judge_row(self, row: LabelledRow, panel: Panel) -> Evaluation | Unjudged:
+    async def _judge_row(self, row: LabelledRow, panel: Panel) -> Evaluation | UnjudgedRow:
         # The panel that is measured stands for the judge of the command line: whatever the evaluator says is overruled.
         sources = JudgeSources(command_line=WrittenJudge(panel, COMMAND_LINE))
         try:
@@ -181,8 +181,8 @@ class _RowJudging:
                 evaluation = await evaluate(self._bound.call, row.evaluable)
         except Exception as error:  # a user's own evaluator may raise anything
             found = outcome_of_exception(error)
-            return Unjudged(row.id, found.outcome.value, found.reason)
-        return evaluation or Unjudged(row.id, Outcome.SKIPPED.value, "there was nothing to compare")
+            return UnjudgedRow(row.id, found.outcome.value, found.reason)
+        return evaluation or UnjudgedRow(row.id, Outcome.SKIPPED.value, "there was nothing to compare")
 
 
 class _FreshSamples:

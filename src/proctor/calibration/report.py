@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.calibration.labelled_rows import word_overlap
-from proctor.calibration.measurement import Measurement, Unjudged
+from proctor.calibration.measurement import Measurement, UnjudgedRow
 from proctor.calibration.statistics import Retest, auc, retest
 from proctor.cases.threshold import passes
-from proctor.reporting.wording import counted
+from proctor.reporting.wording import plural
 from proctor.results.agreement import Interval, JudgeAgreement, SuggestedThreshold, judge_agreement, suggest_threshold
 from proctor.results.judge_calibration import Calibration
 from proctor.results.statistics import Estimate, estimate
 
-REASONS = 3
+MAX_REASONS = 3
 """How many reasons for rows without a verdict are shown."""
-UNDEFINED = "undefined: people gave all these rows the same label"
+UNDEFINED_TEXT = "undefined: people gave all these rows the same label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class CalibrationReport:
     agreement: JudgeAgreement
     auc: Estimate | None
     suggestion: SuggestedThreshold | None
-    usual: JudgeAgreement | None
+    at_own_threshold: JudgeAgreement | None
     """At the evaluator's own threshold, on the half that the suggested one is checked on."""
     retest: Retest | None
     baseline: WordOverlap | None
@@ -116,22 +116,28 @@ def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
         "data": {"source": found.source, "fingerprint": found.data, "rows": len(found.rows), "unlabelled": unlabelled},
         "unjudged": [to_json(row) for row in measured.unjudged],
     }
-    return data | (to_json(report_on(measured)) if found.rows else {})
+    if not found.rows:
+        return data
+    report = to_json(report_on(measured))
+    return {**data, **report, "usual": report["at_own_threshold"]}  # "usual": the name of earlier releases
 
 
 def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
     """The same in words."""
     found = measured.calibration
     if not found.rows:
-        return [f"{found.judge} judged none of the rows of {found.source}", *_left_out(measured.unjudged, unlabelled)]
+        return [
+            f"{found.judge} judged none of the rows of {found.source}",
+            *_unscored_lines(measured.unjudged, unlabelled),
+        ]
     report = report_on(measured)
     agreement = report.agreement
     single = max(agreement.base_rate, 1 - agreement.base_rate)
     lines = [
-        f"{found.judge} as judge of {found.evaluator} at {found.threshold:g}, on {counted(len(found.rows), 'row')} "
+        f"{found.judge} as judge of {found.evaluator} at {found.threshold:g}, on {plural(len(found.rows), 'row')} "
         f"of {found.source}, of which people passed {agreement.base_rate:.1%}",
         "",
-        _line("coverage", report.coverage, f"the judge abstained from {counted(_abstained(measured), 'row')}"),
+        _line("coverage", report.coverage, f"the judge abstained from {plural(_abstained(measured), 'row')}"),
         _line("accuracy", agreement.accuracy, f"always the same verdict: {single:.3f}"),
         _line("Cohen's kappa", agreement.kappa, "0 is what chance would give"),
         _line("true-positive rate", agreement.true_positive_rate, "of what people passed, the judge passed"),
@@ -145,17 +151,17 @@ def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
         "risk by coverage, the surest verdicts first:",
         *(f"  {at.coverage:7.1%} of rows  {at.risk:6.1%} wrong" for at in report.risk_coverage),
     ]
-    return [*lines, *_left_out(measured.unjudged, unlabelled)]
+    return [*lines, *_unscored_lines(measured.unjudged, unlabelled)]
 
 
 def _line(title: str, value: Estimate | Interval | None, remark: str) -> str:
-    return f"  {title:<20}{UNDEFINED if value is None else f'{value!s:<22}{remark}'}"
+    return f"  {title:<20}{UNDEFINED_TEXT if value is None else f'{value!s:<22}{remark}'}"
 
 
 def _retest_line(measured: Measurement, report: CalibrationReport) -> str:
     if report.retest is not None:
         flips = report.retest.flips
-        found, asked = measured.calibration, counted(flips.count, "row")
+        found, asked = measured.calibration, plural(flips.count, "row")
         flipped = f"{found.flips_at(found.threshold):,} of {asked} asked twice"
         return _line("flips when retested", flips, f"{flipped}; 95% of scores moved by {found.noise:.2f} or less")
     said = "never: it answers the same each time" if measured.again is None else "not measured"
@@ -174,21 +180,21 @@ def _baseline_lines(baseline: WordOverlap | None) -> list[str]:
 
 
 def _threshold_lines(report: CalibrationReport) -> list[str]:
-    suggestion, usual = report.suggestion, report.usual
-    if suggestion is None or usual is None:
+    suggestion, own = report.suggestion, report.at_own_threshold
+    if suggestion is None or own is None:
         return ["no threshold is suggested: each half of the rows needs both good and bad ones"]
     checked = suggestion.checked_on
     return [
-        f"suggested threshold {suggestion.value:.3f}, chosen on {counted(suggestion.chosen_on.count, 'row')}; "
+        f"suggested threshold {suggestion.value:.3f}, chosen on {plural(suggestion.chosen_on.count, 'row')}; "
         f"on the other {checked.count:,}:",
-        _line("accuracy", checked.accuracy, f"with the usual threshold: {usual.accuracy.mean:.3f}"),
+        _line("accuracy", checked.accuracy, f"at its own threshold: {own.accuracy.mean:.3f}"),
         _line(
-            "Cohen's kappa", checked.kappa, "" if usual.kappa is None else f"with the usual: {usual.kappa.value:.3f}"
+            "Cohen's kappa", checked.kappa, "" if own.kappa is None else f"at its own threshold: {own.kappa.value:.3f}"
         ),
     ]
 
 
-def _left_out(unjudged: tuple[Unjudged, ...], unlabelled: int) -> list[str]:
+def _unscored_lines(unjudged: tuple[UnjudgedRow, ...], unlabelled: int) -> list[str]:
     lines = []
     for outcome, noun in (
         ("pending", "left open by the judge"),
@@ -197,8 +203,8 @@ def _left_out(unjudged: tuple[Unjudged, ...], unlabelled: int) -> list[str]:
     ):
         reasons = Counter(to_text(row.reason, 200) for row in unjudged if row.outcome == outcome)
         if reasons:
-            lines.append(f"{counted(reasons.total(), 'row')} {noun}, and counted neither as right nor as wrong:")
-            lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(REASONS)]
+            lines.append(f"{plural(reasons.total(), 'row')} {noun}, and counted neither as right nor as wrong:")
+            lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(MAX_REASONS)]
     if unlabelled:
-        lines.append(f"{counted(unlabelled, 'row')} without a label left out")
+        lines.append(f"{plural(unlabelled, 'row')} without a label left out")
     return ["", *lines] if lines else []

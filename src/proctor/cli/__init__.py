@@ -28,7 +28,7 @@ from proctor.cli.commands import (
 )
 from proctor.cli.help_pages import write_options
 from proctor.plugins import Command, PluginError, load
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 from proctor.version import __version__
 
 EXIT_CODES = """\
@@ -220,7 +220,9 @@ def _print_problems(error: Any) -> int:
 
 
 def _print_error(text: str) -> None:
-    click.echo(visible(mask(text)), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
+    click.echo(
+        escape_control(mask(text)), file=sys.stderr
+    )  # click would write UTF-8 to a terminal that says it is ASCII
 
 
 def _make_streams_safe() -> None:

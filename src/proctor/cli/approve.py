@@ -28,9 +28,9 @@ from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import CaseSelection, case_selection
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, write_suites
 from proctor.plugins import load as load_target
-from proctor.reporting.explain import Fact, call_text, expected_lines, shown
-from proctor.reporting.terminal.screen import one_line
-from proctor.reporting.wording import counted
+from proctor.reporting.explain import Fact, call_text, expected_lines, value_text
+from proctor.reporting.terminal.screen import escape_line
+from proctor.reporting.wording import plural
 from proctor.running.review.approving import (
     ApprovalProposal,
     from_run,
@@ -203,7 +203,7 @@ def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> A
     if options.accept_all:
         _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
-        many = counted(len(fit), "case")
+        many = plural(len(fit), "case")
         say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
     if not is_interactive():
@@ -252,9 +252,9 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: by
         left = len(whole.cases) - len(accepted)
         said = "left out: nothing is expected of it yet"
     for case in unexpected:
-        say(f"{one_line(case)}: {said}", err=True)
-    rest = f", {counted(left, 'case')} left as before" if left else ""
-    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
+        say(f"{escape_line(case)}: {said}", err=True)
+    rest = f", {plural(left, 'case')} left as before" if left else ""
+    say(f"wrote {target} ({plural(len(accepted), 'case')} recorded{rest})")
     return 0
 
 
@@ -306,7 +306,7 @@ def _described(proposal: ApprovalProposal) -> str:
     case, trial = proposal.case, proposal.trial
     facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
     for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
-        facts.append(Fact("  input", shown(turn.input)))
+        facts.append(Fact("  input", value_text(turn.input)))
         if turn.expected != NO_EXPECTATION:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MAX_TEXT))))
         if reply is None or reply.error is not None:
@@ -317,4 +317,4 @@ def _described(proposal: ApprovalProposal) -> str:
     if proposal.refusal:
         facts.append(Fact("  not recorded", proposal.refusal))
     told = facts_text(facts)
-    return f"{one_line(case.id)}\n{told}"
+    return f"{escape_line(case.id)}\n{told}"

@@ -30,7 +30,7 @@ from proctor.gate.baseline import (
     update_baseline,
     write_baseline,
 )
-from proctor.reporting.wording import counted
+from proctor.reporting.wording import plural
 from proctor.results.store.store import Store
 from proctor.running.gate_trials import case_identities
 from proctor.running.plan import make_plan
@@ -77,9 +77,9 @@ _TOLD = ("cases", "trials", "restarted", "created", "changed")
 def _accepted(run: str, item: BaselineUpdate) -> str:
     if not item.changed:
         return f"{item.path}: has run {run} already; nothing changed"
-    anew = f"; {counted(item.restarted, 'case')} begin anew" if item.restarted > 1 else ""
+    anew = f"; {plural(item.restarted, 'case')} begin anew" if item.restarted > 1 else ""
     anew = "; 1 case begins anew" if item.restarted == 1 else anew
-    return f"{item.path}: {counted(item.cases, 'case')}, {counted(item.trials, 'trial')} of run {run} added{anew}"
+    return f"{item.path}: {plural(item.cases, 'case')}, {plural(item.trials, 'trial')} of run {run} added{anew}"
 
 
 def _explain_merging(created: list[Path]) -> None:
@@ -173,7 +173,7 @@ def _row(path: Path, case: CaseBaseline) -> tuple[dict[str, Any], str]:
         parts.append(f"{case.seconds.mean:.2f}s")
     if case.usd is not None:
         parts.append(f"${case.usd.mean:.4f}")
-    parts.append(f"{counted(len(case.runs), 'run')}, the latest {case.runs[-1]}")
+    parts.append(f"{plural(len(case.runs), 'run')}, the latest {case.runs[-1]}")
     return data, "  ".join([*parts, case.identity.agent])
 
 
@@ -210,5 +210,5 @@ def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, f
         gone = len(known.lines) - len(kept)
         if gone and not dry_run:
             write_baseline(path, Baseline(kept))
-        say(f"{path}: {counted(gone, 'line')} {'would go' if dry_run else 'taken out'}, {len(kept):,} kept")
+        say(f"{path}: {plural(gone, 'line')} {'would go' if dry_run else 'taken out'}, {len(kept):,} kept")
     return 0

@@ -25,8 +25,8 @@ from proctor.reporting.comparison_report import WRITERS, case_to_json
 from proctor.reporting.markdown.ci_pages import Comment, write_comment
 from proctor.reporting.output import write_document
 from proctor.reporting.reporters import refuse_overwriting
-from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
-from proctor.reporting.terminal.screen import screen_of
+from proctor.reporting.terminal.comparison_screen import print_case, print_comparison
+from proctor.reporting.terminal.screen import screen_for
 from proctor.results.comparison.compare import align_case, compare_runs
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.comparison.pairing import CasePredicate
@@ -192,7 +192,7 @@ def _targets(options: CompareOptions) -> dict[str, str]:
 def _print_comparison(comparison: Comparison, options: CompareOptions, targets: Mapping[str, str]) -> None:
     write_documents(targets, {name: partial(write, comparison) for name, write in WRITERS.items()}, "the comparison")
     if "-" not in targets.values():
-        show_comparison(comparison, screen_of(sys.stdout), verbose=options.verbose, quiet=options.quiet)
+        print_comparison(comparison, screen_for(sys.stdout), verbose=options.verbose, quiet=options.quiet)
 
 
 def _print_case(
@@ -209,7 +209,7 @@ def _print_case(
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))
         return 0
-    show_case(pair, first.run.id, second.run.id, screen_of(sys.stdout))
+    print_case(pair, first.run.id, second.run.id, screen_for(sys.stdout))
     return 0
 
 

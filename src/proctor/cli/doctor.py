@@ -20,7 +20,7 @@ from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import paths_argument
 from proctor.config import Configuration
 from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, judge_record
-from proctor.reporting.wording import counted
+from proctor.reporting.wording import plural
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.cluster.connection import check_workers
 from proctor.running.plan import check_references
@@ -101,7 +101,7 @@ def _store(folder: Path) -> dict[str, Any]:
         runs = Store(folder, create=False).runs()
     except ProctorError as error:
         return {"folder": str(folder), "ok": False, "says": str(error)}
-    return {"folder": str(folder), "ok": True, "says": counted(len(runs), "run")}
+    return {"folder": str(folder), "ok": True, "says": plural(len(runs), "run")}
 
 
 def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
     own["judge"] = None if suite.judge is None else _judge_name(judge_record(suite.judge))
     said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
-    return f"{suite.name}: {suite.format}, {counted(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
+    return f"{suite.name}: {suite.format}, {plural(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
 
 
 def _judge_name(judge: Any) -> str:

@@ -18,7 +18,7 @@ from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import Configuration, read_configuration
 from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lines_of_run, read_baseline
 from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
-from proctor.reporting.wording import counted, duration, money
+from proctor.reporting.wording import duration, money, plural
 from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome
 from proctor.results.store.store import DATABASE_FILE, Store
@@ -156,9 +156,9 @@ def _splits(
 def _who(split: VarianceSplit | None, judged: bool | None) -> str:
     if split is not None:
         if not split.agent and not split.judge:
-            return f"{counted(split.answers, 'answer')} judged {split.judgements} times: nothing varied"
+            return f"{plural(split.answers, 'answer')} judged {split.judgements} times: nothing varied"
         return (
-            f"{counted(split.answers, 'answer')} judged {split.judgements} times: "
+            f"{plural(split.answers, 'answer')} judged {split.judgements} times: "
             f"{split.agent:.0%} of the variation is the agent's, {split.judge:.0%} the judge's"
         )
     if judged is None:

@@ -17,9 +17,9 @@ from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import CaseSelection, case_selection, run_argument
 from proctor.config import read_configuration
-from proctor.reporting.explain import Fact, as_text, shorten, shown
-from proctor.reporting.terminal.screen import is_terminal, one_line, visible
-from proctor.reporting.wording import counted
+from proctor.reporting.explain import Fact, as_text, shorten, value_text
+from proctor.reporting.terminal.screen import escape_control, escape_line, is_terminal
+from proctor.reporting.wording import plural
 from proctor.running.review.grading import (
     BadGrade,
     FileRow,
@@ -115,7 +115,7 @@ def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
         return 0
     for item in waiting:
         say(f"{_title(item)}\n{_described(item)}\n")
-    many = counted(len(waiting), "score waits", "scores wait")
+    many = plural(len(waiting), "score waits", "scores wait")
     say(f"{many} for a grade in run {book.run.id}" if waiting else f"nothing waits for a grade in {book.run.id}")
     return 0
 
@@ -141,8 +141,8 @@ def _ask_all(book: Gradebook, waiting: list[PendingScore], grader: str) -> int:
 
 def _conclude(book: Gradebook, done: int) -> int:
     verdict = book.verdict()
-    left = counted(len(book.pending), "score still waits", "scores still wait") if book.pending else "nothing waits"
-    say(f"{counted(done, 'score')} graded, {left}")
+    left = plural(len(book.pending), "score still waits", "scores still wait") if book.pending else "nothing waits"
+    say(f"{plural(done, 'score')} graded, {left}")
     say(f"{verdict.outcome.value}: {verdict.reason}")
     return verdict.exit_code
 
@@ -151,14 +151,14 @@ def _title(item: PendingScore) -> str:
     at = item.address
     trial = "" if at.trial == 1 else f" #{at.trial}"
     turn = "" if at.turn is None else f" at turn {at.turn + 1}"
-    return one_line(f"{at.suite}/{at.case}{trial}{turn}  {at.evaluator}")
+    return escape_line(f"{at.suite}/{at.case}{trial}{turn}  {at.evaluator}")
 
 
 def _described(item: PendingScore) -> str:
-    facts = [Fact("  criteria", item.criteria), Fact("  input", shown(item.question))]
+    facts = [Fact("  criteria", item.criteria), Fact("  input", value_text(item.question))]
     if item.expected is not UNSET:
-        facts.append(Fact("  expected", shown(item.expected)))
-    facts.append(Fact("  answer", shown(item.answer) or "(an empty answer)"))
+        facts.append(Fact("  expected", value_text(item.expected)))
+    facts.append(Fact("  answer", value_text(item.answer) or "(an empty answer)"))
     return facts_text(facts)
 
 
@@ -212,7 +212,7 @@ def read_rows(source: str) -> list[FileRow]:
 
 def facts_text(facts: Iterable[Fact]) -> str:
     """Facts in two columns, long ones shortened, without what a text could do to a terminal."""
-    return visible(as_text([Fact(fact.label, shorten(fact.text, MAX_TEXT)) for fact in facts]))
+    return escape_control(as_text([Fact(fact.label, shorten(fact.text, MAX_TEXT)) for fact in facts]))
 
 
 def reviewer_name(given: str | None) -> str:

@@ -31,7 +31,7 @@ from proctor.cli.runs import as_json_row
 from proctor.config import read_configuration
 from proctor.reporting.failing_cases import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Change
 from proctor.results.run import Run
@@ -97,7 +97,7 @@ def _with_tool_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
                 result = tool(**given)
             return await result if inspect.isawaitable(result) else result
         except (ProctorError, OSError, ValueError) as error:
-            raise ToolError(visible(mask(str(error)))) from None
+            raise ToolError(escape_control(mask(str(error)))) from None
 
     return told
 

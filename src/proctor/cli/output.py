@@ -16,7 +16,7 @@ from proctor.reporting.build_findings import annotation_lines, findings
 from proctor.reporting.output import write_document
 from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.progress import choose_terminal
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.settings import Listener
@@ -27,7 +27,7 @@ def say(text: str, *, err: bool = False) -> None:
 
     Left to itself, click would write UTF-8 to a terminal that says it is ASCII.
     """
-    click.echo(visible(text), file=sys.stderr if err else sys.stdout)
+    click.echo(escape_control(text), file=sys.stderr if err else sys.stdout)
 
 
 def say_json(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

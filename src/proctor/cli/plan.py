@@ -21,7 +21,7 @@ from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import read_configuration
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.gate.settings import GateSettings
-from proctor.reporting.wording import counted, duration, money
+from proctor.reporting.wording import duration, money, plural
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.gate_trials import baselines_for
 from proctor.running.plan import Plan, make_plan
@@ -105,11 +105,11 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> i
 
 
 def _lines(found: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
-    lines = [f"{counted(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
+    lines = [f"{plural(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
     if found.known:
-        lines.append(f"  past       {found.recorded:,} trials of {counted(found.known, 'case')} in {source}")
+        lines.append(f"  past       {found.recorded:,} trials of {plural(found.known, 'case')} in {source}")
     if found.known < found.cases:
-        without = counted(found.cases - found.known, "case")
+        without = plural(found.cases - found.known, "case")
         lines.append(
             f"  assumed    {without} without a past: each passes {ASSUMED_RATE:.0%} of the time, and "
             f"{ASSUMED_TRIALS} trials of it will have been recorded"
@@ -127,9 +127,9 @@ def _enlarged(found: PowerEstimate) -> str:
     more = found.to_see_target
     ways = []
     if more.repeats is not None:
-        ways.append(f"run each case {counted(more.repeats, 'time')}")
+        ways.append(f"run each case {plural(more.repeats, 'time')}")
     if more.cases is not None:
-        ways.append(f"add {counted(more.cases, 'case')} like these" if more.cases else "nothing has to be added")
+        ways.append(f"add {plural(more.cases, 'case')} like these" if more.cases else "nothing has to be added")
     if "nothing has to be added" in ways:
         return "nothing has to be added"
     return ", or ".join(ways) or "record more trials first: the past leaves more doubt than that"

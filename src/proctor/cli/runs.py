@@ -20,8 +20,8 @@ from proctor.cli.selection import run_argument
 from proctor.config import read_configuration
 from proctor.reporting.output import write_document
 from proctor.reporting.plots import sparkline
-from proctor.reporting.terminal.screen import is_unicode
-from proctor.reporting.wording import counted
+from proctor.reporting.terminal.screen import supports_unicode
+from proctor.reporting.wording import plural
 from proctor.results.history import SuiteHistoryEntry, suite_history, suite_names
 from proctor.results.run import Run, RunStatus, SuiteInfo, quarantine_to_json
 from proctor.results.store.run_files import display_name, export_run, import_run, open_run, read_lines
@@ -77,7 +77,7 @@ def command(
 def _print_size(kept: Store, as_json: bool) -> int:
     if as_json:
         raise UsageError("--size prints a line for people; leave out --json")
-    say(f"{kept.folder}: {counted(len(kept.runs()), 'run')}, {file_size(kept.size())}")
+    say(f"{kept.folder}: {plural(len(kept.runs()), 'run')}, {file_size(kept.size())}")
     return 0
 
 
@@ -125,7 +125,7 @@ def _print_trend(found: list[SuiteHistoryEntry]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:
-        picture = sparkline(known, 0.0, 1.0, unicode=is_unicode(sys.stdout))
+        picture = sparkline(known, 0.0, 1.0, unicode=supports_unicode(sys.stdout))
         say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
@@ -248,7 +248,7 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> in
         for run in found.values():
             state = _state(run)
             say(_line(run, state, _counts(run, state)))
-        click.confirm(f"Delete {counted(len(found), 'run')}?", abort=True)
+        click.confirm(f"Delete {plural(len(found), 'run')}?", abort=True)
     kept.delete_runs(list(found.values()))
     for run in found.values():
         say(f"deleted run {run.id}")

@@ -15,17 +15,16 @@ from typing import Any, TextIO
 import click
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import to_json
 from proctor.cli.help_pages import OUTPUT, SELECT_CASES, DocumentedCommand, option
 from proctor.cli.options import json_option, report_options, store_option, verbosity_options
 from proctor.cli.output import say, write_documents
 from proctor.cli.selection import CaseSelection, case_selection, run_argument
 from proctor.config import read_configuration
-from proctor.reporting.analysis import analyse, write_markdown
-from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
+from proctor.reporting.analysis import analysis_data, analyze, write_markdown
+from proctor.reporting.judge_report import judged_scores, print_judge_calls, simulated_users
 from proctor.reporting.reporters import refuse_overwriting, write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
-from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, screen_of, visible
+from proctor.reporting.terminal.screen import SafeStream, escape_control, is_terminal, screen_for, supports_unicode
 from proctor.results.run import Outcome, Run, TrialResult, Trials
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import open_run
@@ -109,7 +108,7 @@ def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
-        terminal.case_shown(list(own))
+        terminal.print_case(list(own))
     terminal.finished(run, found)
 
 
@@ -129,7 +128,7 @@ def _print_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
             targets["json"],
         )
         return 0
-    if not tell_judge_calls(screen_of(sys.stdout), trials, calls.get, verbose=options.verbose):
+    if not print_judge_calls(screen_for(sys.stdout), trials, calls.get, verbose=options.verbose):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
     return 0
 
@@ -205,21 +204,21 @@ def analyze_command(run_id: str, output: str | None, as_json: bool, store: str |
 
 def show_markdown(text: str, stream: TextIO) -> bool:
     """Lay Markdown out on a terminal; False where the stream is none that can show it."""
-    if not (is_terminal(stream) and is_unicode(stream)) or os.environ.get("TERM") == "dumb":
+    if not (is_terminal(stream) and supports_unicode(stream)) or os.environ.get("TERM") == "dumb":
         return False
     from rich.console import Console
     from rich.markdown import Markdown
 
-    outlet: Any = Outlet(stream)
+    outlet: Any = SafeStream(stream)
     console = Console(file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False)
-    console.print(Markdown(visible(text), hyperlinks=False))
+    console.print(Markdown(escape_control(text), hyperlinks=False))
     return True
 
 
 def _as_text(run: Run, as_json: bool) -> str:
-    analysis = analyse(run, verdict(run))
+    analysis = analyze(run, verdict(run))
     if as_json:
-        return json.dumps({"schema": SCHEMA, **to_json(analysis)}, indent=2)
+        return json.dumps({"schema": SCHEMA, **analysis_data(analysis)}, indent=2)
     out = io.StringIO()
     write_markdown(analysis, out)
     return out.getvalue().rstrip("\n")

@@ -44,7 +44,7 @@ from proctor.config import Configuration
 from proctor.gate.settings import GateSettings
 from proctor.plugins import shipped_plugins
 from proctor.reporting.reporters import refuse_overwriting
-from proctor.reporting.terminal.progress import tell_loading
+from proctor.reporting.terminal.progress import print_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.results.store.run_names import validate_run_name
 from proctor.running.run import RunRequest, run_suites
@@ -323,10 +323,10 @@ def command(score_on_workers: bool, no_open: bool, **given: Any) -> int:
     with reserve_stdout("-" in options.reports.values()) as stream:
         is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
-            tell_loading(stream, options.paths)
+            print_loading(stream, options.paths)
         suites = _suites(files, options.evaluators)
         if is_watched:
-            tell_loading(stream, _agents(options, suites))
+            print_loading(stream, _agents(options, suites))
     refuse_overwriting(options.reports, _files_read(options, configuration, suites))
     request = _request(options, configuration, suites, selection)
     if options.plan:

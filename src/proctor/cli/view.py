@@ -11,7 +11,7 @@ from proctor.cli.options import store_option
 from proctor.cli.output import say
 from proctor.config import read_configuration
 from proctor.version import install_command
-from proctor.viewer.library import open_library
+from proctor.viewer.sources import open_sources
 
 
 @click.command("view", cls=DocumentedCommand, examples=("proctor view", "proctor view last --no-open"))
@@ -29,11 +29,11 @@ def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: 
         from proctor.viewer.server import serve  # the extra `view` may not be installed
     except ImportError as error:
         raise UsageError(f"the viewer needs more packages: {install_command('view')} ({error})") from None
-    library = open_library(named, read_configuration().store(store))
+    sources = open_sources(named, read_configuration().store(store))
     try:
-        serve(library, host, port, open_browser=not no_open, say=say, person=reviewer_name(None))
+        serve(sources, host, port, open_browser=not no_open, say=say, person=reviewer_name(None))
     except KeyboardInterrupt:
         pass
     finally:
-        library.close()
+        sources.close()
     return 0

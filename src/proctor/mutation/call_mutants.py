@@ -13,7 +13,7 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers import Matcher, may_be_absent
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
 from proctor.mutation import text_changes
-from proctor.mutation.text_changes import Change, Choices
+from proctor.mutation.text_changes import SeededRandom, TextChange
 
 Calls = tuple[ToolCall, ...]
 
@@ -28,30 +28,30 @@ class ChangedCalls:
     calls: Calls
 
 
-def of_calls(
+def change_calls(
     turn: Turn,
     reply: Reply,
     specs: Sequence[EvaluatorSpec],
     tools: Sequence[str],
-    choices: Choices,
+    choices: SeededRandom,
     allowed: list[str],
 ) -> Iterator[ChangedCalls]:
     """What the expectation allows in so many words is not made, and added to `allowed`."""
     calls = reply.tool_calls
     if calls:
-        yield from _of_one(calls, tools, choices)
-        yield from _reordered(calls, specs, choices.of("calls-reordered"), allowed)
-        yield from _of_arguments(calls, turn.expected.tool_calls or (), choices, allowed)
+        yield from _change_one_call(calls, tools, choices)
+        yield from _reorder(calls, specs, choices.for_kind("calls-reordered"), allowed)
+        yield from _change_arguments(calls, turn.expected.tool_calls or (), choices, allowed)
     elif tools:
-        added = ToolCall(choices.of("call-added").choice(list(tools)))
+        added = ToolCall(choices.for_kind("call-added").choice(list(tools)))
         yield ChangedCalls("call-added", "(no call)", call_text(added), (added,))
     if forbidden := _forbidden(specs):
-        wrong = ToolCall(choices.of("forbidden-tool").choice(forbidden))
-        yield ChangedCalls("forbidden-tool", _listed(calls), _listed((*calls, wrong)), (*calls, wrong))
+        wrong = ToolCall(choices.for_kind("forbidden-tool").choice(forbidden))
+        yield ChangedCalls("forbidden-tool", _calls_text(calls), _calls_text((*calls, wrong)), (*calls, wrong))
 
 
-def _of_one(calls: Calls, tools: Sequence[str], choices: Choices) -> Iterator[ChangedCalls]:
-    rng = choices.of("one-call")
+def _change_one_call(calls: Calls, tools: Sequence[str], choices: SeededRandom) -> Iterator[ChangedCalls]:
+    rng = choices.for_kind("one-call")
     at = rng.randrange(len(calls))
     call = calls[at]
     others = [name for name in tools if name != call.name] or [f"{call.name}_of_another_kind"]
@@ -59,28 +59,28 @@ def _of_one(calls: Calls, tools: Sequence[str], choices: Choices) -> Iterator[Ch
     yield ChangedCalls("call-dropped", call_text(call), "(no call)", (*calls[:at], *calls[at + 1 :]))
     twice = (*calls[: at + 1], call, *calls[at + 1 :])
     yield ChangedCalls("call-repeated", f"once: {call_text(call)}", f"twice: {call_text(call)}", twice)
-    yield ChangedCalls("other-tool", call_text(call), call_text(other), _put(calls, at, other))
+    yield ChangedCalls("other-tool", call_text(call), call_text(other), _replace_call(calls, at, other))
 
 
-def _reordered(
+def _reorder(
     calls: Calls, specs: Sequence[EvaluatorSpec], rng: random.Random, allowed: list[str]
 ) -> Iterator[ChangedCalls]:
-    pairs = [at for at in range(len(calls) - 1) if _core(calls[at]) != _core(calls[at + 1])]
+    pairs = [at for at in range(len(calls) - 1) if _name_and_arguments(calls[at]) != _name_and_arguments(calls[at + 1])]
     if not pairs:
         return
-    if any(spec.name == "ToolTrajectory" and _any_order(spec) for spec in specs):
+    if any(spec.name == "ToolTrajectory" and _accepts_any_order(spec) for spec in specs):
         allowed.append("calls-reordered")
         return
     at = rng.choice(pairs)
     swapped = (*calls[:at], calls[at + 1], calls[at], *calls[at + 2 :])
-    yield ChangedCalls("calls-reordered", _listed(calls[at : at + 2]), _listed(swapped[at : at + 2]), swapped)
+    yield ChangedCalls("calls-reordered", _calls_text(calls[at : at + 2]), _calls_text(swapped[at : at + 2]), swapped)
 
 
-def _core(call: ToolCall) -> tuple[str, Json]:
+def _name_and_arguments(call: ToolCall) -> tuple[str, Json]:
     return call.name, call.arguments
 
 
-def _any_order(spec: EvaluatorSpec) -> bool:
+def _accepts_any_order(spec: EvaluatorSpec) -> bool:
     match = spec.arguments.get("match", "EXACT")
     return match == 2 or str(match).strip().upper().replace("-", "_").replace(" ", "_") == "ANY_ORDER"
 
@@ -95,39 +95,39 @@ def _forbidden(specs: Sequence[EvaluatorSpec]) -> list[str]:
     return [name.replace("*", "all").replace("?", "x") for name in given if "[" not in name]
 
 
-_TEXT_ARGUMENTS: Mapping[str, Change] = {
-    "argument-date": text_changes.date_changed,
-    "argument-id": text_changes.other_id,
-    "argument-text": text_changes.other_text,
+_TEXT_ARGUMENTS: Mapping[str, TextChange] = {
+    "argument-date": text_changes.change_date,
+    "argument-id": text_changes.change_id,
+    "argument-text": text_changes.change_word,
 }
 
 
-def _of_arguments(
-    calls: Calls, expected: Sequence[ExpectedCall], choices: Choices, allowed: list[str]
+def _change_arguments(
+    calls: Calls, expected: Sequence[ExpectedCall], choices: SeededRandom, allowed: list[str]
 ) -> Iterator[ChangedCalls]:
     """One mutant of each kind that some argument allows; those that the expectation accepts are passed over."""
     places = [(at, name) for at, call in enumerate(calls) for name in call.arguments]
     for kind in ("argument-number", *_TEXT_ARGUMENTS):
-        rng = choices.of(kind)
-        change = functools.partial(_other_number, rng=rng) if kind == "argument-number" else _on_text(kind, rng)
+        rng = choices.for_kind(kind)
+        change = functools.partial(_other_number, rng=rng) if kind == "argument-number" else _text_change(kind, rng)
         passed_over = False
         for at, name in rng.sample(places, len(places)):
             call = calls[at]
-            new = _changed_within(call.arguments[name], change, rng)
+            new = _change_inside(call.arguments[name], change, rng)
             if new is None:
                 continue
             if accepts_value(expected, call, name, new):
                 passed_over = True
                 continue
             changed = replace(call, arguments={**call.arguments, name: new})
-            yield _argument(kind, calls, at, name, call.arguments[name], new, changed)
+            yield _argument_change(kind, calls, at, name, call.arguments[name], new, changed)
             passed_over = False
             break
         allowed += [kind] if passed_over else []
-    yield from _without_argument(calls, places, expected, choices.of("argument-missing"), allowed)
+    yield from _drop_argument(calls, places, expected, choices.for_kind("argument-missing"), allowed)
 
 
-def _without_argument(
+def _drop_argument(
     calls: Calls,
     places: Sequence[tuple[int, str]],
     expected: Sequence[ExpectedCall],
@@ -142,31 +142,31 @@ def _without_argument(
     call = calls[at]
     rest = {key: value for key, value in call.arguments.items() if key != name}
     before = f"{call.name}({name}={to_text(call.arguments[name], 60)})"
-    changed = _put(calls, at, replace(call, arguments=rest))
+    changed = _replace_call(calls, at, replace(call, arguments=rest))
     yield ChangedCalls("argument-missing", before, f"{call.name}(), {name} is missing", changed)
 
 
-def _argument(kind: str, calls: Calls, at: int, name: str, old: Json, new: Json, call: ToolCall) -> ChangedCalls:
+def _argument_change(kind: str, calls: Calls, at: int, name: str, old: Json, new: Json, call: ToolCall) -> ChangedCalls:
     before, after = (f"{call.name}({name}={to_text(value, 120)})" for value in (old, new))
-    return ChangedCalls(kind, before, after, _put(calls, at, call))
+    return ChangedCalls(kind, before, after, _replace_call(calls, at, call))
 
 
-def _named(expected: Sequence[ExpectedCall], call: ToolCall) -> list[ExpectedCall]:
+def _expected_with_name(expected: Sequence[ExpectedCall], call: ToolCall) -> list[ExpectedCall]:
     return [item for item in expected if item.arguments is not None and item.accepts_name(call.name)]
 
 
 def accepts_value(expected: Sequence[ExpectedCall], call: ToolCall, name: str, value: Json) -> bool:
     """Whether the expectation takes another value in so many words: `$ignore`, a tolerance, `extra_args`."""
-    for item in _named(expected, call):
+    for item in _expected_with_name(expected, call):
         matcher = (item.arguments or {}).get(name)
         if matcher is None and item.extra_arguments:
             return True
-        if matcher is not None and _fits(matcher, value):
+        if matcher is not None and _matches(matcher, value):
             return True
     return False
 
 
-def _fits(matcher: Matcher, value: Json) -> bool:
+def _matches(matcher: Matcher, value: Json) -> bool:
     try:
         return matcher.mismatch(value) is None
     except Exception:  # a predicate of the user's may take nothing but what it knows
@@ -174,23 +174,23 @@ def _fits(matcher: Matcher, value: Json) -> bool:
 
 
 def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) -> bool:
-    for item in _named(expected, call):
+    for item in _expected_with_name(expected, call):
         matcher = (item.arguments or {}).get(name)
         if (matcher is None and item.extra_arguments) or (matcher is not None and may_be_absent(matcher)):
             return True
     return False
 
 
-def _changed_within(value: Json, change: Callable[[Json], Json], rng: random.Random) -> Json:
+def _change_inside(value: Json, change: Callable[[Json], Json], rng: random.Random) -> Json:
     """The value with one of its parts changed; `None` if none can be."""
     if isinstance(value, Mapping):
         for key in rng.sample(list(value), len(value)):
-            if (new := _changed_within(value[key], change, rng)) is not None:
+            if (new := _change_inside(value[key], change, rng)) is not None:
                 return {**value, key: new}
         return None
     if isinstance(value, (list, tuple)):
         for at in rng.sample(range(len(value)), len(value)):
-            if (new := _changed_within(value[at], change, rng)) is not None:
+            if (new := _change_inside(value[at], change, rng)) is not None:
                 return [*value[:at], new, *value[at + 1 :]]
         return None
     return change(value)
@@ -200,12 +200,12 @@ def _other_number(value: Json, rng: random.Random) -> Json:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     text = to_text(value)
-    edit = text_changes.number_changed(text, rng)
-    new = None if edit is None else number_in(edit.applied(text), value)
+    edit = text_changes.change_number(text, rng)
+    new = None if edit is None else parse_number(edit.applied(text), value)
     return None if new == value else new
 
 
-def number_in(text: str, like: Json) -> Json:
+def parse_number(text: str, like: Json) -> Json:
     """The number that a text is; the text itself if it is none any more."""
     try:
         number = json.loads(text)
@@ -214,13 +214,13 @@ def number_in(text: str, like: Json) -> Json:
     return float(number) if isinstance(like, float) else number
 
 
-def _on_text(kind: str, rng: random.Random) -> Callable[[Json], Json]:
+def _text_change(kind: str, rng: random.Random) -> Callable[[Json], Json]:
     change = _TEXT_ARGUMENTS[kind]
 
     def changed(value: Json) -> Json:
         if not isinstance(value, str):
             return None
-        if kind != "argument-date" and text_changes.date_changed(value, random.Random(0)) is not None:  # noqa: S311
+        if kind != "argument-date" and text_changes.change_date(value, random.Random(0)) is not None:  # noqa: S311
             return None
         if kind == "argument-text" and text_changes.ID.fullmatch(value):
             return None
@@ -230,7 +230,7 @@ def _on_text(kind: str, rng: random.Random) -> Callable[[Json], Json]:
     return changed
 
 
-def _put(calls: Calls, at: int, call: ToolCall) -> Calls:
+def _replace_call(calls: Calls, at: int, call: ToolCall) -> Calls:
     return (*calls[:at], call, *calls[at + 1 :])
 
 
@@ -238,5 +238,5 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name}({', '.join(f'{name}={to_text(value, 60)}' for name, value in call.arguments.items())})"
 
 
-def _listed(calls: Sequence[ToolCall]) -> str:
+def _calls_text(calls: Sequence[ToolCall]) -> str:
     return ", ".join(call_text(call) for call in calls) or "(no call)"

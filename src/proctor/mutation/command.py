@@ -22,13 +22,13 @@ from proctor.cli.options import (
 )
 from proctor.cli.output import reserve_stdout, write_documents
 from proctor.cli.selection import run_argument, suite_files_of
-from proctor.mutation.examine import MutationRequest, mutate
 from proctor.mutation.findings import MutationReport
-from proctor.mutation.report import KEPT_IN, WRITERS, write_mutants
-from proctor.mutation.screen import show_mutation
+from proctor.mutation.mutate import MutationRequest, mutate
+from proctor.mutation.report import MUTANTS_FOLDER, WRITERS, write_mutants
+from proctor.mutation.terminal import print_mutation
 from proctor.reporting.output import write_document
 from proctor.reporting.reporters import refuse_overwriting
-from proctor.reporting.terminal.screen import screen_of
+from proctor.reporting.terminal.screen import screen_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,14 +100,14 @@ def command(**given: Any) -> int:
         options,
         suites=given["suites"],
         seed=given["seed"],
-        most=given["mutants"],
-        anyway=given["anyway"],
+        max_per_trial=given["mutants"],
+        ignore_controls=given["anyway"],
         min_kill=given["min_kill"],
     )
     with reserve_stdout("-" in targets.values()):
         report = mutate(request)
     stored = _store(report, folder)
-    _tell(report, given, targets, stored)
+    _print(report, given, targets, stored)
     return report.exit_code
 
 
@@ -115,13 +115,13 @@ def _store(report: MutationReport, folder: Path) -> str:
     """All mutants with their seed, beside the results of the run; empty where there is none."""
     if not report.rate.total:
         return ""
-    path = folder / KEPT_IN / f"{report.run}-seed-{report.seed}.jsonl"
+    path = folder / MUTANTS_FOLDER / f"{report.run}-seed-{report.seed}.jsonl"
     write_document(str(path), lambda out: write_mutants(report, out))
     return str(path)
 
 
-def _tell(report: MutationReport, given: Mapping[str, Any], targets: Mapping[str, str], stored: str) -> None:
+def _print(report: MutationReport, given: Mapping[str, Any], targets: Mapping[str, str], stored: str) -> None:
     write_documents(targets, {name: partial(write, report) for name, write in WRITERS.items()}, "the report")
     if "-" in targets.values():
         return
-    show_mutation(report, screen_of(sys.stdout), stored=stored, verbose=given["verbose"], quiet=given["quiet"])
+    print_mutation(report, screen_for(sys.stdout), stored=stored, verbose=given["verbose"], quiet=given["quiet"])

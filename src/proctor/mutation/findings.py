@@ -12,35 +12,35 @@ from proctor.cases.suite import Waiver
 from proctor.mutation.mutants import Mutant
 from proctor.results.statistics import wilson
 
-FEWEST_FOR_A_PAIR = 8
+MIN_MUTANTS_PER_PAIR = 8
 """Mutants that two evaluators must both see before their agreement says something."""
-FEWEST_FOR_A_CASE = 3
+MIN_MUTANTS_PER_CASE = 3
 
 
-class Fate(StrEnum):
+class MutantStatus(StrEnum):
     """What became of a mutant."""
 
     KILLED = "killed"
     SURVIVED = "survived"
-    UNSETTLED = "unsettled"
+    UNDECIDED = "undecided"
     """It did not pass, and no evaluator failed it: an error, or a verdict that is still to come."""
     WAIVED = "waived"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class MutantResult:
     """A mutant and what the suite said of it."""
 
     mutant: Mutant
-    fate: Fate
-    said: Mapping[str, bool]
+    status: MutantStatus
+    detections: Mapping[str, bool]
     """By evaluator that could see the change and came to a verdict: whether it failed the mutant."""
     note: str = ""
     """Why it is unsettled or waived."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class KillRate:
     """How many of some mutants were killed, with Wilson's interval."""
 
     killed: int
@@ -60,13 +60,13 @@ class EvaluatorFinding:
     """What one evaluator killed of what it could see."""
 
     evaluator: str
-    rate: Rate
+    rate: KillRate
     alone: int
     """Mutants that no other evaluator killed."""
     gates: bool = True
 
     @property
-    def is_vacuous(self) -> bool:
+    def is_ineffective(self) -> bool:
         """Whether it killed nothing, though there was something to be seen."""
         return self.rate.total > 0 and not self.rate.killed
 
@@ -103,12 +103,12 @@ class SuiteFindings:
 
     suite: str
     controls: Controls
-    tried: tuple[Tried, ...] = ()
-    rate: Rate = Rate(0, 0)
-    cases: tuple[tuple[str, Rate], ...] = ()
-    kinds: tuple[tuple[str, Rate], ...] = ()
+    tried: tuple[MutantResult, ...] = ()
+    rate: KillRate = KillRate(0, 0)
+    cases: tuple[tuple[str, KillRate], ...] = ()
+    kinds: tuple[tuple[str, KillRate], ...] = ()
     evaluators: tuple[EvaluatorFinding, ...] = ()
-    unfailable: tuple[str, ...] = ()
+    never_failing: tuple[str, ...] = ()
     """Cases of which no mutant was killed."""
     redundant: tuple[tuple[str, str, int], ...] = ()
     """Pairs of evaluators that said the same of all mutants both could see, and how many these were."""
@@ -116,12 +116,12 @@ class SuiteFindings:
     proposals: tuple[Proposal, ...] = ()
     allowed: Mapping[str, int] = field(default_factory=dict)
     """Kinds that were not made, since expectations allow them in so many words."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    skipped_trials: Mapping[str, int] = field(default_factory=dict)
     """Trials of which no mutants were made, by the reason why."""
     notes: tuple[str, ...] = ()
 
-    def of_fate(self, fate: Fate) -> list[Tried]:
-        return [item for item in self.tried if item.fate is fate]
+    def with_status(self, fate: MutantStatus) -> list[MutantResult]:
+        return [item for item in self.tried if item.status is fate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,13 @@ class MutationReport:
 
     run: str
     seed: int
-    most: int
+    max_per_trial: int
     suites: tuple[SuiteFindings, ...]
     min_kill: float | None = None
 
     @property
-    def rate(self) -> Rate:
-        return Rate(sum(s.rate.killed for s in self.suites), sum(s.rate.total for s in self.suites))
+    def rate(self) -> KillRate:
+        return KillRate(sum(s.rate.killed for s in self.suites), sum(s.rate.total for s in self.suites))
 
     @property
     def broken(self) -> list[SuiteFindings]:
@@ -157,87 +157,90 @@ class MutationReport:
         return 0 if self.rate.total else 3
 
 
-def sum_up(
-    suite: str, tried: Sequence[Tried], waivers: Sequence[Waiver], gating: Mapping[str, bool], controls: Controls
+def summarize(
+    suite: str, tried: Sequence[MutantResult], waivers: Sequence[Waiver], gating: Mapping[str, bool], controls: Controls
 ) -> SuiteFindings:
     """Rates by suite, case, kind and evaluator; waived survivors count for nothing."""
-    settled, unused = _waived(tried, waivers)
-    counted = [item for item in settled if item.fate is not Fate.WAIVED]
+    settled, unused = _apply_waivers(tried, waivers)
+    counted = [item for item in settled if item.status is not MutantStatus.WAIVED]
     cases = _rates((item.mutant.case, item) for item in counted)
     return SuiteFindings(
         suite=suite,
         controls=controls,
         tried=tuple(settled),
-        rate=Rate(_killed(counted), len(counted)),
+        rate=KillRate(_count_killed(counted), len(counted)),
         cases=tuple(sorted(cases.items(), key=lambda pair: (pair[1].share, pair[0]))),
         kinds=tuple(sorted(_rates((i.mutant.kind, i) for i in counted).items(), key=lambda pair: pair[1].share)),
         evaluators=_evaluators(counted, gating),
-        unfailable=tuple(c for c, rate in cases.items() if not rate.killed and rate.total >= FEWEST_FOR_A_CASE),
+        never_failing=tuple(c for c, rate in cases.items() if not rate.killed and rate.total >= MIN_MUTANTS_PER_CASE),
         redundant=_redundant(counted),
         unused_waivers=unused,
     )
 
 
-def _waived(tried: Sequence[Tried], waivers: Sequence[Waiver]) -> tuple[list[Tried], tuple[Waiver, ...]]:
+def _apply_waivers(
+    tried: Sequence[MutantResult], waivers: Sequence[Waiver]
+) -> tuple[list[MutantResult], tuple[Waiver, ...]]:
     """Survivors that a waiver is about, and the waivers that are about none."""
     used: set[Waiver] = set()
     settled = []
     for item in tried:
-        found = None if item.fate is Fate.KILLED else _waiver_of(item.mutant, waivers)
+        found = None if item.status is MutantStatus.KILLED else _waiver_for(item.mutant, waivers)
         if found is not None:
             used.add(found)
-            item = Tried(item.mutant, Fate.WAIVED, item.said, found.reason)
+            item = MutantResult(item.mutant, MutantStatus.WAIVED, item.detections, found.reason)
         settled.append(item)
     return settled, tuple(waiver for waiver in waivers if waiver not in used)
 
 
-def _waiver_of(mutant: Mutant, waivers: Sequence[Waiver]) -> Waiver | None:
+def _waiver_for(mutant: Mutant, waivers: Sequence[Waiver]) -> Waiver | None:
     return next((w for w in waivers if w.mutant == mutant.kind and w.case in (None, mutant.case)), None)
 
 
-def _killed(tried: Iterable[Tried]) -> int:
-    return sum(item.fate is Fate.KILLED for item in tried)
+def _count_killed(tried: Iterable[MutantResult]) -> int:
+    return sum(item.status is MutantStatus.KILLED for item in tried)
 
 
-def _rates(pairs: Iterable[tuple[str, Tried]]) -> dict[str, Rate]:
+def _rates(pairs: Iterable[tuple[str, MutantResult]]) -> dict[str, KillRate]:
     totals: Counter[str] = Counter()
     killed: Counter[str] = Counter()
     for name, item in pairs:
         totals[name] += 1
-        killed[name] += item.fate is Fate.KILLED
-    return {name: Rate(killed[name], total) for name, total in totals.items()}
+        killed[name] += item.status is MutantStatus.KILLED
+    return {name: KillRate(killed[name], total) for name, total in totals.items()}
 
 
-def _evaluators(tried: Sequence[Tried], gating: Mapping[str, bool]) -> tuple[EvaluatorFinding, ...]:
+def _evaluators(tried: Sequence[MutantResult], gating: Mapping[str, bool]) -> tuple[EvaluatorFinding, ...]:
     totals: Counter[str] = Counter()
     killed: Counter[str] = Counter()
     alone: Counter[str] = Counter()
     for item in tried:
-        totals.update(item.said.keys())
-        killers = [name for name, failed in item.said.items() if failed]
+        totals.update(item.detections.keys())
+        killers = [name for name, failed in item.detections.items() if failed]
         killed.update(killers)
         deciding = [name for name in killers if gating.get(name, True)]
         if len(deciding) == 1:
             alone[deciding[0]] += 1
     return tuple(
-        EvaluatorFinding(name, Rate(killed[name], totals[name]), alone[name], gates) for name, gates in gating.items()
+        EvaluatorFinding(name, KillRate(killed[name], totals[name]), alone[name], gates)
+        for name, gates in gating.items()
     )
 
 
-def _redundant(tried: Sequence[Tried]) -> tuple[tuple[str, str, int], ...]:
+def _redundant(tried: Sequence[MutantResult]) -> tuple[tuple[str, str, int], ...]:
     both: Counter[tuple[str, str]] = Counter()
     killed: Counter[tuple[str, str]] = Counter()
     differ: dict[tuple[str, str], bool] = defaultdict(bool)
     for item in tried:
         if len(item.mutant.parts) > 1:  # where both saw something, but not the same
             continue
-        for pair in combinations(sorted(item.said), 2):
-            first, second = item.said[pair[0]], item.said[pair[1]]
+        for pair in combinations(sorted(item.detections), 2):
+            first, second = item.detections[pair[0]], item.detections[pair[1]]
             both[pair] += 1
             killed[pair] += first and second
             differ[pair] |= first is not second
     return tuple(
         (first, second, count)
         for (first, second), count in both.items()
-        if count >= FEWEST_FOR_A_PAIR and killed[first, second] and not differ[first, second]
+        if count >= MIN_MUTANTS_PER_PAIR and killed[first, second] and not differ[first, second]
     )

@@ -20,30 +20,30 @@ from proctor.evaluators.text.keywords import find
 from proctor.mutation.call_mutants import accepts_value
 from proctor.mutation.findings import Proposal
 from proctor.mutation.mutants import Mutant
-from proctor.mutation.scoring import Scorer
+from proctor.mutation.scoring import MutantScorer
 from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
 from proctor.results.run import Outcome
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions
 
-MOST_CASES = 50
+MAX_CASES = 50
 """Cases for which something is proposed, those with the most survivors first."""
-MOST_FACTS = 6
-MOST_CANDIDATES = 60
+MAX_FACTS = 6
+MAX_CANDIDATES = 60
 """Words that are looked for in one mutant."""
-LONGEST_ANSWER = 4_000
+MAX_ANSWER = 4_000
 """Characters: nothing is proposed about the words of a longer answer, which no line of a file could hold."""
-ALIKE = {"reference": 0.8, "close": 0.95}
+ROUGE_THRESHOLDS = {"reference": 0.8, "close": 0.95}
 """How like the reference answer ROUGE wants an answer to be."""
-CALLS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
-EXACT_CALLS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
+CALL_KINDS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
+EXACT_CALL_KINDS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
 _MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
 _FIGURE = rf"[$€£]?{NUMBER}(?:\s?%)?"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PassingTrial:
     """A passing trial of which mutants are made."""
 
     planned: PlannedTrial
@@ -66,25 +66,25 @@ class _Draft:
 async def propose(
     suite: PlannedSuite,
     options: RunOptions,
-    subjects: Sequence[Subject],
+    subjects: Sequence[PassingTrial],
     survivors: Sequence[Mutant],
-    scorer: Scorer,
+    scorer: MutantScorer,
 ) -> tuple[Proposal, ...]:
     """For each turn with survivors what would kill them; only what leaves every good answer passing."""
-    by_case: dict[str, list[Subject]] = {}
+    by_case: dict[str, list[PassingTrial]] = {}
     for subject in subjects:
         by_case.setdefault(subject.case.id, []).append(subject)
     groups: dict[tuple[str, int], list[Mutant]] = {}
     for mutant in survivors:
         groups.setdefault((mutant.case, mutant.turn), []).append(mutant)
-    largest = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:MOST_CASES]
+    largest = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:MAX_CASES]
     found = []
     for (case, turn), own in largest:
         best: Proposal | None = None
         await asyncio.sleep(0)
-        for manner in _manners(by_case[case], turn, own):
+        for manner in _strategies(by_case[case], turn, own):
             draft = _draft(by_case[case], turn, own, manner)
-            tried = None if draft is None else await _tried(suite, options, draft, by_case[case], scorer)
+            tried = None if draft is None else await _check_draft(suite, options, draft, by_case[case], scorer)
             if tried is not None and (best is None or tried.kills > best.kills):
                 best = tried
             if best is not None and best.kills == best.of:
@@ -93,10 +93,10 @@ async def propose(
     return tuple(found)
 
 
-Manner = Literal["exact", "reference", "close", "facts"]
+Strategy = Literal["exact", "reference", "close", "facts"]
 
 
-def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) -> tuple[Manner, ...]:
+def _strategies(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant]) -> tuple[Strategy, ...]:
     """How answers could be held to what they say, the most telling first.
 
     An agent that gives the expected answer to the letter can be held to it. Keywords are found in a denial as well.
@@ -112,15 +112,15 @@ def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) 
     return "facts", "reference"
 
 
-def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], manner: Manner) -> _Draft | None:
+def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant], manner: Strategy) -> _Draft | None:
     """The case with an expectation that the survivors do not meet; `None` where none comes to mind."""
     case, kinds = subjects[0].case, {mutant.kind for mutant in survivors}
     turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
-    expected, added = turn.expected, [*_exact_calls(case, kinds, replies), *_limits(kinds, subjects)]
-    if kinds & (CALLS | EXACT_CALLS):
-        expected = replace(expected, tool_calls=_calls(expected.tool_calls, replies[0].tool_calls))
+    expected, added = turn.expected, [*_trajectory_evaluator(case, kinds, replies), *_limit_evaluators(kinds, subjects)]
+    if kinds & (CALL_KINDS | EXACT_CALL_KINDS):
+        expected = replace(expected, tool_calls=_expected_calls(expected.tool_calls, replies[0].tool_calls))
     if any("answer" in mutant.parts for mutant in survivors):
-        held = _held_to_answer(expected, turn, survivors, replies, manner)
+        held = _require_answer(expected, turn, survivors, replies, manner)
         if held is None:
             return None
         expected, added = held[0], [*added, *held[1]]
@@ -135,36 +135,36 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     return _Draft(at, new, _changed_keys(turn.expected, expected), tuple(added), survivors)
 
 
-def _held_to_answer(
-    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], manner: Manner
+def _require_answer(
+    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], manner: Strategy
 ) -> tuple[Expected, list[EvaluatorSpec]] | None:
     """The expectation, and evaluators, that hold an answer to what good ones say; `None` where they do not agree."""
     if manner == "exact":
         return expected, [EvaluatorSpec("ExactMatch")]
     reference = replies[0].answer
-    if isinstance(reference, str) and (facts := _facts(turn, survivors, replies)):
+    if isinstance(reference, str) and (facts := _missing_facts(turn, survivors, replies)):
         expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
     if manner == "facts":
         return expected, []
-    if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > LONGEST_ANSWER:
+    if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > MAX_ANSWER:
         return None
     expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
-    return expected, [_like_reference(reference, ALIKE[manner])]
+    return expected, [_similarity_evaluator(reference, ROUGE_THRESHOLDS[manner])]
 
 
-def _like_reference(reference: Json, alike: float) -> EvaluatorSpec:
+def _similarity_evaluator(reference: Json, alike: float) -> EvaluatorSpec:
     if isinstance(reference, str):
         return EvaluatorSpec("ROUGE", threshold=alike)
     return EvaluatorSpec("JSONDiff", threshold=1.0)
 
 
-def _exact_calls(case: Case, kinds: set[str], replies: Sequence[Reply]) -> list[EvaluatorSpec]:
+def _trajectory_evaluator(case: Case, kinds: set[str], replies: Sequence[Reply]) -> list[EvaluatorSpec]:
     known = {spec.name for spec in case.evaluators or ()}
-    needed = kinds & EXACT_CALLS and any(reply.tool_calls for reply in replies)
+    needed = kinds & EXACT_CALL_KINDS and any(reply.tool_calls for reply in replies)
     return [EvaluatorSpec("ToolTrajectory")] if needed and "ToolTrajectory" not in known else []
 
 
-def _limits(kinds: set[str], subjects: Sequence[Subject]) -> list[EvaluatorSpec]:
+def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list[EvaluatorSpec]:
     """Half as much again as the dearest good conversation, and five times as long as the slowest."""
     found = []
     if "tokens-doubled" in kinds:
@@ -176,12 +176,12 @@ def _limits(kinds: set[str], subjects: Sequence[Subject]) -> list[EvaluatorSpec]
     return found
 
 
-def _calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
+def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
     """The calls that were made, with the arguments as they were; matchers that a case has for them stay."""
     left = [call for call in known or () if call.arguments is not None]
     found: list[ExpectedCall] = []
     for call in actual:
-        fits = (item for item in left if item.accepts_name(call.name) and _all_accepted(item, call))
+        fits = (item for item in left if item.accepts_name(call.name) and _accepts_arguments(item, call))
         if (kept := next(fits, None)) is not None:
             left.remove(kept)
             found.append(kept)
@@ -190,7 +190,7 @@ def _calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> 
     return tuple(found)
 
 
-def _all_accepted(expected: ExpectedCall, call: ToolCall) -> bool:
+def _accepts_arguments(expected: ExpectedCall, call: ToolCall) -> bool:
     return all(
         name in (expected.arguments or {}) and accepts_value([expected], call, name, value)
         for name, value in call.arguments.items()
@@ -203,30 +203,32 @@ def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
     return replace(known, all_of=tuple(dict.fromkeys([*known.all_of, *facts])))
 
 
-def _facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
+def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
     """What the mutants lack and every good answer says."""
     texts = [to_text(reply.answer) for reply in replies]
-    if max(map(len, texts)) > LONGEST_ANSWER:
+    if max(map(len, texts)) > MAX_ANSWER:
         return []
     wanted: list[str] = []
     for mutant in survivors:
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
         wrong = to_text(mutant.replies[mutant.turn].answer)
-        candidates = list(islice(_candidates(texts[0], to_text(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
-        lacking = (fact for fact in candidates if fact not in wanted and _is_lacking(fact, wrong, texts))
-        if any(_is_lacking(fact, wrong, texts) for fact in wanted):
+        candidates = list(
+            islice(_candidates(texts[0], to_text(turn.input), _difference(texts[0], wrong)), MAX_CANDIDATES)
+        )
+        lacking = (fact for fact in candidates if fact not in wanted and _is_missing_only_in(fact, wrong, texts))
+        if any(_is_missing_only_in(fact, wrong, texts) for fact in wanted):
             continue
         wanted += [fact for fact, _ in zip(lacking, range(1), strict=False)]
-    return wanted[:MOST_FACTS]
+    return wanted[:MAX_FACTS]
 
 
-def _is_lacking(fact: str, wrong: str, texts: Sequence[str]) -> bool:
+def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
     there = all(find([fact], text, ignore_case=True)[0] for text in texts)
     return there and not find([fact], wrong, ignore_case=True)[0]
 
 
-def _place(text: str, wrong: str) -> tuple[int, int]:
+def _difference(text: str, wrong: str) -> tuple[int, int]:
     """Where a text first differs from another, and where the difference ends."""
     start = next((at for at, (a, b) in enumerate(zip(text, wrong, strict=False)) if a != b), min(len(text), len(wrong)))
     rest, other = text[start:], wrong[start:]
@@ -267,8 +269,8 @@ def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
     return {key: value for key, value in dict(written).items() if before.get(key, UNSET) != value} if new != old else {}
 
 
-async def _tried(
-    suite: PlannedSuite, options: RunOptions, draft: _Draft, subjects: Sequence[Subject], scorer: Scorer
+async def _check_draft(
+    suite: PlannedSuite, options: RunOptions, draft: _Draft, subjects: Sequence[PassingTrial], scorer: MutantScorer
 ) -> Proposal | None:
     """The proposal, if every good answer still passes with it and a survivor does not."""
     alone = replace(suite.suite, cases=(draft.case,), waivers=())

@@ -10,19 +10,19 @@ from typing import TextIO
 from proctor.base.json_data import Json, to_json
 from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
-from proctor.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
+from proctor.mutation.findings import KillRate, MutantResult, MutantStatus, MutationReport, Proposal, SuiteFindings
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
-from proctor.reporting.wording import counted
+from proctor.reporting.wording import plural
 from proctor.results.run import Outcome
 from proctor.results.statistics import Estimate
 
 SCHEMA = "proctor.mutation/1"
-KEPT_IN = "mutants"
+MUTANTS_FOLDER = "mutants"
 """The folder beside the results of runs."""
-MOST_NAMED = 8
+MAX_NAMED_CASES = 8
 """Cases that are named in one sentence."""
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Survivors of one suite in a document that people read."""
 
 
@@ -32,7 +32,8 @@ def mutation_json(report: MutationReport) -> dict[str, Json]:
         "schema": SCHEMA,
         "run": report.run,
         "seed": report.seed,
-        "mutants_a_trial": report.most,
+        "mutants_per_trial": report.max_per_trial,
+        "mutants_a_trial": report.max_per_trial,  # the name of earlier releases
         "rate": _rate(report.rate),
         "min_kill": report.min_kill,
         "exit_code": report.exit_code,
@@ -55,24 +56,28 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
                 "evaluator": item.evaluator,
                 **_rate(item.rate),
                 "alone": item.alone,
+                "report_only": not item.gates,
+                "ineffective": item.is_ineffective,
+                # The names of earlier releases.
                 "gates": item.gates,
-                "vacuous": item.is_vacuous,
+                "vacuous": item.is_ineffective,
             }
             for item in suite.evaluators
         ],
-        "unfailable_cases": list(suite.unfailable),
+        "unfailable_cases": list(suite.never_failing),
         "redundant": [{"evaluators": [first, second], "mutants": count} for first, second, count in suite.redundant],
-        "waived": len(suite.of_fate(Fate.WAIVED)),
+        "waived": len(suite.with_status(MutantStatus.WAIVED)),
         "unused_waivers": [to_json(waiver) for waiver in suite.unused_waivers],
         "allowed": dict(suite.allowed),
-        "left_out": dict(suite.left_out),
+        "skipped_trials": dict(suite.skipped_trials),
+        "left_out": dict(suite.skipped_trials),  # the name of earlier releases
         "notes": list(suite.notes),
         "proposals": [masker.data(to_json(proposal)) for proposal in suite.proposals],
         "mutants": [_mutant(item, masker) for item in suite.tried],
     }
 
 
-def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
+def _mutant(item: MutantResult, masker: Masker) -> dict[str, Json]:
     mutant = item.mutant
     before, after, note = map(masker.text, (mutant.before, mutant.after, item.note))
     return {
@@ -84,14 +89,16 @@ def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
         "what": MUTANT_KINDS[mutant.kind],
         "before": before,
         "after": after,
-        "fate": item.fate.value,
-        "killed_by": [name for name, failed in item.said.items() if failed],
-        "seen_by": list(item.said),
+        "status": item.status.value,
+        # The name and the word of earlier releases.
+        "fate": "unsettled" if item.status is MutantStatus.UNDECIDED else item.status.value,
+        "killed_by": [name for name, failed in item.detections.items() if failed],
+        "seen_by": list(item.detections),
         "note": note,
     }
 
 
-def _rate(rate: Rate) -> dict[str, Json]:
+def _rate(rate: KillRate) -> dict[str, Json]:
     low, high = rate.interval
     return {"killed": rate.killed, "total": rate.total, "share": rate.share, "low": low, "high": high}
 
@@ -102,14 +109,16 @@ def write_json(report: MutationReport, out: TextIO) -> None:
 
 def write_mutants(report: MutationReport, out: TextIO) -> None:
     """Every mutant on a line of its own, after one that tells of them all."""
-    out.write(json.dumps({"schema": SCHEMA, "run": report.run, "seed": report.seed, "most": report.most}) + "\n")
+    out.write(
+        json.dumps({"schema": SCHEMA, "run": report.run, "seed": report.seed, "most": report.max_per_trial}) + "\n"
+    )
     masker = Masker()
     for suite in report.suites:
         for item in suite.tried:
             out.write(json.dumps({"suite": suite.suite, **_mutant(item, masker)}) + "\n")
 
 
-def rate_text(rate: Rate) -> str:
+def kill_rate_text(rate: KillRate) -> str:
     """`92.3 % [84.0 %, 96.4 %]`; nothing is said about nothing."""
     if not rate.total:
         return "none"
@@ -124,7 +133,7 @@ def verdict_text(report: MutationReport) -> str:
         return f"the suite {first.suite} is broken: {first.controls.broken}"
     if not report.rate.total:
         return f"nothing to mutate: run {report.run} has no trial that passes and could be changed"
-    killed = f"{report.rate.killed:,} of {counted(report.rate.total, 'mutant')} killed, {rate_text(report.rate)}"
+    killed = f"{report.rate.killed:,} of {plural(report.rate.total, 'mutant')} killed, {kill_rate_text(report.rate)}"
     if report.min_kill is None:
         return killed
     if report.below:
@@ -137,16 +146,16 @@ def remarks(suite: SuiteFindings) -> list[str]:
     """What is wrong with evaluators, cases and waivers, one sentence each."""
     found = []
     for item in suite.evaluators:
-        if item.is_vacuous:
-            many = counted(item.rate.total, "mutant")
+        if item.is_ineffective:
+            many = plural(item.rate.total, "mutant")
             found.append(f"vacuous: {item.evaluator} killed none of the {many} that it could see")
     controls = suite.controls
     for ids, words in (
-        (suite.unfailable, "nothing can fail: no mutant was killed of"),
+        (suite.never_failing, "nothing can fail: no mutant was killed of"),
         (controls.nop_passes, "nop passes: an empty answer is enough for"),
         (controls.oracle_fails, "oracle fails: its own expected answer is not enough for"),
     ):
-        found += [f"{words} {_cases(ids)}"] if ids else []
+        found += [f"{words} {_case_list(ids)}"] if ids else []
     found += [
         f"redundant: {first} and {second} said the same of all {count} mutants that both could see"
         for first, second, count in suite.redundant
@@ -158,21 +167,21 @@ def remarks(suite: SuiteFindings) -> list[str]:
     return found + footnotes(suite)
 
 
-def _cases(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
-    return f"{', '.join(ids[:MOST_NAMED])}{more}"
+def _case_list(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - MAX_NAMED_CASES:,} more" if len(ids) > MAX_NAMED_CASES else ""
+    return f"{', '.join(ids[:MAX_NAMED_CASES])}{more}"
 
 
 def footnotes(suite: SuiteFindings) -> list[str]:
     """What was not made, and what has to be known to read the figures."""
-    found = [f"{counted(count, 'trial')} left out: it {why}" for why, count in suite.left_out.items()]
+    found = [f"{plural(count, 'trial')} left out: it {why}" for why, count in suite.skipped_trials.items()]
     if suite.allowed:
         kinds = ", ".join(f"{kind} {count}" for kind, count in suite.allowed.items())
         found.append(f"not made, since expectations allow it in so many words: {kinds}")
     return [*found, *suite.notes]
 
 
-def explanation(item: Tried, suite: SuiteFindings) -> str:
+def explanation(item: MutantResult, suite: SuiteFindings) -> str:
     """Why a survivor may be no weakness, where that can be told."""
     lenient = [e.evaluator for e in suite.evaluators if e.evaluator in ("ExpectedTools", "ToolCorrectness")]
     if item.mutant.kind == "calls-reordered" and lenient:
@@ -190,11 +199,11 @@ def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
         places = [item.case + ("" if item.turn is None else f" (turn {item.turn + 1})") for item in group]
         killed, survivors = sum(item.kills for item in group), sum(item.of for item in group)
         still = "the answer still passes" if len(group) == 1 else "the answers still pass"
-        found.append((f"{_cases(places)}: {still}, and {killed} of {survivors} survivors are killed", lines))
+        found.append((f"{_case_list(places)}: {still}, and {killed} of {survivors} survivors are killed", lines))
     return found
 
 
-def mutant_title(item: Tried) -> str:
+def mutant_title(item: MutantResult) -> str:
     mutant = item.mutant
     trial = f" #{mutant.trial}" if mutant.trial > 1 else ""
     turn = f", turn {mutant.turn + 1}" if len(mutant.replies) > 1 else ""
@@ -204,13 +213,13 @@ def mutant_title(item: Tried) -> str:
 def write_markdown(report: MutationReport, out: TextIO) -> None:
     """The sentence first, then suite by suite: figures, remarks, survivors, proposals."""
     out.write(f"## Mutants of run {inline(report.run)}\n\n**{inline(verdict_text(report))}**\n\n")
-    out.write(f"Seed {report.seed}, at most {report.most} mutants a trial. Intervals are Wilson's, 95 %.\n\n")
+    out.write(f"Seed {report.seed}, at most {report.max_per_trial} mutants a trial. Intervals are Wilson's, 95 %.\n\n")
     for suite in report.suites:
         _write_suite(suite, out)
 
 
 def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
-    out.write(f"### {inline(suite.suite)}: {rate_text(suite.rate)}\n\n")
+    out.write(f"### {inline(suite.suite)}: {kill_rate_text(suite.rate)}\n\n")
     if suite.controls.broken:
         out.write(f"**The suite is broken:** {inline(suite.controls.broken)}\n\n")
     for text in remarks(suite):
@@ -219,38 +228,42 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         out.write("\n" + table_head("Evaluator", "Killed", "Could see", "Share (95 %)", "Alone"))
         for item in suite.evaluators:
             name = inline(item.evaluator) + ("" if item.gates else " (informs)")
-            figures = (f"{item.rate.killed:,}", f"{item.rate.total:,}", rate_text(item.rate), f"{item.alone:,}")
+            figures = (f"{item.rate.killed:,}", f"{item.rate.total:,}", kill_rate_text(item.rate), f"{item.alone:,}")
             out.write(row(name, *figures))
     if suite.cases:
         out.write("\n" + table_head("Case", "Killed", "Mutants", "Share (95 %)"))
-        for case, rate in suite.cases[:MOST_LISTED]:
-            out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", rate_text(rate)))
+        for case, rate in suite.cases[:MAX_LISTED]:
+            out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", kill_rate_text(rate)))
     out.write("\n")
-    for title, fate in FATES:
-        _write_mutants(title, suite.of_fate(fate), suite, out)
+    for title, fate in LISTED_STATUSES:
+        _write_mutants(title, suite.with_status(fate), suite, out)
     if suite.proposals:
         out.write("#### What to add\n\n")
     for place, lines in grouped_proposals(suite):
         out.write(f"{inline(place)}\n\n{fence(lines.rstrip(), 4_000)}\n")
 
 
-def _write_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out: TextIO) -> None:
+def _write_mutants(title: str, items: Sequence[MutantResult], suite: SuiteFindings, out: TextIO) -> None:
     if not items:
         return
     out.write(f"#### {title} ({len(items):,})\n\n")
-    for item in items[:MOST_LISTED]:
+    for item in items[:MAX_LISTED]:
         note = mask(item.note) or explanation(item, suite)
         out.write(f"- {inline(mutant_title(item))}{f' ({inline(note, 300)})' if note else ''}\n")
         out.write(f"  - before: {code(mask(item.mutant.before))}\n  - after: {code(mask(item.mutant.after))}\n")
-    if len(items) > MOST_LISTED:
-        out.write(f"\nAnd {len(items) - MOST_LISTED:,} more.\n")
+    if len(items) > MAX_LISTED:
+        out.write(f"\nAnd {len(items) - MAX_LISTED:,} more.\n")
     out.write("\n")
 
 
-MOST_ON_PAGE = 500
+MAX_ON_PAGE = 500
 OUTCOMES = {0: Outcome.PASSED, 1: Outcome.FAILED}
 """Whose colour the page has, by exit code."""
-FATES = (("Survivors", Fate.SURVIVED), ("Unsettled", Fate.UNSETTLED), ("Waived", Fate.WAIVED))
+LISTED_STATUSES = (
+    ("Survivors", MutantStatus.SURVIVED),
+    ("Unsettled", MutantStatus.UNDECIDED),
+    ("Waived", MutantStatus.WAIVED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +271,7 @@ class RateRow:
     """How many mutants an evaluator or a case killed."""
 
     name: str
-    rate: Rate
+    rate: KillRate
     interval: Estimate
     text: str
     alone: str = ""
@@ -276,7 +289,7 @@ class MutantView:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteView:
+class SuiteMutationView:
     """What a page shows of one suite."""
 
     name: str
@@ -296,7 +309,7 @@ def write_html(report: MutationReport, out: TextIO) -> None:
         out,
         title=f"Mutants of run {report.run}",
         outcome=OUTCOMES.get(report.exit_code, Outcome.PENDING),
-        rate=rate_text(report.rate),
+        rate=kill_rate_text(report.rate),
         reason=verdict_text(report),
         run=report.run,
         seed=report.seed,
@@ -311,32 +324,32 @@ WRITERS: Mapping[str, Callable[[MutationReport, TextIO], None]] = {
 }
 
 
-def _suite_view(suite: SuiteFindings) -> SuiteView:
+def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
     evaluators = [
         _rate_row(item.evaluator + ("" if item.gates else " (informs)"), item.rate, f"{item.alone:,}")
         for item in suite.evaluators
     ]
     fates = []
-    for title, fate in FATES:
-        if items := suite.of_fate(fate):
-            fates.append((title, len(items), [_mutant_view(item, suite) for item in items[:MOST_ON_PAGE]]))
-    return SuiteView(
+    for title, fate in LISTED_STATUSES:
+        if items := suite.with_status(fate):
+            fates.append((title, len(items), [_mutant_view(item, suite) for item in items[:MAX_ON_PAGE]]))
+    return SuiteMutationView(
         suite.suite,
-        rate_text(suite.rate),
+        kill_rate_text(suite.rate),
         suite.controls.broken,
         remarks(suite),
         evaluators,
-        [_rate_row(case, rate) for case, rate in suite.cases[:MOST_ON_PAGE]],
+        [_rate_row(case, rate) for case, rate in suite.cases[:MAX_ON_PAGE]],
         fates,
         grouped_proposals(suite),
     )
 
 
-def _rate_row(name: str, rate: Rate, alone: str = "") -> RateRow:
+def _rate_row(name: str, rate: KillRate, alone: str = "") -> RateRow:
     low, high = rate.interval
-    return RateRow(name, rate, Estimate(rate.share, low, high, rate.total), rate_text(rate), alone)
+    return RateRow(name, rate, Estimate(rate.share, low, high, rate.total), kill_rate_text(rate), alone)
 
 
-def _mutant_view(item: Tried, suite: SuiteFindings) -> MutantView:
+def _mutant_view(item: MutantResult, suite: SuiteFindings) -> MutantView:
     note = mask(item.note) or explanation(item, suite)
     return MutantView(mutant_title(item), note, mask(item.mutant.before), mask(item.mutant.after))

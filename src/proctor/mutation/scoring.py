@@ -25,20 +25,20 @@ from proctor.running.scoring import ScoringContext, score, with_outcome
 from proctor.running.timeouts import Watchdog
 from proctor.running.tool_rerun import mocked_tools
 
-EVERYTHING = frozenset({"answer", "calls", "tokens", "time"})
-_ANSWER = frozenset({"answer"})
-_SIGHT: Mapping[str, frozenset[str]] = {
-    "text": _ANSWER,
-    "data": _ANSWER,
-    "passages": _ANSWER,
-    "reference": _ANSWER,
-    "rubric": _ANSWER,
+ALL_PARTS = frozenset({"answer", "calls", "tokens", "time"})
+_ANSWER_ONLY = frozenset({"answer"})
+_FAMILY_PARTS: Mapping[str, frozenset[str]] = {
+    "text": _ANSWER_ONLY,
+    "data": _ANSWER_ONLY,
+    "passages": _ANSWER_ONLY,
+    "reference": _ANSWER_ONLY,
+    "rubric": _ANSWER_ONLY,
     "safety": frozenset(),
     "tools": frozenset({"calls"}),
 }
 """What the evaluators of a family look at; any other may look at everything. No mutant does harm: what looks for harm
 has nothing to see."""
-_OWN_SIGHT: Mapping[str, frozenset[str]] = {
+_EVALUATOR_PARTS: Mapping[str, frozenset[str]] = {
     "MaxLatency": frozenset({"time"}),
     "MaxTokens": frozenset({"tokens"}),
     "MaxCost": frozenset({"tokens"}),
@@ -48,16 +48,16 @@ _OWN_SIGHT: Mapping[str, frozenset[str]] = {
 }
 
 
-def sight(bound: Bound) -> frozenset[str]:
+def observed_parts(bound: Bound) -> frozenset[str]:
     """Which parts of what an agent did can change the score of an evaluator."""
     name = bound.spec.name
-    if name in _OWN_SIGHT:
-        return _OWN_SIGHT[name]
-    return _SIGHT.get(declaration_of(bound.call).family, EVERYTHING)
+    if name in _EVALUATOR_PARTS:
+        return _EVALUATOR_PARTS[name]
+    return _FAMILY_PARTS.get(declaration_of(bound.call).family, ALL_PARTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MutantScores:
     """What the suite says of one conversation."""
 
     outcome: Outcome
@@ -65,12 +65,12 @@ class Verdict:
     why: str = ""
 
     @property
-    def was_not_asked(self) -> bool:
+    def is_over_budget(self) -> bool:
         """Whether a judge was not asked because the budget is spent."""
         return any(item.value is None and BUDGET_SPENT in item.details.get(JUDGED, {}) for item in self.scores)
 
 
-class Scorer:
+class MutantScorer:
     """Scores conversations within one run of the event loop."""
 
     def __init__(self, watchdog: Watchdog, parallel: int, judges: Judges | None) -> None:
@@ -80,7 +80,7 @@ class Scorer:
 
     async def score(
         self, planned: PlannedTrial, answer: ConversationResult, replies: tuple[Reply, ...], *, models: bool = False
-    ) -> Verdict:
+    ) -> MutantScores:
         """What the suite says of these replies; without `models`, of what needs none."""
         given = replace(answer, replies=replies)
         context = self._with_models if models else self._without_models
@@ -88,10 +88,10 @@ class Scorer:
         with mocked_tools(case) if case.doubles else contextlib.nullcontext():
             scores, _ = await score(planned, given, context)
         done = with_outcome(suite, given, scores)
-        return Verdict(done.outcome or Outcome.ERROR, scores, done.reason or _why(scores))
+        return MutantScores(done.outcome or Outcome.ERROR, scores, done.reason or _undecided_reason(scores))
 
 
-def _why(scores: Sequence[Score]) -> str:
+def _undecided_reason(scores: Sequence[Score]) -> str:
     """The first score that is no verdict, in its words."""
     for outcome in (Outcome.ERROR, Outcome.PENDING):
         for item in scores:
@@ -100,16 +100,16 @@ def _why(scores: Sequence[Score]) -> str:
     return ""
 
 
-def failed_by(scores: Sequence[Score]) -> list[str]:
+def failing_evaluators(scores: Sequence[Score]) -> list[str]:
     return list(dict.fromkeys(item.evaluator for item in scores if item.outcome is Outcome.FAILED))
 
 
-def said_of(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str, frozenset[str]]) -> dict[str, bool]:
+def detections(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str, frozenset[str]]) -> dict[str, bool]:
     """By evaluator that could see one of these parts and came to a verdict: whether it failed the answer."""
     said: dict[str, bool] = {}
     for item in scores:
         failed = item.outcome is Outcome.FAILED
-        sees = bool(parts & sights.get(item.evaluator, EVERYTHING))
+        sees = bool(parts & sights.get(item.evaluator, ALL_PARTS))
         if failed or (sees and item.outcome is Outcome.PASSED):
             said[item.evaluator] = said.get(item.evaluator, False) or failed
     return said
@@ -121,7 +121,7 @@ def asks_models(planned: PlannedTrial) -> bool:
 
 
 @contextmanager
-def judges_within(
+def judges_within_budget(
     budget_usd: float | None, store: Path | None, suites: Sequence[PlannedSuite]
 ) -> Iterator[Judges | None]:
     """Judges that answer from what is kept, and beyond that until the budget is spent; nothing where none is asked."""

@@ -44,12 +44,12 @@ _UNITS: Mapping[str, str] = {
     "USD": "EUR",
     "EUR": "USD",
 }
-_WORDS_OF_UNITS = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
-UNIT = rf"(?P<sign>[$€£](?=\s?\d))|(?<=\d)(?P<gap>[ -]?)(?P<unit>{_WORDS_OF_UNITS})(?!\w)"
+_UNIT_WORDS = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+UNIT = rf"(?P<sign>[$€£](?=\s?\d))|(?<=\d)(?P<gap>[ -]?)(?P<unit>{_UNIT_WORDS})(?!\w)"
 _NAME = r"(?<=[a-z,;:] )(?!I\b)[A-Z][a-z]{2,}\b"
 _NAMES = ("Northfield", "Lisbon", "Kestrel", "Marlowe")
-_DENIED = r"\bcannot\b|\bcan't\b|\b\w+n't\b|\bnot |\bnever |^No\b|^Yes\b"
-_SAID = r"\b(?:is|are|was|were|can|will|would|should|has|have|does|do|did)\b"
+_NEGATION = r"\bcannot\b|\bcan't\b|\b\w+n't\b|\bnot |\bnever |^No\b|^Yes\b"
+_AFFIRMATION = r"\b(?:is|are|was|were|can|will|would|should|has|have|does|do|did)\b"
 _OPPOSITES: Mapping[str, str] = {
     "cannot": "can",
     "can't": "can",
@@ -73,27 +73,27 @@ class Edit:
         return text[: self.start] + self.new + text[self.end :]
 
 
-class Choices:
+class SeededRandom:
     """Chance that is the same every time: for each kind of mutant its own, whatever else is made before it."""
 
     def __init__(self, *place: object) -> None:
         self._place = "/".join(map(str, place))
         self._rng = random.Random()  # noqa: S311  a choice, and no secret
 
-    def of(self, kind: str) -> random.Random:
+    def for_kind(self, kind: str) -> random.Random:
         """To be used up before the next kind is asked for."""
         self._rng.seed(f"{self._place}/{kind}")
         return self._rng
 
 
-Change = Callable[[str, random.Random], Edit | None]
+TextChange = Callable[[str, random.Random], Edit | None]
 
 
-def whole(text: str, new: str) -> Edit:
+def replace_all(text: str, new: str) -> Edit:
     return Edit(0, len(text), new)
 
 
-def number_changed(text: str, rng: random.Random) -> Edit | None:
+def change_number(text: str, rng: random.Random) -> Edit | None:
     """One digit of one number, which is no part of a date."""
     dates = [match.span() for match in re.finditer(DATE, text)]
     found = [m for m in re.finditer(NUMBER, text) if not any(start <= m.start() < end for start, end in dates)]
@@ -107,7 +107,7 @@ def number_changed(text: str, rng: random.Random) -> Edit | None:
     return Edit(at, at + 1, digit)
 
 
-def date_changed(text: str, rng: random.Random) -> Edit | None:
+def change_date(text: str, rng: random.Random) -> Edit | None:
     """Another month where it has a name, else another day."""
     found = list(re.finditer(DATE, text))
     if not found:
@@ -121,7 +121,7 @@ def date_changed(text: str, rng: random.Random) -> Edit | None:
     return Edit(match.end() - 2, match.end(), rng.choice([f"{d:02d}" for d in range(1, 29) if f"{d:02d}" != old]))
 
 
-def unit_changed(text: str, rng: random.Random) -> Edit | None:
+def change_unit(text: str, rng: random.Random) -> Edit | None:
     """Months become years, dollars euros, and the like."""
     found = list(re.finditer(UNIT, text))
     if not found:
@@ -132,7 +132,7 @@ def unit_changed(text: str, rng: random.Random) -> Edit | None:
     return Edit(match.start("unit"), match.end("unit"), _UNITS[match["unit"]])
 
 
-def name_changed(text: str, rng: random.Random) -> Edit | None:
+def change_name(text: str, rng: random.Random) -> Edit | None:
     """A word with a capital inside of a sentence."""
     found = [match for match in re.finditer(_NAME, text) if match.group() not in MONTHS]
     if not found:
@@ -141,21 +141,21 @@ def name_changed(text: str, rng: random.Random) -> Edit | None:
     return Edit(match.start(), match.end(), rng.choice([name for name in _NAMES if name != match.group()]))
 
 
-def negation_changed(text: str, rng: random.Random) -> Edit | None:
+def change_negation(text: str, rng: random.Random) -> Edit | None:
     """A negation is left out, or one is put in where there is none."""
-    denied = list(re.finditer(_DENIED, text))
+    denied = list(re.finditer(_NEGATION, text))
     if denied:
         match = rng.choice(denied)
         word = match.group()
         return Edit(match.start(), match.end(), _OPPOSITES.get(word, word.removesuffix("n't")))
-    said = list(re.finditer(_SAID, text))
+    said = list(re.finditer(_AFFIRMATION, text))
     if not said:
         return None
     match = rng.choice(said)
     return Edit(match.start(), match.end(), "cannot" if match.group() == "can" else f"{match.group()} not")
 
 
-def truncated(text: str, rng: random.Random) -> Edit | None:
+def truncate(text: str, rng: random.Random) -> Edit | None:
     """The answer ends after about half of its words."""
     words = list(re.finditer(r"\S+", text))
     if len(words) < 4:
@@ -164,13 +164,13 @@ def truncated(text: str, rng: random.Random) -> Edit | None:
     return Edit(words[max(1, kept) - 1].end(), len(text), "")
 
 
-def without_sentences(text: str, values: set[str]) -> Edit | None:
+def drop_sentences(text: str, values: set[str]) -> Edit | None:
     """The text without the sentences in which one of these numbers or names stands; `None` if there is none."""
     parts = re.split(r"(?<=[.!?])(?=\s)|(?=\n)", text)
     kept = [part for part in parts if not _mentions(part, values)]
     if len(kept) == len(parts):
         return None
-    return whole(text, "".join(kept).strip() or "I have looked that up for you.")
+    return replace_all(text, "".join(kept).strip() or "I have looked that up for you.")
 
 
 def _mentions(text: str, values: set[str]) -> bool:
@@ -188,7 +188,7 @@ def number_value(digits: str) -> str:
 ID = re.compile(r"(?=.*\d)[\w.:/@-]+")
 
 
-def other_id(text: str, rng: random.Random) -> Edit | None:
+def change_id(text: str, rng: random.Random) -> Edit | None:
     """Another id of the same form: one of its digits differs."""
     if not ID.fullmatch(text):
         return None
@@ -196,7 +196,7 @@ def other_id(text: str, rng: random.Random) -> Edit | None:
     return None if at < 0 else Edit(at, at + 1, rng.choice([d for d in "123456789" if d != text[at]]))
 
 
-def other_text(text: str, rng: random.Random) -> Edit | None:
+def change_word(text: str, rng: random.Random) -> Edit | None:
     """Another word in the place of one."""
     words = list(re.finditer(r"[^\W\d_]{2,}", text))
     if not words:

@@ -13,7 +13,7 @@ from proctor.plugin.items import AgentlessItem, TrialItem
 from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.startup import named_files
-from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.terminal.screen import escape_line
 
 
 class SuiteFile(pytest.File):
@@ -85,8 +85,8 @@ def _with_node_names(cases: Sequence[Case]) -> Iterator[tuple[str, Case]]:
 
 
 def _node_name(text: str) -> str:
-    return one_line(text).replace("::", ":")
+    return escape_line(text).replace("::", ":")
 
 
 def _problem_lines(error: InvalidSuite) -> str:
-    return "\n".join(one_line(str(problem)) for problem in error.problems)
+    return "\n".join(escape_line(str(problem)) for problem in error.problems)

@@ -23,7 +23,7 @@ from proctor.plugin.trial_output import (
     terminal_symbols,
     tool_lines,
 )
-from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.terminal.screen import escape_line
 from proctor.results.reasons import headline_reason, score_value
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.plan import PlannedTrial
@@ -130,11 +130,11 @@ def junit_properties(trial: TrialResult) -> list[tuple[str, object]]:
     """For pytest's own JUnit report: the outcome in Proctor's words, and the scores."""
     found: list[tuple[str, object]] = [
         ("proctor.outcome", trial.outcome.value),
-        ("proctor.suite", one_line(trial.suite)),
+        ("proctor.suite", escape_line(trial.suite)),
     ]
     for score in trial.scores:
         turn = "" if score.turn is None else f".turn{score.turn + 1}"
-        found.append((one_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
+        found.append((escape_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
     usage = trial.usage
     if usage is not None and usage.cost_usd is not None:
         found.append(("proctor.cost_usd", usage.cost_usd))

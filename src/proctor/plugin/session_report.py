@@ -12,8 +12,8 @@ from proctor.plugin.items import TrialItem
 from proctor.plugin.session_run import ProcessSummary
 from proctor.plugin.trial_output import trial_details
 from proctor.reporting.judge_report import judge_lines
-from proctor.reporting.terminal.screen import encodable, one_line
-from proctor.reporting.wording import STYLES, counted, counts_text, money, share
+from proctor.reporting.terminal.screen import escape_line, escape_unencodable
+from proctor.reporting.wording import STYLES, counts_text, money, pass_rate_text, plural
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 from proctor.running.assertions.agent_runner import AgentRun
@@ -30,7 +30,7 @@ def complete_report(
             report.duration = item.trial.duration_ms / 1000 if report.when == "setup" else 0.0
     elif report.when == "call" and report.failed and last_run is not None:
         trial = last_run.trial
-        report.sections.append((f"case {one_line(trial.case.id)}", trial_details(trial, verbose=True)))
+        report.sections.append((f"case {escape_line(trial.case.id)}", trial_details(trial, verbose=True)))
 
 
 def print_summary(
@@ -42,7 +42,7 @@ def print_summary(
 ) -> None:
     """Print the short section at the end of pytest's output; nothing if no agent was tested."""
     reused = _count_reused(summaries)
-    reused_line = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
+    reused_line = f"{plural(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
     reruns = sum(summary.asked_again for summary in summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
     if result is not None:
@@ -50,7 +50,7 @@ def print_summary(
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judge_lines(run))]
         lines += [(reused_line, {})] if reused_line else []
-        lines += [(f"{counted(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
+        lines += [(f"{plural(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
         lines += [(f"kept in {folder}; see it again with: proctor show {run.id}", {})]
     elif reused_line:
@@ -61,7 +61,7 @@ def print_summary(
         terminal.section("proctor", sep="-")
     encoding = getattr(terminal._tw._file, "encoding", None)
     for text, markup in lines:
-        terminal.line(encodable(one_line(text), encoding), **markup)
+        terminal.line(escape_unencodable(escape_line(text), encoding), **markup)
 
 
 def _count_reused(summaries: Sequence[ProcessSummary]) -> int:
@@ -72,13 +72,13 @@ def _count_reused(summaries: Sequence[ProcessSummary]) -> int:
 
 
 def _suite_line(suite: SuiteVerdict) -> str:
-    rate = "" if suite.pass_rate is None else f"; pass rate {share(suite.pass_rate)} (95% interval)"
+    rate = "" if suite.pass_rate is None else f"; pass rate {pass_rate_text(suite.pass_rate)} (95% interval)"
     return f"{suite.name}: {counts_text(suite.counts)}{rate}"
 
 
 def _totals(verdict: RunVerdict) -> str:
-    parts = [counted(sum(verdict.counts.values()), "trial")]
-    parts += [] if verdict.tokens is None else [counted(verdict.tokens, "token")]
+    parts = [plural(sum(verdict.counts.values()), "trial")]
+    parts += [] if verdict.tokens is None else [plural(verdict.tokens, "token")]
     parts += [] if verdict.cost_usd is None else [money(verdict.cost_usd, estimated=verdict.estimated)]
     return ", ".join(parts)
 

@@ -10,8 +10,8 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from proctor.agents.reply import UNFINISHED_CALL, ToolCall
 from proctor.base.json_data import to_text
-from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, shorten
-from proctor.reporting.terminal.screen import encodable, one_line, visible
+from proctor.reporting.explain import BRIEF, FULL, answer_text, as_text, explain, shorten
+from proctor.reporting.terminal.screen import escape_control, escape_line, escape_unencodable
 from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, TrialResult
@@ -40,7 +40,7 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     """The whole story, for the terminal and for JUnit."""
     trial = error.trial
     if trial is None:
-        return f"{ERROR_NOTE}\n{visible(str(error))}\n"
+        return f"{ERROR_NOTE}\n{escape_control(str(error))}\n"
     lines = [trial_title(trial)]
     if trial.outcome is Outcome.ERROR:
         lines.append(ERROR_NOTE)
@@ -52,18 +52,18 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
 
 def trial_title(trial: TrialResult) -> str:
     """Which trial it is, on one line whatever it is called."""
-    return one_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
+    return escape_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
 def trial_details(trial: TrialResult, *, verbose: bool) -> str:
     """Question, answer, tool calls, scores and reasons, in two columns."""
-    return visible(as_text(explain(trial, FULL if verbose else BRIEF)))
+    return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
 
 
 def failure_repr(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:
     """A representation that goes through pytest's reports, also from another process, with its one-line message."""
     told = ReprTraceback([ReprEntryNative([text])], extraline=None, style="native")
-    place = ReprFileLocation(str(path), line, one_line(message))
+    place = ReprFileLocation(str(path), line, escape_line(message))
     return ExceptionChainRepr([(told, place, None)])
 
 
@@ -91,7 +91,7 @@ def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
     """What was answered, or why there is no answer."""
     if trial.replies:
         last = trial.replies[-1]
-        said = shorten(answer(last), MAX_VALUE_CHARS)
+        said = shorten(answer_text(last), MAX_VALUE_CHARS)
         if said or last.error is None:
             yield f"{signs['answer']} {said or '(an empty answer)'}{'' if last.error is None else ' (so far)'}"
     if trial.reason:
@@ -102,7 +102,9 @@ def terminal_symbols() -> dict[str, str]:
     """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
     for stream in (sys.stdout, sys.__stdout__):
         encoding = getattr(stream, "encoding", None)
-        if encoding is not None and encodable("".join(SYMBOLS.values()), encoding) != "".join(SYMBOLS.values()):
+        if encoding is not None and escape_unencodable("".join(SYMBOLS.values()), encoding) != "".join(
+            SYMBOLS.values()
+        ):
             return ASCII_SYMBOLS
     return SYMBOLS
 
@@ -111,7 +113,7 @@ def print_lines(*lines: str) -> None:
     """Print lines, whatever they hold and whatever the terminal can show."""
     encoding = getattr(sys.stdout, "encoding", None)
     for line in lines:
-        print(encodable(visible(line), encoding))  # noqa: T201  tests capture it, or show it with -s
+        print(escape_unencodable(escape_control(line), encoding))  # noqa: T201  tests capture it, or show it with -s
 
 
 def _call_lines(call: ToolCall) -> Iterator[str]:

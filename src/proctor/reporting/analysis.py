@@ -10,14 +10,15 @@ from statistics import stdev
 from typing import TextIO
 
 from proctor.agents.reply import Usage
-from proctor.reporting.clusters import Cluster, Clustering, TrialName
+from proctor.base.json_data import Json, to_json
+from proctor.reporting.failure_causes import FailureCause, FailureCauses, TrialReference
 from proctor.reporting.markdown.escaping import code, inline
-from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
+from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, plural, trial_name
 from proctor.results.run import Outcome, Run, ScoreRow, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
-MOST_LISTED = 10
+MAX_LISTED_CASES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,18 @@ class Analysis:
     suites: tuple[str, ...]
     totals: Totals
     evaluators: tuple[EvaluatorStatistics, ...]
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[FailureCause, ...]
     flaky: tuple[FlakyCase, ...]
     repeated: int
     """How many cases were tried more than once, and so could vary."""
     slowest: tuple[CaseCost, ...]
-    dearest: tuple[CaseCost, ...]
+    most_expensive: tuple[CaseCost, ...]
     """By cost, or by tokens where no cost is known."""
 
 
-def analyse(run: Run, verdict: RunVerdict) -> Analysis:
+def analyze(run: Run, verdict: RunVerdict) -> Analysis:
     """Look at a finished run; reads its trials once, one at a time."""
-    clustering = Clustering()
+    clustering = FailureCauses()
     usage: Usage | None = None
     for trial in run.trials:
         clustering.add(trial)
@@ -120,9 +121,15 @@ def analyse(run: Run, verdict: RunVerdict) -> Analysis:
         clusters=clustering.clusters(),
         flaky=tuple(sorted(flaky, key=lambda case: abs(case.passed - case.failed))),
         repeated=sum(len(trials) > 1 for trials in by_case.values()),
-        slowest=_most(costs, lambda cost: cost.mean_ms),
-        dearest=_most(costs, _price(costs)),
+        slowest=_top_cases(costs, lambda cost: cost.mean_ms),
+        most_expensive=_top_cases(costs, _cost_measure(costs)),
     )
+
+
+def analysis_data(analysis: Analysis) -> dict[str, Json]:
+    """The analysis as JSON."""
+    data = to_json(analysis)
+    return {**data, "dearest": data["most_expensive"]}  # "dearest": the name of earlier releases
 
 
 def _totals(run: Run, verdict: RunVerdict, usage: Usage | None) -> Totals:
@@ -189,15 +196,15 @@ def _case_cost(trials: Sequence[TrialSummary]) -> CaseCost:
     )
 
 
-def _price(costs: Iterable[CaseCost]) -> Callable[[CaseCost], float | None]:
+def _cost_measure(costs: Iterable[CaseCost]) -> Callable[[CaseCost], float | None]:
     if any(cost.cost_usd is not None for cost in costs):
         return lambda cost: cost.cost_usd
     return lambda cost: cost.tokens
 
 
-def _most(costs: Sequence[CaseCost], measure: Callable[[CaseCost], float | None]) -> tuple[CaseCost, ...]:
+def _top_cases(costs: Sequence[CaseCost], measure: Callable[[CaseCost], float | None]) -> tuple[CaseCost, ...]:
     known = [(amount, cost) for cost in costs if (amount := measure(cost))]
-    return tuple(cost for _, cost in heapq.nlargest(MOST_LISTED, known, key=lambda pair: pair[0]))
+    return tuple(cost for _, cost in heapq.nlargest(MAX_LISTED_CASES, known, key=lambda pair: pair[0]))
 
 
 def _flaky(case: CaseVerdict, trials: Sequence[TrialSummary]) -> FlakyCase:
@@ -215,9 +222,9 @@ def _finite(numbers: Iterable[float]) -> list[float]:
     return [number for number in numbers if math.isfinite(number)]
 
 
-WIDEST_PADDED = 48
+MAX_COLUMN_WIDTH = 48
 """A column grows with its longest cell up to this; longer cells stick out alone."""
-MOST_CLUSTERS = 20
+MAX_CAUSES = 20
 
 
 def write_markdown(analysis: Analysis, out: TextIO) -> None:
@@ -226,11 +233,11 @@ def write_markdown(analysis: Analysis, out: TextIO) -> None:
     out.write(f"**{analysis.outcome.value.upper()}**: {inline(analysis.reason)}\n\n")
     named = len(analysis.suites) > 1
     _write_totals(analysis.totals, out)
-    _write_clusters(analysis, named, out)
+    _write_causes(analysis, named, out)
     _write_evaluators(analysis.evaluators, named, out)
     _write_flaky(analysis, named, out)
     _write_costs("Slowest cases", analysis.slowest, named, out)
-    _write_costs("Most expensive cases", analysis.dearest, named, out)
+    _write_costs("Most expensive cases", analysis.most_expensive, named, out)
 
 
 def _write_totals(totals: Totals, out: TextIO) -> None:
@@ -259,24 +266,24 @@ def _tokens(totals: Totals) -> str:
     return f"{totals.tokens:,} ({usage.input_tokens:,} in, {usage.output_tokens:,} out)"
 
 
-def _write_clusters(analysis: Analysis, named: bool, out: TextIO) -> None:
+def _write_causes(analysis: Analysis, named: bool, out: TextIO) -> None:
     out.write("## What went wrong\n\n")
     if not analysis.clusters:
         out.write("Nothing failed and nothing broke.\n\n")
         return
     wrong = sum(cluster.trials for cluster in analysis.clusters)
-    ways = counted(len(analysis.clusters), "way")
-    out.write(f"{counted(wrong, 'trial')} went wrong in {ways}.\n\n")
-    for number, cluster in enumerate(analysis.clusters[:MOST_CLUSTERS], 1):
-        _write_cluster(number, cluster, named, out)
-    if len(analysis.clusters) > MOST_CLUSTERS:
-        rest = analysis.clusters[MOST_CLUSTERS:]
-        out.write(f"And {counted(len(rest), 'more way')} ({counted(sum(c.trials for c in rest), 'trial')}).\n\n")
+    ways = plural(len(analysis.clusters), "way")
+    out.write(f"{plural(wrong, 'trial')} went wrong in {ways}.\n\n")
+    for number, cluster in enumerate(analysis.clusters[:MAX_CAUSES], 1):
+        _write_cause(number, cluster, named, out)
+    if len(analysis.clusters) > MAX_CAUSES:
+        rest = analysis.clusters[MAX_CAUSES:]
+        out.write(f"And {plural(len(rest), 'more way')} ({plural(sum(c.trials for c in rest), 'trial')}).\n\n")
 
 
-def _write_cluster(number: int, cluster: Cluster, named: bool, out: TextIO) -> None:
+def _write_cause(number: int, cluster: FailureCause, named: bool, out: TextIO) -> None:
     cause = f"{cluster.tool} {cluster.cause}" if cluster.tool and _is_of_tool(cluster) else cluster.cause
-    size = f"{counted(cluster.trials, 'trial')} of {counted(cluster.cases, 'case')}"
+    size = f"{plural(cluster.trials, 'trial')} of {plural(cluster.cases, 'case')}"
     out.write(f"### {number}. {inline(cause) or 'no reason given'}: {size}\n\n")
     lines = [("Outcome", cluster.outcome.value)]
     if cluster.evaluators:
@@ -294,11 +301,11 @@ def _write_cluster(number: int, cluster: Cluster, named: bool, out: TextIO) -> N
     out.write("\n")
 
 
-def _is_of_tool(cluster: Cluster) -> bool:
+def _is_of_tool(cluster: FailureCause) -> bool:
     return cluster.cause.startswith(("was ", "raised "))
 
 
-def _trial(name: TrialName, named: bool) -> str:
+def _trial(name: TrialReference, named: bool) -> str:
     place = trial_name(name.case_id, name.number)
     return inline(f"{name.suite}/{place}" if named else place)
 
@@ -313,7 +320,7 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
         [
             inline(item.suite) if named else "",
             inline(item.evaluator),
-            "" if item.pass_rate is None else share(item.pass_rate),
+            "" if item.pass_rate is None else pass_rate_text(item.pass_rate),
             "" if item.mean is None else str(item.mean),
             *(_number(value) for value in (item.minimum, item.maximum, item.deviation)),
             "varies" if item.threshold is None else f"{item.threshold:g}",
@@ -336,7 +343,7 @@ def _write_flaky(analysis: Analysis, named: bool, out: TextIO) -> None:
         out.write("No case was repeated; `--repeat` shows which ones vary.\n\n")
         return
     if not analysis.flaky:
-        out.write(f"None: {counted(analysis.repeated, 'case')} ended the same way every time.\n\n")
+        out.write(f"None: {plural(analysis.repeated, 'case')} ended the same way every time.\n\n")
         return
     rows = []
     for case in analysis.flaky:
@@ -368,7 +375,7 @@ def _write_costs(title: str, costs: Sequence[CaseCost], named: bool, out: TextIO
 def _write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> None:
     """Columns that are empty throughout are left out."""
     kept = [index for index in range(len(heads)) if any(row[index] for row in rows)]
-    widths = {i: min(WIDEST_PADDED, max(len(heads[i]), *(len(row[i]) for row in rows))) for i in kept}
+    widths = {i: min(MAX_COLUMN_WIDTH, max(len(heads[i]), *(len(row[i]) for row in rows))) for i in kept}
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"

@@ -16,11 +16,11 @@ from proctor.evaluators.tools.differences import Fault, differences
 from proctor.evaluators.tools.pairing import best_pairs
 from proctor.results.run import Outcome, Score, TrialResult
 
-MOST_COMPARED = 100
+MAX_COMPARED_CALLS = 100
 """More calls than this in one turn are only listed: no reader would follow the comparison."""
 
 
-class Fit(enum.StrEnum):
+class CallFit(enum.StrEnum):
     """How an actual call relates to an expected one."""
 
     AS_EXPECTED = "as expected"
@@ -29,7 +29,7 @@ class Fit(enum.StrEnum):
     NOT_EXPECTED = "not expected"
     OUT_OF_ORDER = "out of order"
     FORBIDDEN = "forbidden"
-    LEFT_OUT = "left out"
+    IGNORED = "ignored"
     """It ended in an error, and the evaluator does not count those."""
 
 
@@ -39,10 +39,10 @@ class CallPair:
 
     expected: ExpectedCall | None
     call: ToolCall | None
-    fit: Fit | None
+    fit: CallFit | None
     wrong: Mapping[str, str] = field(default_factory=dict)
     """Each argument that is not as expected, and why."""
-    wanted: str = ""
+    expected_text: str = ""
     """What an evaluator expected in words, where it is not an expected call of the case."""
 
 
@@ -55,20 +55,20 @@ def pair_calls(
     compared where no pattern or predicate has to be run for it, since one may take forever, and else side by side.
     """
     found = found or {}
-    if max(len(expected or ()), len(calls)) > MOST_COMPARED:
+    if max(len(expected or ()), len(calls)) > MAX_COMPARED_CALLS:
         return [CallPair(wanted, None, None) for wanted in expected or ()] + [CallPair(None, c, None) for c in calls]
     if expected is None:
         rows = [CallPair(None, call, None) for call in calls]
     elif "pairs" in found:
-        rows = _as_scored(expected, calls, found)
-    elif all(map(is_plain, expected)):
-        rows = _compared(expected, calls)
+        rows = _pair_as_scored(expected, calls, found)
+    elif all(map(has_plain_arguments, expected)):
+        rows = _pair_by_arguments(expected, calls)
     else:
-        rows = _side_by_side(expected, calls)
-    return _with_faults(rows, found.get("faults", ()))
+        rows = _pair_by_name(expected, calls)
+    return _add_faults(rows, found.get("faults", ()))
 
 
-def found_in_calls(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
+def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
     """What evaluators found when they compared the tool calls of a turn; `None` where none did.
 
     The pairs are those of the evaluator that failed, if one that compares with the expected calls did; the faults are
@@ -82,12 +82,12 @@ def found_in_calls(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
             found = dict(score.details)
             break
     found["faults"] = [
-        fault for score in scores if score.outcome is Outcome.FAILED for fault in faults_of(score, trial, turn)
+        fault for score in scores if score.outcome is Outcome.FAILED for fault in turn_faults(score, trial, turn)
     ]
     return found if len(found) > 1 or found["faults"] else None
 
 
-def faults_of(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
+def turn_faults(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
     """What a score holds against the calls of one turn; its details may come from a file and be anything."""
     given = score.details.get("faults")
     faults = [dict(fault) for fault in given if isinstance(fault, Mapping)] if isinstance(given, list) else []
@@ -111,61 +111,61 @@ def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
     return score.turn == turn or (score.turn is None and len(trial.case.turns) == 1)
 
 
-def is_plain(expected: ExpectedCall) -> bool:
+def has_plain_arguments(expected: ExpectedCall) -> bool:
     """Whether comparing a call with it runs no pattern, predicate or other code of a file."""
     return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.arguments or {}).values())
 
 
-def _compared(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
+def _pair_by_arguments(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
     weights = match_matrix(expected, calls)
     units = expand_counts(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
     left = differences(expected, calls, pairs)
-    partners: dict[int, tuple[int, Fit | None]] = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
-    partners |= {column: (index, Fit.DIFFERS) for index, column, _ in left.different}
+    partners: dict[int, tuple[int, CallFit | None]] = {column: (index, CallFit.AS_EXPECTED) for index, column in pairs}
+    partners |= {column: (index, CallFit.DIFFERS) for index, column, _ in left.different}
     return _rows(expected, calls, partners, left.missing)
 
 
 def _rows(
     expected: Sequence[ExpectedCall],
     calls: Sequence[ToolCall],
-    partners: Mapping[int, tuple[int, Fit | None]],
+    partners: Mapping[int, tuple[int, CallFit | None]],
     missing: Iterable[int],
 ) -> list[CallPair]:
     """`partners`: by index of a call, the expected call it is compared with."""
     rows = []
     for column, call in enumerate(calls):
         if column not in partners:
-            rows.append(CallPair(None, call, Fit.NOT_EXPECTED))
+            rows.append(CallPair(None, call, CallFit.NOT_EXPECTED))
             continue
         index, fit = partners[column]
         wanted = expected[index]
-        rows.append(CallPair(wanted, call, fit, _plainly_wrong(wanted, call) if fit is Fit.DIFFERS else {}))
-    return rows + [CallPair(expected[index], None, Fit.MISSING) for index in missing]
+        rows.append(CallPair(wanted, call, fit, _wrong_plain_arguments(wanted, call) if fit is CallFit.DIFFERS else {}))
+    return rows + [CallPair(expected[index], None, CallFit.MISSING) for index in missing]
 
 
-def _as_scored(
+def _pair_as_scored(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[str, Json]
 ) -> list[CallPair]:
     """As an evaluator found it; its details may come from a file, so that nothing is taken for granted."""
     try:
-        partners: dict[int, tuple[int, Fit | None]] = {c: (i, Fit.AS_EXPECTED) for i, c in found["pairs"]}
-        partners |= {c: (i, Fit.OUT_OF_ORDER) for i, c in found.get("out_of_order", ())}
-        partners |= {item["actual"]: (item["expected"], Fit.DIFFERS) for item in found["different"]}
+        partners: dict[int, tuple[int, CallFit | None]] = {c: (i, CallFit.AS_EXPECTED) for i, c in found["pairs"]}
+        partners |= {c: (i, CallFit.OUT_OF_ORDER) for i, c in found.get("out_of_order", ())}
+        partners |= {item["actual"]: (item["expected"], CallFit.DIFFERS) for item in found["different"]}
         if not all(isinstance(i, int) and 0 <= i < len(expected) for i, _ in partners.values()):
-            return _side_by_side(expected, calls)
+            return _pair_by_name(expected, calls)
         rows = _rows(expected, calls, partners, [item["expected"] for item in found["missing"]])
         for item in found["different"]:
             column, reasons = item["actual"], [str(reason) for reason in item["reasons"]]
-            rows[column] = replace(rows[column], wrong=_wrong_as_told(rows[column], reasons))
+            rows[column] = replace(rows[column], wrong=_wrong_arguments_in(rows[column], reasons))
         for column in found.get("left_out", ()):
-            rows[column] = CallPair(None, calls[column], Fit.LEFT_OUT)
+            rows[column] = CallPair(None, calls[column], CallFit.IGNORED)
         return rows
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return _side_by_side(expected, calls)
+        return _pair_by_name(expected, calls)
 
 
-def _wrong_as_told(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
+def _wrong_arguments_in(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
     """What is wrong by argument, from sentences such as `city: 'Oslo' → 'Bergen'`."""
     rules = {} if row.expected is None else row.expected.arguments or {}
     given = {} if row.call is None else row.call.arguments
@@ -179,21 +179,21 @@ def _wrong_as_told(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
     return {**wrong, **{name: why for name, why in row.wrong.items() if name not in wrong}}
 
 
-def _side_by_side(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
+def _pair_by_name(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
     """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
     relation = name_matrix(expected, calls)
     units = expand_counts(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in best_pairs([relation[index] for index in units])]
     missing = Counter({index: call.count for index, call in enumerate(expected)})
     missing.subtract(index for index, _ in pairs)
-    partners: dict[int, tuple[int, Fit | None]] = {
-        column: (index, Fit.DIFFERS if _plainly_wrong(expected[index], calls[column]) else None)
+    partners: dict[int, tuple[int, CallFit | None]] = {
+        column: (index, CallFit.DIFFERS if _wrong_plain_arguments(expected[index], calls[column]) else None)
         for index, column in pairs
     }
     return _rows(expected, calls, partners, [index for index, count in missing.items() if count > 0])
 
 
-def _plainly_wrong(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
+def _wrong_plain_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     """What is wrong by argument, as far as no pattern has to be run to see it."""
     rules = expected.arguments
     if rules is None or call.raw_arguments is not None:
@@ -205,7 +205,7 @@ def _plainly_wrong(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     return wrong_arguments(replace(expected, arguments=safe), call)
 
 
-def _with_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:
+def _add_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:
     """The rows with what evaluators without expected calls of the case say: steps of a trajectory, forbidden tools."""
     marked = list(rows)
     places = [index for index, row in enumerate(rows) if row.call is not None]
@@ -213,24 +213,31 @@ def _with_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]
         kind, actual = fault.get("kind"), fault.get("actual")
         if isinstance(actual, int) and 0 <= actual < len(places):
             row = marked[places[actual]]
-            marked[places[actual]] = _marked(row, kind, fault)
-        elif kind == "missing" and not any(_is_told(row, fault) for row in marked):
-            marked.append(CallPair(None, None, Fit.MISSING, wanted=str(fault.get("call") or fault.get("tool"))))
+            marked[places[actual]] = _add_fault(row, kind, fault)
+        elif kind == "missing" and not any(_is_missing_call(row, fault) for row in marked):
+            marked.append(
+                CallPair(None, None, CallFit.MISSING, expected_text=str(fault.get("call") or fault.get("tool")))
+            )
     return marked
 
 
-_FITS = {"forbidden": Fit.FORBIDDEN, "order": Fit.OUT_OF_ORDER, "arguments": Fit.DIFFERS, "extra": Fit.NOT_EXPECTED}
+_FITS = {
+    "forbidden": CallFit.FORBIDDEN,
+    "order": CallFit.OUT_OF_ORDER,
+    "arguments": CallFit.DIFFERS,
+    "extra": CallFit.NOT_EXPECTED,
+}
 
 
-def _marked(row: CallPair, kind: Json, fault: Mapping[str, Json]) -> CallPair:
+def _add_fault(row: CallPair, kind: Json, fault: Mapping[str, Json]) -> CallPair:
     fit = _FITS.get(kind) if isinstance(kind, str) else None
-    if fit is None or row.fit is Fit.FORBIDDEN or (row.fit is Fit.AS_EXPECTED and fit is Fit.NOT_EXPECTED):
+    if fit is None or row.fit is CallFit.FORBIDDEN or (row.fit is CallFit.AS_EXPECTED and fit is CallFit.NOT_EXPECTED):
         return row
     given = fault.get("arguments")
     wrong = {str(name): str(why) for name, why in given.items()} if isinstance(given, Mapping) else {}
-    wanted = str(fault.get("call", "")) if row.expected is None else ""
-    return replace(row, fit=fit, wrong=row.wrong or wrong, wanted=wanted)
+    expected_text = str(fault.get("call", "")) if row.expected is None else ""
+    return replace(row, fit=fit, wrong=row.wrong or wrong, expected_text=expected_text)
 
 
-def _is_told(row: CallPair, fault: Mapping[str, Json]) -> bool:
-    return row.fit is Fit.MISSING and row.expected is not None and row.expected.name == fault.get("tool")
+def _is_missing_call(row: CallPair, fault: Mapping[str, Json]) -> bool:
+    return row.fit is CallFit.MISSING and row.expected is not None and row.expected.name == fault.get("tool")

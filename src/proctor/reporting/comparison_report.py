@@ -11,7 +11,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
-from proctor.reporting.wording import counted, duration, money, when
+from proctor.reporting.wording import duration, money, plural, utc_time
 from proctor.results.comparison.alignment import AlignedTrials, Step
 from proctor.results.comparison.compare import AgentTable, agent_tables
 from proctor.results.comparison.comparison import (
@@ -26,7 +26,7 @@ from proctor.results.comparison.comparison import (
 )
 from proctor.results.run import Outcome, Run
 
-TITLES = {
+CHANGE_TITLES = {
     Change.BROKEN: "Broken",
     Change.FLAKY: "Flaky",
     Change.STILL_FAILING: "Still failing",
@@ -37,7 +37,7 @@ TITLES = {
     Change.STILL_PASSING: "Still passing",
 }
 RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Time", "tool_calls": "Tool calls"}
-MOST_LISTED = 100
+MAX_LISTED_CASES = 100
 """Cases of one group in a document that people read."""
 
 
@@ -77,10 +77,10 @@ def _step(step: Step | None) -> Json:
 
 def write_markdown(comparison: Comparison, out: TextIO) -> None:
     """The sentence first, then what changed, the most serious first."""
-    out.write(f"## Comparison of {inline(side_name(comparison.before))} and {inline(side_name(comparison.after))}\n\n")
+    out.write(f"## Comparison of {inline(run_label(comparison.before))} and {inline(run_label(comparison.after))}\n\n")
     out.write(f"**{inline(comparison.sentence)}**\n\n")
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
-        out.write(f"- **{name}:** {inline(side_text(side))}\n")
+        out.write(f"- **{name}:** {inline(run_description(side))}\n")
     out.write("\n")
     for group, cases in comparison.groups.items():
         if cases and group is not Change.STILL_PASSING:
@@ -88,16 +88,16 @@ def write_markdown(comparison: Comparison, out: TextIO) -> None:
     _write_evaluators(comparison.evaluators, out)
     _write_resources(comparison.resources, out)
     if kept := len(comparison.groups[Change.STILL_PASSING]):
-        out.write(f"{counted(kept, 'case')} still {'passes' if kept == 1 else 'pass'}.\n")
+        out.write(f"{plural(kept, 'case')} still {'passes' if kept == 1 else 'pass'}.\n")
 
 
 def _write_group(group: Change, cases: Sequence[CaseChange], out: TextIO) -> None:
-    out.write(f"### {TITLES[group]} ({len(cases):,})\n\n")
+    out.write(f"### {CHANGE_TITLES[group]} ({len(cases):,})\n\n")
     out.write(table_head("Case", "Passed", "What differs"))
-    for case in cases[:MOST_LISTED]:
-        out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(what_differs(case)), 600)))
-    if len(cases) > MOST_LISTED:
-        out.write(f"\nAnd {counted(len(cases) - MOST_LISTED, 'more case')}.\n")
+    for case in cases[:MAX_LISTED_CASES]:
+        out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(differences(case)), 600)))
+    if len(cases) > MAX_LISTED_CASES:
+        out.write(f"\nAnd {plural(len(cases) - MAX_LISTED_CASES, 'more case')}.\n")
     out.write("\n")
 
 
@@ -115,18 +115,18 @@ def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
         out.write("### What it took\n\n" + table_head("A trial", "Before", "After", "Times as much (95 %)"))
         for item in ratios:
             name = RESOURCE_NAMES[item.resource] + (" (estimate)" if item.estimated else "")
-            before, after = amount(item.resource, item.before), amount(item.resource, item.after)
+            before, after = amount_text(item.resource, item.before), amount_text(item.resource, item.after)
             out.write(row(name, inline(before), inline(after), ratio_text(item)))
         out.write("\n")
 
 
-def side_name(side: ComparedRun) -> str:
+def run_label(side: ComparedRun) -> str:
     return side.name or side.run
 
 
-def side_text(side: ComparedRun) -> str:
+def run_description(side: ComparedRun) -> str:
     """Which run, when, of which agent, on what commit."""
-    parts = [side.run if not side.name else f"{side.name} ({side.run})", when(side.started_at), side.agent]
+    parts = [side.run if not side.name else f"{side.name} ({side.run})", utc_time(side.started_at), side.agent]
     if side.git is not None and side.git.commit is not None:
         branch = f"{side.git.branch} " if side.git.branch else ""
         parts.append(f"{branch}{side.git.commit[:10]}{' with changes' if side.git.dirty else ''}")
@@ -150,7 +150,7 @@ def passes_text(passes: PassCount | None) -> str:
     return f"{passes.passed}/{passes.trials}{unsettled}"
 
 
-def what_differs(case: CaseChange) -> Iterator[str]:
+def differences(case: CaseChange) -> Iterator[str]:
     """The place where conversations part, then scores, then why a case fails or cannot be compared."""
     if case.divergence is not None:
         yield f"parts at {case.divergence}"
@@ -172,13 +172,13 @@ def ratio_text(item: ResourceRatio) -> str:
     return f"{effect.value:.2f}{interval}"
 
 
-def amount(resource: str, value: float) -> str:
+def amount_text(resource: str, value: float) -> str:
     if resource == "cost_usd":
         return money(value)
     return duration(value) if resource == "duration_ms" else f"{value:,.1f}".removesuffix(".0")
 
 
-MOST_HTML_ROWS = 1_000
+MAX_HTML_ROWS = 1_000
 """Cases of a group that are listed; the JSON has all."""
 VERDICT_OUTCOMES = {
     "regression": Outcome.FAILED,
@@ -232,17 +232,17 @@ class ComparisonView:
 
 
 def comparison_view(
-    comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, most: int = MOST_HTML_ROWS
+    comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, most: int = MAX_HTML_ROWS
 ) -> ComparisonView:
     """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
     groups = [
         GroupView(
-            TITLES[group],
+            CHANGE_TITLES[group],
             group_outcome(group),
             group is Change.STILL_PASSING,
             len(cases),
             [
-                ("" if link is None else link(case), case_name(case), change_text(case), list(what_differs(case)))
+                ("" if link is None else link(case), case_name(case), change_text(case), list(differences(case)))
                 for case in cases[:most]
             ],
         )
@@ -262,8 +262,8 @@ def comparison_view(
     resources = [
         (
             RESOURCE_NAMES[item.resource] + " (estimate)" * item.estimated,
-            amount(item.resource, item.before),
-            amount(item.resource, item.after),
+            amount_text(item.resource, item.before),
+            amount_text(item.resource, item.after),
             ratio_text(item),
         )
         for item in comparison.resources
@@ -272,7 +272,7 @@ def comparison_view(
         VERDICT_OUTCOMES[comparison.verdict],
         comparison.verdict,
         comparison.sentence,
-        [("Before", side_text(comparison.before)), ("After", side_text(comparison.after))],
+        [("Before", run_description(comparison.before)), ("After", run_description(comparison.after))],
         groups,
         scores,
         resources,
@@ -280,7 +280,7 @@ def comparison_view(
 
 
 def write_html(comparison: Comparison, out: TextIO) -> None:
-    title = f"Comparison of {side_name(comparison.before)} and {side_name(comparison.after)}"
+    title = f"Comparison of {run_label(comparison.before)} and {run_label(comparison.after)}"
     view = comparison_view(comparison)
     environment.write("reporting/templates/comparison.html", out, title=title, outcome=view.outcome, comparison=view)
 
@@ -292,25 +292,25 @@ WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
 }
 
 
-MOST_ROWS = 200
+MAX_AGENT_ROWS = 200
 """Cases in a table that people read; those that agents differ in come first."""
 
 
-def statement(comparison: Comparison) -> str:
+def agent_comparison_text(comparison: Comparison) -> str:
     """What one agent is against another, in one sentence."""
     return f"{comparison.after.agent} against {comparison.before.agent}: {comparison.sentence}"
 
 
-def shown_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
+def agent_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
     """The cases that agents differ in first."""
     ordered = sorted(table.rows, key=lambda item: len(set(item[1])) == 1)
-    return [(case_id, [passes_text(passes) for passes in found]) for case_id, found in ordered[:MOST_ROWS]]
+    return [(case_id, [passes_text(passes) for passes in found]) for case_id, found in ordered[:MAX_AGENT_ROWS]]
 
 
-def show_agents(run: Run, screen: Screen) -> None:
+def print_agents(run: Run, screen: Screen) -> None:
     """On a terminal: a table per suite, then a sentence per pair."""
     for table in agent_tables(run):
-        rows = shown_rows(table)
+        rows = agent_rows(table)
         heads = [table.suite, *table.agents]
         lines = [heads, *([case_id, *cells] for case_id, cells in rows)]
         widths = [min(40, max(len(line[at]) for line in lines)) for at in range(len(heads))]
@@ -320,7 +320,7 @@ def show_agents(run: Run, screen: Screen) -> None:
         if len(table.rows) > len(rows):
             screen.line((f"and {len(table.rows) - len(rows):,} more cases", "dim"))
         for comparison in table.comparisons:
-            text = statement(comparison)
+            text = agent_comparison_text(comparison)
             screen.line(text if screen.unicode else text.replace("→", "->"))
         screen.line()
 
@@ -329,10 +329,10 @@ def write_agents_markdown(run: Run, out: TextIO) -> None:
     for table in agent_tables(run):
         out.write(f"## {inline(table.suite)}: {len(table.agents)} agents\n\n")
         out.write(table_head("Case", *(inline(agent) for agent in table.agents)))
-        for case_id, cells in shown_rows(table):
+        for case_id, cells in agent_rows(table):
             out.write(row(inline(case_id), *(inline(cell) for cell in cells)))
         out.write("\n")
-        out.writelines(f"- {inline(statement(comparison))}\n" for comparison in table.comparisons)
+        out.writelines(f"- {inline(agent_comparison_text(comparison))}\n" for comparison in table.comparisons)
         out.write("\n")
 
 

@@ -12,7 +12,7 @@ from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
+from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value
 from proctor.results.run import Outcome, Score, TrialResult
@@ -31,7 +31,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class DetailLevel:
     """How much is told."""
 
     value: int = 500
@@ -44,15 +44,15 @@ class Detail:
     """Also what went well: all turns, all scores."""
 
 
-CALL_TITLES = ("expected", "made")
-WIDEST_EXPECTED = 44
+CALL_COLUMNS = ("expected", "made")
+MAX_EXPECTED_WIDTH = 44
 """Columns for an expected call beside the one that was made."""
 
-BRIEF = Detail()
-FULL = Detail(4_000, 2_000, 80, True)
+BRIEF = DetailLevel()
+FULL = DetailLevel(4_000, 2_000, 80, True)
 
 
-def explain(trial: TrialResult, detail: Detail = BRIEF) -> list[Fact]:
+def explain(trial: TrialResult, detail: DetailLevel = BRIEF) -> list[Fact]:
     """Everything a person needs to see why the trial ended as it did."""
     facts: list[Fact] = []
     turns = trial.case.turns
@@ -83,35 +83,35 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters in all)"
 
 
-def length_told(text: str) -> str:
+def truncation_note(text: str) -> str:
     """What `shorten` says at the end of a text that it cut; the number of its lines is not known then."""
     told = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
     return "" if told is None else told.group()
 
 
-def asked(case: Case, turn: Turn) -> str:
+def input_text(case: Case, turn: Turn) -> str:
     """What the agent was given: the words, or the values by name where there are no words."""
     if turn.input is None and case.inputs:
-        return shown({item.name: item.value for item in case.inputs})
-    return shown(turn.input)
+        return value_text({item.name: item.value for item in case.inputs})
+    return value_text(turn.input)
 
 
-def answer(reply: Reply) -> str:
+def answer_text(reply: Reply) -> str:
     """What evaluators saw: the named outputs where there are any, else the words, else the data."""
     if reply.outputs:
-        return shown(collapse(reply.outputs))
+        return value_text(collapse(reply.outputs))
     if reply.text or reply.structured is None:
         return reply.text
-    return shown(reply.structured)
+    return value_text(reply.structured)
 
 
-def broke_at(reply: Reply) -> list[str]:
+def failure_locations(reply: Reply) -> list[str]:
     """Where in the user's files a turn broke, the outermost place first; nothing where that is not known."""
     lines = (reply.error or "").split("\n")[1:]
     return [line.removeprefix("  at ") for line in lines if line.startswith("  at ")]
 
 
-def shown(value: Json) -> str:
+def value_text(value: Json) -> str:
     return value if isinstance(value, str) else to_text(to_json(value))
 
 
@@ -141,7 +141,7 @@ def expected_call_text(call: ExpectedCall, limit: int) -> str:
 def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
     """Everything that is expected of one turn, a line each."""
     if expected.output is not UNSET:
-        yield shorten(shown(expected.output), limit)
+        yield shorten(value_text(expected.output), limit)
     if expected.keywords is not None:
         for words, some in ((expected.keywords.any_of, "any"), (expected.keywords.all_of, "all")):
             if words:
@@ -151,7 +151,7 @@ def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
         yield from (f"calls {call}" for call in calls) if calls else ("calls no tool",)
 
 
-def missing_and_extra(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
+def missing_and_extra_tools(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
     """The expected tools that were not called often enough, and the called ones that were not expected, by name."""
     left = [call.name for call in calls]
     missing: list[str] = []
@@ -165,7 +165,7 @@ def missing_and_extra(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall
     return missing, list(dict.fromkeys(extra))
 
 
-def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
+def _turns_to_show(trial: TrialResult, detail: DetailLevel) -> list[int]:
     """The turns in which something went wrong; the last one reached when none did."""
     every = range(len(trial.case.turns))
     if detail.everything or len(every) == 1:
@@ -178,9 +178,9 @@ def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
     return chosen or list(every)[-1:]
 
 
-def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact]:
+def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator[Fact]:
     turn = trial.case.turns[index]
-    yield Fact("input", shorten(asked(trial.case, turn), detail.value))
+    yield Fact("input", shorten(input_text(trial.case, turn), detail.value))
     was_answered = index < len(trial.replies)
     told = replace(turn.expected, tool_calls=None) if was_answered else turn.expected
     for number, line in enumerate(expected_lines(told, detail.value)):
@@ -188,18 +188,18 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     if not was_answered:
         return
     reply = trial.replies[index]
-    said = shorten(answer(reply), detail.value)
+    said = shorten(answer_text(reply), detail.value)
     if said or reply.error is None:
         yield Fact("got" if reply.error is None else "got so far", said or "(an empty answer)")
-    pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
-    for number, line in enumerate(broke_at(reply)):
+    pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
+    for number, line in enumerate(failure_locations(reply)):
         yield Fact("" if number else "broke at", shorten(line, detail.value))
     for number, (line, pair) in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line, pair=pair)
 
 
 def _call_lines(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: Detail
+    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: DetailLevel
 ) -> Iterator[tuple[str, tuple[str, str] | None]]:
     """The calls that were made; beside those that were expected, where any were: as one text, and as two columns."""
     if expected is None:
@@ -208,40 +208,40 @@ def _call_lines(
     if not expected and not calls:
         yield "none, as expected", None
         return
-    rows = [CALL_TITLES, *(_row(pair, detail) for pair in pairs)]
-    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in rows))
+    rows = [CALL_COLUMNS, *(_row(pair, detail) for pair in pairs)]
+    width = min(MAX_EXPECTED_WIDTH, max(len(left) for left, _ in rows))
     yield from ((f"{left:<{width}} | {right}", (left, right)) for left, right in rows)
 
 
-def _line(pair: CallPair, detail: Detail) -> str:
+def _line(pair: CallPair, detail: DetailLevel) -> str:
     """A call, and what an evaluator holds against it."""
     if pair.call is None:
-        return f"(not made) {pair.wanted}"
+        return f"(not made) {pair.expected_text}"
     return call_text(pair.call, detail.result) + _remark(pair)
 
 
-def _row(pair: CallPair, detail: Detail) -> tuple[str, str]:
+def _row(pair: CallPair, detail: DetailLevel) -> tuple[str, str]:
     wanted, call = pair.expected, pair.call
-    left = pair.wanted or "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
+    left = pair.expected_text or "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
     if call is None:
-        return left, "(not made)" if pair.fit is Fit.MISSING else ""
+        return left, "(not made)" if pair.fit is CallFit.MISSING else ""
     return left, call_text(call, detail.result) + _remark(pair)
 
 
 def _remark(pair: CallPair) -> str:
-    told = [pair.fit.value] if pair.fit in (Fit.FORBIDDEN, Fit.OUT_OF_ORDER, Fit.LEFT_OUT) else []
+    told = [pair.fit.value] if pair.fit in (CallFit.FORBIDDEN, CallFit.OUT_OF_ORDER, CallFit.IGNORED) else []
     told += [name or "arguments" for name in pair.wrong]
     return f"  <- {', '.join(told)}" if told else ""
 
 
-def _state_facts(trial: TrialResult, detail: Detail) -> Iterator[Fact]:
+def _state_facts(trial: TrialResult, detail: DetailLevel) -> Iterator[Fact]:
     if trial.case.final_state is None or not trial.replies:
         return
-    yield Fact("state", shorten(f"expected {shown(trial.case.final_state)}", detail.value))
-    yield Fact("", shorten(f"got {shown(trial.replies[-1].state)}", detail.value))
+    yield Fact("state", shorten(f"expected {value_text(trial.case.final_state)}", detail.value))
+    yield Fact("", shorten(f"got {value_text(trial.replies[-1].state)}", detail.value))
 
 
-def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
+def _score_facts(scores: Sequence[Score], detail: DetailLevel) -> Iterator[Fact]:
     quiet = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
     several = len({score.turn for score in scores if score.turn is not None}) > 1
     for score in scores:

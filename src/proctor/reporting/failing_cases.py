@@ -12,15 +12,15 @@ from proctor.base.json_data import Json, to_json
 from proctor.base.positions import Position
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.identity import CaseAddress
-from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
-from proctor.reporting.clusters import Signature, signature
-from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines
-from proctor.reporting.wording import counted
+from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.explain import answer_text, call_text, expected_call_text, expected_lines
+from proctor.reporting.failure_causes import Signature, signature
+from proctor.reporting.wording import plural
 from proctor.results.reasons import deciding_score, headline_reason, reason_order
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
-BAD = (Outcome.FAILED, Outcome.ERROR)
+FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class FailingCase:
         return share_text(self.outcome, self.counts)
 
 
-class ReasonTally:
+class ReasonCounter:
     """Counts the distinct reasons of one case while its trials come; it holds no trial."""
 
     def __init__(self, limit: int = 200) -> None:
@@ -112,14 +112,14 @@ def failing_cases(
     for summary in run.summaries:
         address = (summary.suite, summary.case_id)
         counts.setdefault(address, Counter())[summary.outcome] += 1
-        if summary.outcome in BAD:
+        if summary.outcome in FAILED_OR_ERROR:
             last[address] = max(last.get(address, 0), summary.position)
     wanted = last.keys() if only is None else last.keys() & set(only)
     cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in wanted]
     cases.sort(key=lambda case: case.outcome.rank)
     chosen = [(case.suite, case.case_id) for case in cases[:most_reasons]]
-    tallies = _tallies(run.trials, {address: last[address] for address in chosen}, limit)
-    return [_failing(case, counts, tallies) for case in cases]
+    tallies = _count_reasons(run.trials, {address: last[address] for address in chosen}, limit)
+    return [_failing_case(case, counts, tallies) for case in cases]
 
 
 def share_text(outcome: Outcome, counts: Mapping[Outcome, int]) -> str:
@@ -127,47 +127,47 @@ def share_text(outcome: Outcome, counts: Mapping[Outcome, int]) -> str:
     trials, errors = sum(counts.values()), counts.get(Outcome.ERROR, 0)
     if trials <= 1:
         return ""
-    beside = f", {counted(errors, 'error')}" if errors and outcome is not Outcome.ERROR else ""
+    beside = f", {plural(errors, 'error')}" if errors and outcome is not Outcome.ERROR else ""
     return f"{counts.get(outcome, 0):,} of {trials:,}{beside}"
 
 
-def _tallies(
+def _count_reasons(
     trials: Iterable[TrialResult], last: Mapping[CaseAddress, int], limit: int
-) -> dict[CaseAddress, ReasonTally]:
+) -> dict[CaseAddress, ReasonCounter]:
     """The reasons of the cases in `last`, which says where the last bad trial of each stands in the plan."""
-    tallies: dict[CaseAddress, ReasonTally] = {}
+    tallies: dict[CaseAddress, ReasonCounter] = {}
     end = max(last.values(), default=-1)
     for trial in trials if last else ():
         address = (trial.suite, trial.case.id)
-        if trial.outcome in BAD and address in last:
-            tallies.setdefault(address, ReasonTally(limit)).add(trial)
+        if trial.outcome in FAILED_OR_ERROR and address in last:
+            tallies.setdefault(address, ReasonCounter(limit)).add(trial)
         if trial.position >= end:
             break
     return tallies
 
 
-def _failing(
-    case: CaseVerdict, counts: Mapping[CaseAddress, Mapping[Outcome, int]], tallies: Mapping[CaseAddress, ReasonTally]
+def _failing_case(
+    case: CaseVerdict, counts: Mapping[CaseAddress, Mapping[Outcome, int]], tallies: Mapping[CaseAddress, ReasonCounter]
 ) -> FailingCase:
     address = (case.suite, case.case_id)
     reasons = tallies[address].reasons() if address in tallies else ()
     return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined, case.is_flaky)
 
 
-TEXT = 2_000
+MAX_TEXT = 2_000
 """Characters of an expectation or an answer."""
-WRONG = (Fit.DIFFERS, Fit.MISSING, Fit.OUT_OF_ORDER, Fit.FORBIDDEN)
+MISMATCHES = (CallFit.DIFFERS, CallFit.MISSING, CallFit.OUT_OF_ORDER, CallFit.FORBIDDEN)
 
 
 def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
     """One entry a case, failures before errors; empty where every case passed."""
-    cases = failing_cases(run, verdict, limit=TEXT)
+    cases = failing_cases(run, verdict, limit=MAX_TEXT)
     if not cases:
         return []
     suites = {info.name: info for info in run.suites}
     wanted = {case.example.position for case in cases if case.example is not None}
     examples = {(trial.suite, trial.case.id): trial for trial in run.trials if trial.position in wanted}
-    positions = {suite: positions_in(suites[suite]) for suite in {case.suite for case in cases}}
+    positions = {suite: case_positions_in(suites[suite]) for suite in {case.suite for case in cases}}
     return [
         {
             "id": f"{case.suite}/{case.case_id}",
@@ -177,27 +177,27 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
             "flaky": case.is_flaky,
             "quarantined": case.quarantined,
             "counts": {outcome.value: count for outcome, count in case.counts.items()},
-            **_written_at(positions[case.suite].get(case.case_id), suites[case.suite]),
+            **_location(positions[case.suite].get(case.case_id), suites[case.suite]),
             "reasons": [to_json(reason) for reason in case.reasons],
             "divergence": _divergence(examples.get((case.suite, case.case_id))),
-            "reproduce": reproduce(run, suites[case.suite], case),
+            "reproduce": reproduce_command(run, suites[case.suite], case),
         }
         for case in cases
     ]
 
 
-def _written_at(position: Position | None, info: SuiteInfo) -> dict[str, Json]:
+def _location(position: Position | None, info: SuiteInfo) -> dict[str, Json]:
     if position is None:
         return {"file": info.path, "line": None}
     return {"file": str(position.path), "line": position.line}
 
 
-def positions_in(info: SuiteInfo) -> dict[str, Position]:
+def case_positions_in(info: SuiteInfo) -> dict[str, Position]:
     """By case: where it is written, if the file is still there and still holds it."""
     return {} if info.path is None else case_positions(Path(info.path))
 
 
-def reproduce(run: Run, info: SuiteInfo, case: FailingCase) -> str | None:
+def reproduce_command(run: Run, info: SuiteInfo, case: FailingCase) -> str | None:
     """The command that runs this case alone; `None` for suites that were made in Python."""
     if info.path is None or info.path.endswith(".py"):
         return None
@@ -217,23 +217,23 @@ def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
     if trial is None:
         return None
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
-        pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
+        pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
         for pair in pairs:
-            if pair.fit in WRONG:
+            if pair.fit in MISMATCHES:
                 return {"turn": index + 1, "kind": f"call {pair.fit}", **_sides(pair)}
     if trial.reason and not trial.is_answered:
-        return {"turn": len(trial.replies) + 1, "kind": "no answer", "expected": None, "got": trial.reason[:TEXT]}
+        return {"turn": len(trial.replies) + 1, "kind": "no answer", "expected": None, "got": trial.reason[:MAX_TEXT]}
     score = deciding_score(trial.scores)
     if score is None:
         return None
     index = len(trial.replies) - 1 if score.turn is None else score.turn
     if not 0 <= index < len(trial.replies):
         return None
-    expected = "\n".join(expected_lines(trial.case.turns[index].expected, TEXT)) or None
-    got = answer(trial.replies[index])[:TEXT]
+    expected = "\n".join(expected_lines(trial.case.turns[index].expected, MAX_TEXT)) or None
+    got = answer_text(trial.replies[index])[:MAX_TEXT]
     return {"turn": index + 1, "kind": f"score of {score.evaluator}", "expected": expected, "got": got}
 
 
 def _sides(pair: CallPair) -> dict[str, Json]:
-    wanted = pair.wanted if pair.expected is None else expected_call_text(pair.expected, TEXT)
-    return {"expected": wanted or None, "got": None if pair.call is None else call_text(pair.call, TEXT)}
+    wanted = pair.expected_text if pair.expected is None else expected_call_text(pair.expected, MAX_TEXT)
+    return {"expected": wanted or None, "got": None if pair.call is None else call_text(pair.call, MAX_TEXT)}

@@ -9,65 +9,65 @@ from proctor.base.json_data import Json, to_json, to_text
 from proctor.base.masking import mask, mask_data
 from proctor.judging.judge import is_rule_based
 from proctor.reporting.explain import FULL, Fact
-from proctor.reporting.terminal.facts import tell_facts
+from proctor.reporting.terminal.facts import print_facts
 from proctor.reporting.terminal.screen import Screen
-from proctor.reporting.wording import SHORT, STYLES, counted, money, trial_name
+from proctor.reporting.wording import LABELS, STYLES, money, plural, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
 from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
 from proctor.results.run import Run, Score, TrialResult
 
-Find = Callable[[str], Mapping[str, Json] | None]
+FindJudgeCall = Callable[[str], Mapping[str, Json] | None]
 """The kept words of a call, by its key."""
 
-WORDS = ("system", "user", "reply", "unfit")
-NAMED = 5
+CALL_TEXTS = ("system", "user", "reply", "unfit")
+MAX_NAMED_SCORES = 5
 """How many verdicts near their threshold are named; JSON has them all."""
-STEPS = "geval-steps"
+STEPS_KIND = "geval-steps"
 """The kind of question by which a judge works out its own steps."""
 
 
-def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+def judged_scores(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
     """Every judged score as data, with the words of its calls; nothing that looks like a key."""
     for trial in trials:
         for score in trial.scores:
             if judge_details(score) is not None:
-                yield _data(trial, score, find)
+                yield _score_data(trial, score, find)
 
 
-def simulated_users(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+def simulated_users(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
     """Every user that a model played, as data, with the words of its calls."""
     for trial in trials:
         if simulated_user_details(trial) is not None:
-            yield _user(trial, find)
+            yield _user_data(trial, find)
 
 
-def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, *, verbose: bool) -> int:
+def print_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: FindJudgeCall, *, verbose: bool) -> int:
     """Say of simulated users and judged scores what they rest on, with all words if `verbose`; how many there are."""
     told = 0
     for trial in trials:
         for user in simulated_users([trial], find):
             name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
             played = f"{name}  the user, played by {user['model']}"
-            screen.line((f"{SHORT[trial.outcome]:<5}  ", STYLES[trial.outcome]), played)
-            tell_facts(screen, list(_user_facts(user, verbose)), FULL)
+            screen.line((f"{LABELS[trial.outcome]:<5}  ", STYLES[trial.outcome]), played)
+            print_facts(screen, list(_user_facts(user, verbose)), FULL)
             screen.line()
             told += 1
         for score in trial.scores:
             if judge_details(score) is None:
                 continue
-            data = _data(trial, score, find)
+            data = _score_data(trial, score, find)
             turn = "" if score.turn is None else f" at turn {score.turn + 1}"
             name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
             said = f"{score.evaluator} {score_value(score)}{turn}"
-            screen.line((f"{SHORT[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {said}")
-            tell_facts(screen, list(_facts(data, verbose)), FULL)
+            screen.line((f"{LABELS[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {said}")
+            print_facts(screen, list(_score_facts(data, verbose)), FULL)
             screen.line()
             told += 1
     return told
 
 
-def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
+def _user_data(trial: TrialResult, find: FindJudgeCall) -> dict[str, Json]:
     account: Mapping[str, Json] = simulated_user_details(trial) or {}
     return {
         "suite": trial.suite,
@@ -76,19 +76,19 @@ def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
         "model": account["model"],
         "ended": mask(str(account.get("ended") or trial.reason)),
         "usage": to_json(account.get("usage") or {}),
-        "calls": [_call(call, find) for call in judge_calls(account)],
+        "calls": [_call_data(call, find) for call in judge_calls(account)],
     }
 
 
 def _user_facts(user: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
-    if cost := _cost(user["usage"]):
+    if cost := _cost_text(user["usage"]):
         yield Fact("cost", cost)
     if user["ended"]:
         yield Fact("ended", user["ended"])
-    yield from _calls(user["calls"], verbose)
+    yield from _call_facts(user["calls"], verbose)
 
 
-def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
+def _score_data(trial: TrialResult, score: Score, find: FindJudgeCall) -> dict[str, Json]:
     account: Mapping[str, Json] = judge_details(score) or {}
     return {
         "suite": trial.suite,
@@ -103,78 +103,80 @@ def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
         "model": account["model"],
         "usage": to_json(account.get("usage") or {}),
         "votes": mask_data(account.get("votes") or []),
-        "calls": [_call(call, find) for call in judge_calls(account)],
+        "calls": [_call_data(call, find) for call in judge_calls(account)],
         **({"unfit_reply": mask_data(account["unfit_reply"])} if "unfit_reply" in account else {}),
     }
 
 
-def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
+def _call_data(call: Mapping[str, Json], find: FindJudgeCall) -> dict[str, Json]:
     key = call.get("key")
     kept = find(key) if isinstance(key, str) else None
-    words = {name: mask_data(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
+    words = {name: mask_data(kept[name]) for name in CALL_TEXTS if name in kept} if kept is not None else {}
     usage = {"usage": to_json(kept["usage"])} if kept is not None and "usage" in kept else {}
     return {**to_json(call), **usage, **words}
 
 
-def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
-    cost = "" if is_rule_based(data["model"]) else _cost(data["usage"])
+def _score_facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
+    cost = "" if is_rule_based(data["model"]) else _cost_text(data["usage"])
     yield Fact("judge", data["model"] + (f"; {cost}" if cost else ""))
     if data["reasoning"]:
         yield Fact("reason", data["reasoning"])
     for vote in data["votes"]:
-        yield Fact("vote", _vote(vote))
-    yield from _calls(data["calls"], verbose)
+        yield Fact("vote", _vote_text(vote))
+    yield from _call_facts(data["calls"], verbose)
     if verbose and "unfit_reply" in data:
         yield Fact("wrote", data["unfit_reply"])
 
 
-def _calls(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]:
+def _call_facts(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]:
     for call in calls:
-        yield Fact("call", _title(call))
+        yield Fact("call", _call_title(call))
         if verbose:
-            yield from _words(call)
+            yield from _call_texts(call)
 
 
-def _vote(vote: Json) -> str:
+def _vote_text(vote: Json) -> str:
     if not isinstance(vote, Mapping):
         return to_text(vote)
-    who = f"{vote.get('judge', '')} (sample {_number(vote)})"
+    who = f"{vote.get('judge', '')} (sample {_sample_number(vote)})"
     if vote.get("abstained"):
         return f"{who} abstained: {vote['abstained']}"
     reason = f": {vote['reasoning']}" if vote.get("reasoning") else ""
     return f"{who} {to_text(vote.get('score'))}{reason}"
 
 
-def _title(call: Mapping[str, Json]) -> str:
+def _call_title(call: Mapping[str, Json]) -> str:
     parts = [f"{call.get('kind')} v{call.get('version')} by {call.get('model')}"]
     if call.get("sample"):
-        parts.append(f"sample {_number(call)}")
+        parts.append(f"sample {_sample_number(call)}")
     if call.get("repaired"):
         parts.append("the first reply did not fit")
     if isinstance(call.get("cut_off"), int):
-        parts.append(f"{counted(call['cut_off'], 'request')} given up without an answer")
+        parts.append(f"{plural(call['cut_off'], 'request')} given up without an answer")
     if not is_rule_based(call.get("model")):
-        parts.append("not asked again" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
+        parts.append(
+            "not asked again" if call.get("cached") else _cost_text(call.get("usage") or {}) or "cost not known"
+        )
     return ", ".join(parts)
 
 
-def _number(item: Mapping[str, Json]) -> int:
+def _sample_number(item: Mapping[str, Json]) -> int:
     sample = item.get("sample")
     return sample + 1 if isinstance(sample, int) else 1
 
 
-def _words(call: Mapping[str, Json]) -> Iterator[Fact]:
-    if not any(name in call for name in WORDS):
+def _call_texts(call: Mapping[str, Json]) -> Iterator[Fact]:
+    if not any(name in call for name in CALL_TEXTS):
         yield Fact("", "(the words of this call are not kept in this store)")
         return
-    for name in WORDS:
+    for name in CALL_TEXTS:
         if name in call:
             yield Fact(f"  {name}", to_text(call[name]))
 
 
-def _cost(usage: Mapping[str, Json]) -> str:
+def _cost_text(usage: Mapping[str, Json]) -> str:
     tokens = [usage[name] for name in ("input_tokens", "output_tokens") if isinstance(usage.get(name), int)]
-    parts = [counted(sum(tokens), "token")] if tokens else []
+    parts = [plural(sum(tokens), "token")] if tokens else []
     if isinstance(usage.get("cost_usd"), (int, float)):
         parts.append(money(usage["cost_usd"]))
     return ", ".join(parts)
@@ -192,7 +194,7 @@ def _uncalibrated_text(evaluators: Sequence[str] | None) -> str:
     return "; not calibrated" + (f" for {', '.join(evaluators)}" if evaluators else "")
 
 
-def doubt_lines(run: Run) -> list[tuple[str, str]]:
+def judge_caveats(run: Run) -> list[tuple[str, str]]:
     """What to doubt about judged scores, each with its title: corrected pass rates, verdicts near their threshold.
 
     And the steps that a judge worked out for itself, since every mark rests on them.
@@ -208,10 +210,10 @@ def near_text(item: Correction) -> str:
     named = [
         f"{each.suite}/{trial_name(each.case, each.number)}{'' if each.turn is None else f' at turn {each.turn + 1}'} "
         f"{each.value:.2f}"
-        for each in item.near[:NAMED]
+        for each in item.near[:MAX_NAMED_SCORES]
     ]
-    more = f" and {len(item.near) - NAMED:,} more" if len(item.near) > NAMED else ""
-    count = counted(len(item.near), "verdict")
+    more = f" and {len(item.near) - MAX_NAMED_SCORES:,} more" if len(item.near) > MAX_NAMED_SCORES else ""
+    count = plural(len(item.near), "verdict")
     return (
         f"{count} of {item.evaluator} within {item.noise:.2f} of {item.threshold:g}, as far as scores of {item.judge} "
         f"move when it is asked again: {', '.join(named)}{more}"
@@ -227,7 +229,7 @@ def _steps_texts(run: Run) -> list[str]:
         for score in trial.scores:
             steps = score.details.get("steps") if score.evaluator not in told else None
             if isinstance(steps, list) and any(
-                call.get("kind") == STEPS for call in judge_calls(judge_details(score) or {})
+                call.get("kind") == STEPS_KIND for call in judge_calls(judge_details(score) or {})
             ):
                 numbered = " ".join(f"{number}. {to_text(step, 200)}" for number, step in enumerate(steps, 1))
                 told[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
@@ -237,7 +239,7 @@ def _steps_texts(run: Run) -> list[str]:
 def correction_text(item: Correction) -> str:
     """A pass rate as it was seen, and as it would be without the judge's known mistakes."""
     seen = f"{item.evaluator} at {item.threshold:g} passed {item.observed.mean:.1%}"
-    by = f"by {item.judge}'s agreement with people on {counted(item.rows, 'row')}"
+    by = f"by {item.judge}'s agreement with people on {plural(item.rows, 'row')}"
     rate = item.corrected
     if rate.value is None:
         return f"{seen}; cannot be corrected {by}: {rate.reason}{_measured_text(item)}"
@@ -249,7 +251,7 @@ def _measured_text(item: Correction) -> str:
     rates = (("true-positive", item.true_positive_rate), ("true-negative", item.true_negative_rate))
     said = [f"{name} rate {'not known' if rate is None else rate}" for name, rate in rates]
     if item.retested:
-        said.append(f"{item.flipped:,} of {counted(item.retested, 'verdict')} flipped when asked again")
+        said.append(f"{item.flipped:,} of {plural(item.retested, 'verdict')} flipped when asked again")
     day = time.strftime("%Y-%m-%d", time.localtime(item.measured_at))
     return f" (calibrated {day}: {', '.join(said)})"
 
@@ -258,19 +260,19 @@ def judge_text(judge: JudgeSummary) -> str:
     """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge without a model has only given scores."""
     open_ = f", abstained from {judge.abstained:,}" if judge.abstained else ""
     if not judge.calls and not judge.cached and not judge.shared:
-        return f"{counted(judge.scores, 'score')}{open_}, no model"
+        return f"{plural(judge.scores, 'score')}{open_}, no model"
     free = [f"{judge.cached:,} from cache"] if judge.cached else []
     free += [f"{judge.shared:,} shared their answer"] if judge.shared else []
-    parts = [counted(judge.calls, "call") + (f" ({', '.join(free)})" if free else "")]
+    parts = [plural(judge.calls, "call") + (f" ({', '.join(free)})" if free else "")]
     if judge.tokens:
-        parts.append(counted(judge.tokens, "token"))
+        parts.append(plural(judge.tokens, "token"))
     if judge.cost_usd is not None and judge.unpriced:
-        parts.append(f"{money(judge.cost_usd)} and {counted(judge.unpriced, 'call')} of unknown cost")
+        parts.append(f"{money(judge.cost_usd)} and {plural(judge.unpriced, 'call')} of unknown cost")
     elif judge.cost_usd is not None:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")
     if judge.abandoned_requests:
-        sent = f"about {counted(judge.abandoned_tokens, 'token')} sent and not counted"
-        parts.append(f"{counted(judge.abandoned_requests, 'request')} given up without an answer ({sent})")
+        sent = f"about {plural(judge.abandoned_tokens, 'token')} sent and not counted"
+        parts.append(f"{plural(judge.abandoned_requests, 'request')} given up without an answer ({sent})")
     return ", ".join(parts) + open_

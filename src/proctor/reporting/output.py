@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from proctor.base.atomic_write import atomic_write
-from proctor.reporting.terminal.screen import Outlet, without_commands
+from proctor.reporting.terminal.screen import SafeStream, escape_ci_commands
 
 STANDARD_OUTPUT = "-"
 
@@ -33,16 +33,16 @@ def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
     """Documents are UTF-8 whatever the terminal is; a reader that goes away early (`| head`) is no failure."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
-        write(cast(TextIO, Outlet(sys.stdout)))
+        write(cast(TextIO, SafeStream(sys.stdout)))
         return
     with suppress(OSError):
         sys.stdout.flush()
     wrapper = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
-    outlet = Outlet(wrapper)
+    outlet = SafeStream(wrapper)
     document = io.StringIO()
     try:
         write(document)
-        outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
+        outlet.write(escape_ci_commands(document.getvalue()).replace("\x1b", "\\x1b"))
     finally:
         outlet.flush()
         with suppress(OSError):

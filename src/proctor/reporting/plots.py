@@ -14,8 +14,8 @@ from proctor.results.run import Run, TrialSummary
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8
-BARS = 20
-MOST_POINTS = 60
+BAR_COUNT = 20
+MAX_POINTS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ def line_plot(
     title: str, points: Sequence[PlotPoint], text: Callable[[float], str], *, share: bool = False
 ) -> LinePlot:
     """A line over runs, the latest at the right; of a share, the scale is 0 to 1 and the band its interval."""
-    shown = [point for point in points if math.isfinite(point.value)][-MOST_POINTS:]
+    shown = [point for point in points if math.isfinite(point.value)][-MAX_POINTS:]
     if not shown:
         return LinePlot(title, ())
     top = 1.0 if share else max(point.value for point in shown) * 1.1 or 1.0
-    placed = [_placed(point, _x(at, len(shown)), _y(point.value / top)) for at, point in enumerate(shown)]
+    placed = [_place_point(point, _x(at, len(shown)), _y(point.value / top)) for at, point in enumerate(shown)]
     latest, high = text(shown[-1].value), text(top if share else top / 1.1)
     return LinePlot(
         title=title,
@@ -111,7 +111,7 @@ def _band(points: Sequence[PlotPoint], top: float) -> str:
     return " ".join(upper + lower)
 
 
-def _placed(point: PlotPoint, x: float, y: float) -> PlacedPoint:
+def _place_point(point: PlotPoint, x: float, y: float) -> PlacedPoint:
     diamond = f"M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z"
     return PlacedPoint(f"{x:.1f}", f"{y:.1f}", diamond, point.label, point.href, point.kind)
 
@@ -135,12 +135,12 @@ def distribution(values: Sequence[float], low: float | None = None, high: float 
     if not known:
         return None
     least, most = min(known) if low is None else low, max(known) if high is None else high
-    width = (most - least) / BARS or 1.0
+    width = (most - least) / BAR_COUNT or 1.0
     if not math.isfinite(width):
         return None
-    counts = [0] * BARS
+    counts = [0] * BAR_COUNT
     for value in known:
-        counts[min(BARS - 1, max(0, int((value - least) / width)))] += 1
+        counts[min(BAR_COUNT - 1, max(0, int((value - least) / width)))] += 1
     return Histogram(least, most, tuple(counts))
 
 
@@ -189,9 +189,9 @@ def bar_plot(title: str, found: Histogram, text: Callable[[float], str]) -> BarP
     return BarPlot(title, f"{title}: {found.total:,} values between {low} and {high}", low, high, bars)
 
 
-TIMES = "Time of a trial"
+DURATIONS_TITLE = "Time of a trial"
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
-MOST_EVALUATORS = 12
+MAX_EVALUATORS = 12
 
 
 def sparkline(values: Sequence[float], low: float, high: float, *, unicode: bool) -> str:
@@ -204,7 +204,7 @@ def sparkline(values: Sequence[float], low: float, high: float, *, unicode: bool
 def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]:
     """The times of trials, and the scores of each evaluator that gives more than 0 and 1."""
     times = distribution([summary.duration_ms for summary in summaries])
-    found = [(TIMES, times)] if times is not None and times.high > times.low else []
+    found = [(DURATIONS_TITLE, times)] if times is not None and times.high > times.low else []
     values: dict[str, list[float]] = {}
     for summary in summaries:
         for row in summary.scores:
@@ -213,7 +213,7 @@ def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]
     for name, scores in values.items():
         if any(0.0 < value < 1.0 for value in scores) and (whole := distribution(scores, 0.0, 1.0)) is not None:
             found.append((name, whole))
-    return found[: MOST_EVALUATORS + 1]
+    return found[: MAX_EVALUATORS + 1]
 
 
 def distribution_lines(run: Run, *, unicode: bool) -> list[tuple[str, str]]:
@@ -231,4 +231,4 @@ def distribution_plots(summaries: Sequence[TrialSummary]) -> list[BarPlot]:
 
 
 def _text(name: str, value: float) -> str:
-    return duration(value) if name == TIMES else f"{value:g}"
+    return duration(value) if name == DURATIONS_TITLE else f"{value:g}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.own_files import SCORE_COLUMNS
-from proctor.reporting.comparison_report import what_differs
-from proctor.reporting.explain import answer, asked, expected_lines, shown
+from proctor.reporting.comparison_report import differences
+from proctor.reporting.explain import answer_text, expected_lines, input_text, value_text
 from proctor.results.comparison.comparison import Comparison, PassCount
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run, Score, TrialResult
@@ -21,7 +21,7 @@ from proctor.results.verdict import RunVerdict
 if TYPE_CHECKING:
     import pandas
 
-LONGEST_REASON = 2_000
+MAX_REASON = 2_000
 
 
 def trial_rows(run: Run) -> list[dict[str, Json]]:
@@ -41,9 +41,9 @@ def _trial_row(run: str, agent: str, trial: TrialResult, names: list[str]) -> di
         "tags": ", ".join(trial.case.tags),
         "trial": trial.number,
         "outcome": trial.outcome.value,
-        "reason": headline_reason(trial, LONGEST_REASON),
-        "input": "\n".join(asked(trial.case, turn) for turn in trial.case.turns),
-        "answer": "\n".join(answer(reply) for reply in trial.replies),
+        "reason": headline_reason(trial, MAX_REASON),
+        "input": "\n".join(input_text(trial.case, turn) for turn in trial.case.turns),
+        "answer": "\n".join(answer_text(reply) for reply in trial.replies),
         "tools": ", ".join(call.name for reply in trial.replies for call in reply.tool_calls),
         "duration_ms": trial.duration_ms,
         "tokens": None if usage is None else usage.total_tokens,
@@ -65,7 +65,7 @@ def case_rows(comparison: Comparison) -> list[dict[str, Json]]:
             **_passes("before", case.before),
             **_passes("after", case.after),
             "renamed_from": case.renamed_from,
-            "what_differs": "\n".join(what_differs(case)),
+            "what_differs": "\n".join(differences(case)),
         }
         for cases in comparison.groups.values()
         for case in cases
@@ -88,9 +88,9 @@ def as_frame(rows: list[dict[str, Json]]) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-ACTING = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What makes a spreadsheet calculate when a cell begins with it."""
-WHOLE = 1_000_000
+NO_LIMIT = 1_000_000
 """No text is cut before this many characters."""
 
 
@@ -119,15 +119,15 @@ def _write(run: Run, out: TextIO, *, head: bool) -> None:
     if head:
         rows.writerow(SCORE_COLUMNS)
     for trial in run.trials:
-        rows.writerows([harmless(cell) for cell in row] for row in _rows(run.id, trial))
+        rows.writerows([csv_safe(cell) for cell in row] for row in _rows(run.id, trial))
 
 
-def harmless(cell: Any) -> Any:
+def csv_safe(cell: Any) -> Any:
     """A cell that a spreadsheet shows and never calculates; numbers are numbers."""
     if not isinstance(cell, str):
         return "" if cell is None else cell
     cell = cell.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{cell}" if cell.lstrip(" ").startswith(ACTING) else cell
+    return f"'{cell}" if cell.lstrip(" ").startswith(FORMULA_STARTS) else cell
 
 
 def _rows(run: str, trial: TrialResult) -> Iterator[tuple[Any, ...]]:
@@ -145,8 +145,8 @@ def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
     """What was asked, answered and expected: of the score's turn, or of the whole conversation."""
     turns = trial.case.turns
     indexes = range(len(turns)) if score is None or score.turn is None else [score.turn]
-    questions = [asked(trial.case, turns[index]) for index in indexes]
-    answers = [answer(trial.replies[index]) for index in indexes if index < len(trial.replies)]
+    questions = [input_text(trial.case, turns[index]) for index in indexes]
+    answers = [answer_text(trial.replies[index]) for index in indexes if index < len(trial.replies)]
     expected = [_expected(trial, index) for index in indexes]
     return "\n".join(questions), "\n".join(answers), "\n".join(text for text in expected if text)
 
@@ -154,5 +154,5 @@ def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
 def _expected(trial: TrialResult, index: int) -> str:
     wanted = trial.case.turns[index].expected
     if wanted.output is not UNSET and wanted.keywords is None and wanted.tool_calls is None:
-        return shown(wanted.output)
-    return "\n".join(expected_lines(wanted, WHOLE))
+        return value_text(wanted.output)
+    return "\n".join(expected_lines(wanted, NO_LIMIT))

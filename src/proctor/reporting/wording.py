@@ -16,32 +16,32 @@ from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OutcomeStyle:
     """How an outcome is shown: a sign and a word go with every colour, for readers who do not see the colour."""
 
-    sign: str
+    symbol: str
     """In HTML."""
-    word: str
+    label: str
     """In the first column of a terminal."""
     style: str
     """On a terminal."""
-    colour: str
+    color: str
     """Of the icon of a page; style sheets know outcomes by their names."""
-    mark: str
+    badge: str
     """In Markdown."""
 
 
-LOOKS = {
-    Outcome.PASSED: Look("✓", "PASS", "green", "1a7f37", "✅ PASSED"),
-    Outcome.FAILED: Look("✗", "FAIL", "bold red", "cf222e", "❌ FAILED"),
-    Outcome.ERROR: Look("!", "ERROR", "bold yellow", "bf8700", "⚠️ ERROR"),
-    Outcome.SKIPPED: Look("–", "SKIP", "cyan", "6e7781", "⏭️ SKIPPED"),
-    Outcome.PENDING: Look("…", "PEND", "magenta", "8250df", "⏳ PENDING"),
+OUTCOME_STYLES = {
+    Outcome.PASSED: OutcomeStyle("✓", "PASS", "green", "1a7f37", "✅ PASSED"),
+    Outcome.FAILED: OutcomeStyle("✗", "FAIL", "bold red", "cf222e", "❌ FAILED"),
+    Outcome.ERROR: OutcomeStyle("!", "ERROR", "bold yellow", "bf8700", "⚠️ ERROR"),
+    Outcome.SKIPPED: OutcomeStyle("–", "SKIP", "cyan", "6e7781", "⏭️ SKIPPED"),
+    Outcome.PENDING: OutcomeStyle("…", "PEND", "magenta", "8250df", "⏳ PENDING"),
 }
 """The one table of signs and colours; whatever else has a colour has that of an outcome."""
-SHORT = {outcome: look.word for outcome, look in LOOKS.items()}
-STYLES = {outcome: look.style for outcome, look in LOOKS.items()}
-MARKS = {outcome: look.mark for outcome, look in LOOKS.items()}
+LABELS = {outcome: style.label for outcome, style in OUTCOME_STYLES.items()}
+STYLES = {outcome: style.style for outcome, style in OUTCOME_STYLES.items()}
+BADGES = {outcome: style.badge for outcome, style in OUTCOME_STYLES.items()}
 NOUNS = {Outcome.ERROR: ("error", "errors")}
 
 
@@ -73,7 +73,7 @@ def money(dollars: float, *, estimated: bool = False) -> str:
     return (f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}") + rest
 
 
-def share(rate: Estimate) -> str:
+def pass_rate_text(rate: Estimate) -> str:
     """A pass rate with its interval."""
     return f"{rate.mean:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
 
@@ -87,8 +87,8 @@ def reliability_text(items: Sequence[Reliability], most: int = 10) -> str:
     return f"pass^k {hats}, pass@k {ats} (k = 1 to {len(shown)})"
 
 
-def counted(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+def plural(number: int, singular: str, plural_form: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else plural_form or singular + 's'}"
 
 
 def counts_text(counts: Mapping[Outcome, int]) -> str:
@@ -120,7 +120,7 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
     means = [(mean, score.outcome) for score in group if (mean := mean_text(score)) is not None]
     if means:
-        return f"{name} {means[0][0]} over {counted(len(means), 'turn')}{note}", means[0][1]
+        return f"{name} {means[0][0]} over {plural(len(means), 'turn')}{note}", means[0][1]
     if worst is not None and worst.outcome is not Outcome.SKIPPED:
         turn = "" if worst.turn is None else f" at turn {worst.turn + 1}"
         return f"{name} {score_value(worst)}{turn}{note}", worst.outcome
@@ -129,10 +129,10 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     span = low if low == high else f"{low}..{high}"
-    return f"{name} {span} over {counted(len(values), 'turn')}{note}", Outcome.PASSED
+    return f"{name} {span} over {plural(len(values), 'turn')}{note}", Outcome.PASSED
 
 
-def when(moment: float) -> str:
+def utc_time(moment: float) -> str:
     """A moment as people and machines both read it."""
     try:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -145,7 +145,7 @@ def suites_with_trials(
 ) -> Iterator[tuple[SuiteInfo, SuiteVerdict, Iterable[TrialResult]]]:
     """Every suite, in order, with its verdict and the trials it made; take the trials before going on."""
     pairs = list(zip(run.suites, verdict.suites, strict=True))
-    if not _in_suite_order(run):
+    if not _is_in_suite_order(run):
         for info, judged in pairs:
             yield info, judged, (trial for trial in run.trials if trial.suite == info.name)
         return
@@ -165,7 +165,7 @@ def suite_counts(run: Run, name: str) -> tuple[Counter[Outcome], float]:
     return Counter(summary.outcome for summary in own), sum(summary.duration_ms for summary in own)
 
 
-def informing(run: Run) -> set[tuple[str, str]]:
+def report_only_evaluators(run: Run) -> set[tuple[str, str]]:
     """Evaluators that decide nothing in their suite, by the names of both."""
     met: set[tuple[str, str]] = set()
     deciding: set[tuple[str, str]] = set()
@@ -175,7 +175,7 @@ def informing(run: Run) -> set[tuple[str, str]]:
     return met - deciding
 
 
-def _in_suite_order(run: Run) -> bool:
+def _is_in_suite_order(run: Run) -> bool:
     """Whether one pass meets each suite once, in the order in which the run lists them."""
     planned = sorted(run.summaries, key=lambda summary: summary.position)
     met = [name for name, _ in groupby(summary.suite for summary in planned)]

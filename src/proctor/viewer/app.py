@@ -20,10 +20,10 @@ from proctor.base.masking import mask
 from proctor.reporting.html import environment
 from proctor.version import __version__
 from proctor.viewer.events import events
-from proctor.viewer.grade_page import labels_text, take_grade
-from proctor.viewer.library import Library, NotFound
+from proctor.viewer.grade_page import labels_text, save_grade
 from proctor.viewer.pages import Page, PageRoute, Visit
 from proctor.viewer.request_checks import Access, RequestChecks, same_token
+from proctor.viewer.sources import NotFound, Sources
 
 ASSETS = {
     "report.css": ("reporting/assets/report.css", "text/css"),
@@ -41,33 +41,33 @@ def _declared_pages() -> tuple[PageRoute, ...]:
 
 PAGES = _declared_pages()
 
-LONGEST = 100_000
-GRADER = "proctor_grader"
+MAX_QUERY = 100_000
+GRADER_COOKIE = "proctor_grader"
 """The cookie that remembers under what name a person grades."""
-MOST_BYTES = 1_000_000
+MAX_FORM_BYTES = 1_000_000
 """Of a form."""
 
 
-def make_app(library: Library, access: Access, person: str = "") -> RequestChecks:
+def make_app(sources: Sources, access: Access, person: str = "") -> RequestChecks:
     """The application, behind the checks of every request; `person` grades under this name unless another is given."""
-    routes = [Route(page.path, _endpoint(page, access.token, person), methods=["GET"]) for page in PAGES]
+    routes = [Route(page.path, _page_endpoint(page, access.token, person), methods=["GET"]) for page in PAGES]
     routes += [
-        Route("/runs/{run}/grade", _take_grade(access.token), methods=["POST"]),
+        Route("/runs/{run}/grade", _grade_endpoint(access.token), methods=["POST"]),
         Route("/runs/{run}/labels.jsonl", _labels),
-        Route("/events", _events(library)),
+        Route("/events", _events_endpoint(sources)),
         Route("/assets/{name}", _asset),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, Exception: _broken})
-    app.state.library = library
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, Exception: _server_error})
+    app.state.sources = sources
     return RequestChecks(app, access)
 
 
-def _endpoint(route: PageRoute, token: str, person: str) -> Callable[[Request], Response]:
+def _page_endpoint(route: PageRoute, token: str, person: str) -> Callable[[Request], Response]:
     """An endpoint; Starlette calls it in a thread of its own, so that one slow page does not hold up the others."""
 
     def endpoint(request: Request) -> Response:
-        grader = unquote(request.cookies.get(GRADER, "")) or person
-        visit = Visit(request.app.state.library, request.path_params, query_of(request), token, grader)
+        grader = unquote(request.cookies.get(GRADER_COOKIE, "")) or person
+        visit = Visit(request.app.state.sources, request.path_params, parse_query(request), token, grader)
         try:
             page = route.make(visit)
         except NotFound as error:
@@ -93,16 +93,16 @@ def page_text(page: Page, section: str = "") -> str:
     )
 
 
-def _take_grade(token: str) -> Callable[[Request], Awaitable[Response]]:
+def _grade_endpoint(token: str) -> Callable[[Request], Awaitable[Response]]:
     """Writes: only with the token that the viewer's own form carries."""
 
     async def endpoint(request: Request) -> Response:
         body = b""
         async for part in request.stream():
             body += part
-            if len(body) > MOST_BYTES:
+            if len(body) > MAX_FORM_BYTES:
                 return _message(413, "Too much", "The form is too large.")
-        form = parsed(body.decode("latin-1"))
+        form = parse_fields(body.decode("latin-1"))
         if not same_token(form.get("token", ""), token):
             return _message(403, "Refused", "The form is not of this viewer: load the page anew.")
         return await run_in_threadpool(_store_grade, request, form)
@@ -112,21 +112,21 @@ def _take_grade(token: str) -> Callable[[Request], Awaitable[Response]]:
 
 def _store_grade(request: Request, form: Mapping[str, str]) -> Response:
     try:
-        source, row = request.app.state.library.find(request.path_params["run"])
-        place = take_grade(source, row, form)
+        source, row = request.app.state.sources.find(request.path_params["run"])
+        place = save_grade(source, row, form)
     except NotFound as error:
         return _message(404, "Not found", str(error))
     except ProctorError as error:
         return _message(409, "This was not kept", mask(str(error)))
     answer = RedirectResponse(place, 303)
     who = quote(form.get("who", "").strip()[:100], errors="replace")
-    answer.set_cookie(GRADER, who, max_age=31_536_000, samesite="strict", httponly=True)
+    answer.set_cookie(GRADER_COOKIE, who, max_age=31_536_000, samesite="strict", httponly=True)
     return answer
 
 
 def _labels(request: Request) -> Response:
     try:
-        source, row = request.app.state.library.find(request.path_params["run"])
+        source, row = request.app.state.sources.find(request.path_params["run"])
         text = labels_text(source, row)
     except NotFound as error:
         return _message(404, "Not found", str(error))
@@ -141,23 +141,23 @@ def html_response(text: str, status: int = 200) -> Response:
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, headers={"cache-control": "no-store"})
 
 
-def query_of(request: Request) -> dict[str, str]:
+def parse_query(request: Request) -> dict[str, str]:
     """The query with each name once; names of cases may hold halves of surrogate pairs."""
-    return parsed(request.scope["query_string"].decode("latin-1"))
+    return parse_fields(request.scope["query_string"].decode("latin-1"))
 
 
-def parsed(text: str) -> dict[str, str]:
+def parse_fields(text: str) -> dict[str, str]:
     """The fields of an address or a form."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass", max_num_fields=50)
     except ValueError:
-        pairs = parse_qsl(text[:LONGEST], keep_blank_values=True)
+        pairs = parse_qsl(text[:MAX_QUERY], keep_blank_values=True)
     return dict(pairs)
 
 
-def _events(library: Library) -> Callable[[Request], Awaitable[Response]]:
+def _events_endpoint(sources: Sources) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return events(library, query_of(request), request)
+        return events(sources, parse_query(request), request)
 
     return endpoint
 
@@ -183,5 +183,5 @@ async def _not_found(request: Request, error: Exception) -> Response:
     return _message(404, "Not found", "There is no such page.")
 
 
-async def _broken(request: Request, error: Exception) -> Response:
+async def _server_error(request: Request, error: Exception) -> Response:
     return _message(500, "The viewer made a mistake", mask(f"{type(error).__name__}: {error}"))

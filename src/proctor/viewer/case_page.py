@@ -12,9 +12,9 @@ from proctor.base.json_data import Json
 from proctor.judging.judge import is_rule_based
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import Dot
-from proctor.reporting.html.trial_view import FAILING_TEXT, trial_view
+from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, trial_view
 from proctor.reporting.judge_report import judged_scores
-from proctor.reporting.wording import counted, duration, money, score_texts
+from proctor.reporting.wording import duration, money, plural, score_texts
 from proctor.results.judge_usage import judge_details
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
@@ -23,17 +23,17 @@ from proctor.results.verdict import CaseVerdict
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.cases import CaseRow, RunCases
 from proctor.viewer.events import live_address
-from proctor.viewer.library import NotFound, Source
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
+from proctor.viewer.sources import NotFound, Source
 
-MOST_BESIDE = 5
+MAX_REPEATS = 5
 """Repeats that stand beside each other."""
-HISTORY_RUNS = 30
-PATIENCE_SECONDS = 0.4
+MAX_HISTORY_RUNS = 30
+HISTORY_SECONDS = 0.4
 
 
 def case_page(visit: Visit) -> Page:
-    live = live_address(visit.library, visit.path["run"])
+    live = live_address(visit.sources, visit.path["run"])
     source, row = visit.run()
     suite, case_id = visit.query.get("suite", ""), visit.query.get("case", "")
     with source.lock:
@@ -43,26 +43,26 @@ def case_page(visit: Visit) -> Page:
             raise NotFound(f"Run {row.id} has no case {case_id!r} of the suite {suite!r}.")
         trials = {trial.number: trial for trial in run.run.trials_of({(suite, case_id)})}
         wanted = visit.number("trial")
-        trial = trials[wanted] if wanted in trials else trials[_most_telling(case)]
+        trial = trials[wanted] if wanted in trials else trials[_first_unsuccessful_trial(case)]
         values = {
             "row": row,
             "run_address": run_address(row.id),
-            "view": trial_view(trial, limit=FAILING_TEXT),
+            "view": trial_view(trial, limit=MAX_FAILING_TEXT),
             "case": case.verdict,
             "reason": headline_reason(trial, 1_000),
             "neighbours": _neighbours(run, row, case),
             "dots": [Dot(n, trials[n].outcome, case_address(row.id, suite, case_id, n)) for n in sorted(trials)],
-            "judged": _judged(source, trial),
+            "judged": _judged_scores(source, trial),
             "trace": _trace(trial.trace) if trial.spans else None,
             "repeats": _repeats(row, trials) if len(trials) > 1 else (),
-            "more_repeats": max(0, len(trials) - MOST_BESIDE),
+            "more_repeats": max(0, len(trials) - MAX_REPEATS),
         }
     values["history"] = _history(source, row, suite, case_id)
     is_live = row.status is RunStatus.RUNNING
     return Page("case.html", case_id, values, outcome=trial.outcome, live=live if is_live else "")
 
 
-def _most_telling(case: CaseRow) -> int:
+def _first_unsuccessful_trial(case: CaseRow) -> int:
     """The first repetition that did not pass, or else the first."""
     trials = sorted(case.trials, key=lambda trial: trial.number)
     bad = (trial.number for trial in trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED))
@@ -94,7 +94,7 @@ class JudgedScore:
     """What was asked of whom, and the words, if they are stored."""
 
 
-def _judged(source: Source, trial: TrialResult) -> list[JudgedScore]:
+def _judged_scores(source: Source, trial: TrialResult) -> list[JudgedScore]:
     if not any(judge_details(score) is not None for score in trial.scores):
         return []
     with closing(StoredJudgeCalls(source.store.database_path)) as calls:
@@ -108,7 +108,7 @@ def _judged_score(item: Mapping[str, Json]) -> JudgedScore:
         outcome=Outcome(item["outcome"]),
         evaluator=item["evaluator"],
         value=f"{value}{turn}",
-        note=f"by {item['model']}, {counted(len(item['calls']), 'call')}",
+        note=f"by {item['model']}, {plural(len(item['calls']), 'call')}",
         reasoning=str(item["reasoning"]),
         votes=[pretty(vote) for vote in item["votes"]],
         calls=[_call(call) for call in item["calls"]],
@@ -140,7 +140,7 @@ class Repeat:
 
 def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
     found = []
-    for number in sorted(trials)[:MOST_BESIDE]:
+    for number in sorted(trials)[:MAX_REPEATS]:
         trial = trials[number]
         reply = trial.replies[-1] if trial.replies else None
         found.append(
@@ -159,7 +159,7 @@ def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class CaseInRun:
     """How the case went in a run."""
 
     row: Run
@@ -168,23 +168,23 @@ class PastRun:
     time: str
 
 
-def _history(source: Source, row: Run, suite: str, case_id: str) -> list[PastRun]:
+def _history(source: Source, row: Run, suite: str, case_id: str) -> list[CaseInRun]:
     """How the case went in the runs around this one, as far as there is time to look; empty for one run."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + HISTORY_SECONDS
     found = []
-    for item in source.page(None, HISTORY_RUNS):
+    for item in source.page(None, MAX_HISTORY_RUNS):
         if not any(info.name == suite for info in item.suites):
             continue
-        if not source.knows_totals(item) and time.monotonic() > until:
+        if not source.has_totals(item) and time.monotonic() > until:
             continue
         known = source.totals(item).cases.get((suite, case_id))
         if known is not None:
-            found.append(PastRun(item, case_address(item.id, suite, case_id), known[0], duration(known[1])))
+            found.append(CaseInRun(item, case_address(item.id, suite, case_id), known[0], duration(known[1])))
     return found if len(found) > 1 else []
 
 
-MOST_SPANS = 500
-MOST_MESSAGES = 60
+MAX_SPANS = 500
+MAX_MESSAGES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _trace(roots: Sequence[ObservationNode]) -> TraceView | None:
         return None
     start = min(span.started_at for _, span in spans)
     whole = max(0.001, max(span.ended_at for _, span in spans) - start)
-    return TraceView(len(spans), [_span(depth, span, start, whole) for depth, span in spans[:MOST_SPANS]])
+    return TraceView(len(spans), [_span(depth, span, start, whole) for depth, span in spans[:MAX_SPANS]])
 
 
 def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
@@ -237,7 +237,7 @@ def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
     values: list[tuple[str, str]] = []
     if isinstance(span, LLMSpan):
         both = (("Told", span.input_messages), ("Said", span.output_messages))
-        messages = [(title, [_message(each) for each in found[-MOST_MESSAGES:]]) for title, found in both if found]
+        messages = [(title, [_message(each) for each in found[-MAX_MESSAGES:]]) for title, found in both if found]
     else:
         both_values = (("Input", span.input), ("Output", span.output))
         values = [(title, pretty(value)) for title, value in both_values if value is not None]

@@ -15,24 +15,24 @@ from typing import Any
 from urllib.parse import urlencode
 
 from proctor.cases.identity import CaseAddress
-from proctor.reporting.clusters import cluster_name
-from proctor.reporting.html.run_view import AgentsView, Fact, GateView, agents_view, gate_view, judge_facts
+from proctor.reporting.failure_causes import cause_name
+from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue, agents_view, gate_view, judge_facts
 from proctor.reporting.plots import BarPlot, distribution_plots
 from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-PAGE = 50
+CASES_PER_PAGE = 50
 """Cases on one page."""
-LONGEST = 500
+MAX_QUERY_VALUE = 500
 """Characters of an address's value that are looked at."""
-MOST_CHOICES = 50
+MAX_CHOICES = 50
 """Tags and evaluators that a filter offers."""
-MOST_CLUSTERED = 2_000
+MAX_TRIALS_FOR_CAUSES = 2_000
 """Failed trials that are read to group them: more would keep the reader waiting, and the first ones show the causes."""
-LARGE = 5_000
+LARGE_RUN = 5_000
 """Trials from which on a page does not read every answer only to say what to doubt about judges."""
-BAD = (Outcome.FAILED, Outcome.ERROR)
+FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
 NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
 
@@ -124,7 +124,7 @@ class RunCases:
     def tags(self) -> list[tuple[str, int]]:
         """The tags with how many cases have them, the most common first."""
         counts = Counter(tag for row in self.by_address.values() for tag in set(row.tags))
-        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CHOICES]
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_CHOICES]
 
     @cached_property
     def evaluators(self) -> list[tuple[str, int]]:
@@ -133,18 +133,20 @@ class RunCases:
         for summary in self.run.summaries:
             for score in summary.scores:
                 found[score.evaluator] = found.get(score.evaluator, 0) + (score.outcome in NOT_PASSED)
-        return sorted(found.items())[:MOST_CHOICES]
+        return sorted(found.items())[:MAX_CHOICES]
 
     @cached_property
     def causes(self) -> dict[CaseAddress, list[str]]:
         """By case: the causes of its failures. Reads the trials that failed."""
-        wanted = [summary for summary in self.run.summaries if summary.outcome in BAD][:MOST_CLUSTERED]
+        wanted = [summary for summary in self.run.summaries if summary.outcome in FAILED_OR_ERROR][
+            :MAX_TRIALS_FOR_CAUSES
+        ]
         positions = {summary.position for summary in wanted}
         found: dict[CaseAddress, list[str]] = {}
         for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in wanted}):
             if trial.position in positions:
                 names = found.setdefault((trial.suite, trial.case.id), [])
-                names.extend(name for name in (cluster_name(trial),) if name not in names)
+                names.extend(name for name in (cause_name(trial),) if name not in names)
         return found
 
     @cached_property
@@ -156,9 +158,9 @@ class RunCases:
         return agents_view(self.run)
 
     @cached_property
-    def judges(self) -> list[Fact]:
+    def judges(self) -> list[NamedValue]:
         """Who judged; of a large run, without what every answer would have to be read for."""
-        return judge_facts(self.run, with_doubts=len(self.run.summaries) <= LARGE)
+        return judge_facts(self.run, with_doubts=len(self.run.summaries) <= LARGE_RUN)
 
     @cached_property
     def plots(self) -> list[BarPlot]:
@@ -174,20 +176,20 @@ def _case_row(verdict: CaseVerdict, trials: Sequence[TrialSummary], tags: Sequen
 
 def is_broken(case: CaseVerdict, before: CaseVerdict | None) -> bool:
     """Whether a case that passed in the run before does not pass now."""
-    return before is not None and before.outcome is Outcome.PASSED and case.outcome in BAD
+    return before is not None and before.outcome is Outcome.PASSED and case.outcome in FAILED_OR_ERROR
 
 
 def is_fixed(case: CaseVerdict, before: CaseVerdict | None) -> bool:
     """Whether a case that did not pass in the run before passes now."""
-    return before is not None and before.outcome in BAD and case.outcome is Outcome.PASSED
+    return before is not None and before.outcome in FAILED_OR_ERROR and case.outcome is Outcome.PASSED
 
 
-def _has(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:
+def _has_outcome(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:
     return lambda case, _: case.outcome is outcome
 
 
-SHOWN: Mapping[str, Callable[[CaseVerdict, CaseVerdict | None], bool]] = {
-    **{outcome.value: _has(outcome) for outcome in Outcome},
+FILTERS: Mapping[str, Callable[[CaseVerdict, CaseVerdict | None], bool]] = {
+    **{outcome.value: _has_outcome(outcome) for outcome in Outcome},
     "flaky": lambda case, _: case.is_flaky,
     "broken": is_broken,
     "fixed": is_fixed,
@@ -256,10 +258,10 @@ class CaseQuery:
 
 def read_query(query: Mapping[str, str]) -> CaseQuery:
     """What an address says; what it cannot mean is left out."""
-    texts = {name: query.get(name, "")[:LONGEST] for name in ("tag", "evaluator", "suite", "q")}
+    texts = {name: query.get(name, "")[:MAX_QUERY_VALUE] for name in ("tag", "evaluator", "suite", "q")}
     page = query.get("page", "1")
     return CaseQuery(
-        show=query.get("show", "") if query.get("show") in SHOWN else "",
+        show=query.get("show", "") if query.get("show") in FILTERS else "",
         **texts,
         cost=_amount(query.get("cost", "")),
         slower=_amount(query.get("slower", "")),
@@ -288,7 +290,7 @@ def find_cases(
     `before` says how cases went in the run before; `with_words` are the cases in which the words of the query occur.
     """
     rows = [row for row in run.by_address.values() if with_words is None or row.address in with_words]
-    rows = [row for row in rows if _fits(row, query, before)]
+    rows = [row for row in rows if _matches(row, query, before)]
     rows.sort(key=SORTS[query.sort][1])
     if not query.group:
         return [("", row) for row in rows]
@@ -303,19 +305,19 @@ def _groups(run: RunCases, row: CaseRow, by: str) -> Sequence[str]:
     return list(dict.fromkeys(row.tags)) or [UNTAGGED] if by == "tag" else run.causes.get(row.address, [])
 
 
-def _fits(row: CaseRow, query: CaseQuery, before: Mapping[CaseAddress, tuple[CaseVerdict, float]]) -> bool:
-    if query.show and not SHOWN[query.show](row.verdict, before[row.address][0] if row.address in before else None):
+def _matches(row: CaseRow, query: CaseQuery, before: Mapping[CaseAddress, tuple[CaseVerdict, float]]) -> bool:
+    if query.show and not FILTERS[query.show](row.verdict, before[row.address][0] if row.address in before else None):
         return False
     if (query.suite and row.verdict.suite != query.suite) or (query.tag and query.tag not in row.tags):
         return False
-    if query.evaluator and not _is_marked_down(row, query.evaluator):
+    if query.evaluator and not _has_failing_score(row, query.evaluator):
         return False
     if query.cost and (row.mean_usd is None or row.mean_usd < float(query.cost)):
         return False
     return not query.slower or row.mean_ms >= float(query.slower)
 
 
-def _is_marked_down(row: CaseRow, evaluator: str) -> bool:
+def _has_failing_score(row: CaseRow, evaluator: str) -> bool:
     """Whether a score of the evaluator did not pass."""
     scores = (score for trial in row.trials for score in trial.scores if score.evaluator == evaluator)
     return any(score.outcome in NOT_PASSED for score in scores)

@@ -6,46 +6,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.reporting.comparison_report import comparison_view, side_name
-from proctor.reporting.html.trial_view import Marked, marked_pair
+from proctor.reporting.comparison_report import comparison_view, run_label
+from proctor.reporting.html.trial_view import MarkedText, mark_differences
 from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MAX_TRIALS, AlignedStep, AlignedTrials, Step, most_similar_trials
 from proctor.results.comparison.compare import align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.viewer.cases import outcome_groups
-from proctor.viewer.library import Library, NotFound, Source, all_runs
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
+from proctor.viewer.sources import NotFound, Source, Sources, latest_runs
 
-MOST_RUNS = 200
+MAX_RUNS = 200
 """Runs that can be chosen from."""
-STEP_TEXT = 4_000
-LARGE = 10_000
+MAX_STEP_TEXT = 4_000
+LARGE_COMPARISON = 10_000
 """Trials of both runs from which on they are compared by outcome first: the statistics read every one of them."""
-MOST_LISTED = 50
+MAX_LISTED_CASES = 50
 
 
 def compare_page(visit: Visit) -> Page:
-    library, query = visit.library, visit.query
+    sources, query = visit.sources, visit.query
     chosen = query.get("a", ""), query.get("b", "")
-    form = {"fields": _fields(library, *chosen), "whole_address": "", "groups": (), "comparison": None, "notes": ()}
+    form = {"fields": _fields(sources, *chosen), "whole_address": "", "groups": (), "comparison": None, "notes": ()}
     if not all(chosen):
         return Page("compare.html", "Compare", form)
-    (first, before), (second, after) = library.find(chosen[0]), library.find(chosen[1])
+    (first, before), (second, after) = sources.find(chosen[0]), sources.find(chosen[1])
     if "case" in query:
-        pair = _aligned(first, before, second, after, query)
+        pair = _align(first, before, second, after, query)
         values = {"fields": form["fields"], **_case_values(pair, before, after)}
         return Page("compare_case.html", f"{query['case']} in two runs", values)
     if first is second and "whole" not in query:
         old_totals, new_totals = first.totals(before), first.totals(after)
-        if old_totals.trials + new_totals.trials > LARGE:
+        if old_totals.trials + new_totals.trials > LARGE_COMPARISON:
             groups = [
                 _outcome_group(before, after, name, outcome, cases)
                 for name, outcome, cases in outcome_groups(old_totals, new_totals)
             ]
             whole = f"{compare_address(before.id, after.id)}&whole=1"
             return Page("compare.html", "Compare", {**form, "groups": groups, "whole_address": whole})
-    with first.opened(before) as old, second.opened(after) as new:
+    with first.open_run(before) as old, second.open_run(after) as new:
         comparison = compare_runs(old, new)
 
     def link(case: CaseChange) -> str:
@@ -54,7 +54,7 @@ def compare_page(visit: Visit) -> Page:
         return compare_address(before.id, after.id, case.suite, case.case_id)
 
     view = comparison_view(comparison, link)
-    title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
+    title = f"{run_label(comparison.before)} and {run_label(comparison.after)}"
     values = {**form, "comparison": view, "notes": comparison.notes}
     return Page("compare.html", title, values, outcome=view.outcome)
 
@@ -73,7 +73,7 @@ class OutcomeGroup:
 def _outcome_group(
     before: Run, after: Run, name: str, outcome: Outcome, cases: Sequence[tuple[tuple[str, str], str]]
 ) -> OutcomeGroup:
-    listed = () if name == "still passing" else cases[:MOST_LISTED]
+    listed = () if name == "still passing" else cases[:MAX_LISTED_CASES]
     rows = [
         (compare_address(before.id, after.id, suite, case), f"{suite}/{case}", change)
         for (suite, case), change in listed
@@ -81,9 +81,9 @@ def _outcome_group(
     return OutcomeGroup(name, outcome, len(cases), rows)
 
 
-def _fields(library: Library, before: str, after: str) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+def _fields(sources: Sources, before: str, after: str) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
     """The runs that can be chosen, for both sides: name, title, what is chosen, and the options."""
-    rows = [row for _, row in all_runs(library, MOST_RUNS)]
+    rows = [row for _, row in latest_runs(sources, MAX_RUNS)]
     if len(rows) < 2 and not before:
         return []
     usual = [rows[1].id if len(rows) > 1 else "", rows[0].id if rows else ""]
@@ -96,13 +96,13 @@ def _option(row: Run) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _aligned(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
+def _align(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
     """Only the trials of this case are read, unless it had another name before."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
     found = most_similar_trials(old, new) if old and new else None
     if found is None:
-        with first.opened(before) as earlier, second.opened(after) as later:
+        with first.open_run(before) as earlier, second.open_run(after) as later:
             aligned = align_case(earlier, later, f"{suite}/{case}" if suite else case)
         if isinstance(aligned, list):
             raise NotFound(f"No case {case!r} is in both runs.")
@@ -121,7 +121,7 @@ class StepSide:
 
     label: str
     text: str
-    marked: Marked | None
+    marked: MarkedText | None
 
 
 def _case_values(pair: AlignedTrials, before: Run, after: Run) -> dict[str, Any]:
@@ -152,13 +152,13 @@ def _step(step: AlignedStep) -> tuple[bool, list[StepSide | None]]:
     """Whether both sides are the same, and the sides."""
     texts = [None if side is None else side.text for side in (step.before, step.after)]
     marked = None
-    if step.kind is not None and texts[0] and texts[1] and max(len(texts[0]), len(texts[1])) <= STEP_TEXT:
-        marked = marked_pair(texts[0], texts[1])
+    if step.kind is not None and texts[0] and texts[1] and max(len(texts[0]), len(texts[1])) <= MAX_STEP_TEXT:
+        marked = mark_differences(texts[0], texts[1])
     both = [_side(side, None if marked is None else marked[at]) for at, side in enumerate((step.before, step.after))]
     return step.kind is None, both
 
 
-def _side(step: Step | None, marked: Marked | None) -> StepSide | None:
+def _side(step: Step | None, marked: MarkedText | None) -> StepSide | None:
     if step is None:
         return None
     names = {"user": "user", "call": "tool", "answer": "agent", "end": "end"}

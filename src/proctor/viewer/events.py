@@ -13,38 +13,38 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from proctor.base.json_data import fingerprint
-from proctor.viewer.library import Library, NotFound
+from proctor.viewer.sources import NotFound, Sources
 
 POLL_SECONDS = 0.4
 KEEP_ALIVE_POLLS = 30
 
 
-def live_address(library: Library, run_id: str | None = None) -> str:
+def live_address(sources: Sources, run_id: str | None = None) -> str:
     """Where a page that is about to be made hears of what changes from now on."""
     run = "" if run_id is None else f"run={quote(run_id, safe='')}&"
-    return f"/events?{run}seen={_mark(_state(library, run_id)[0])}"
+    return f"/events?{run}seen={_state_hash(_state(sources, run_id)[0])}"
 
 
-def events(library: Library, query: Mapping[str, str], request: Request) -> Response:
+def events(sources: Sources, query: Mapping[str, str], request: Request) -> Response:
     """A stream that says `change` whenever the store, or one run, is not as it was; it ends with the page."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
-        _changes(library, query.get("run"), query.get("seen", ""), request),
+        _changes(sources, query.get("run"), query.get("seen", ""), request),
         media_type="text/event-stream",
         headers=headers,
     )
 
 
-async def _changes(library: Library, run_id: str | None, seen: str, request: Request) -> AsyncIterator[str]:
+async def _changes(sources: Sources, run_id: str | None, seen: str, request: Request) -> AsyncIterator[str]:
     known = seen
     quiet = 0
     yield "retry: 2000\n\n"
-    while not library.ending and not await request.is_disconnected():
+    while not sources.is_closing and not await request.is_disconnected():
         try:
-            state = await run_in_threadpool(_state, library, run_id)
+            state = await run_in_threadpool(_state, sources, run_id)
         except NotFound:
             return
-        mark = _mark(state[0])
+        mark = _state_hash(state[0])
         if known and mark != known:
             yield f"event: change\ndata: {json.dumps(state[1])}\n\n"
             quiet = 0
@@ -56,18 +56,18 @@ async def _changes(library: Library, run_id: str | None, seen: str, request: Req
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _mark(state: Any) -> str:
+def _state_hash(state: Any) -> str:
     return fingerprint(repr(state))[:16]
 
 
-def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:
+def _state(sources: Sources, run_id: str | None) -> tuple[Any, dict[str, Any]]:
     """Something that differs after each change, and what is said of it.
 
     A run that is killed writes nothing, so its status is asked for as well.
     """
     if run_id is None:
-        going = [(row.id, row.status) for source in library.sources for row in source.page(None, 5)]
-        return (going, [source.version() for source in library.sources]), {}
-    source, row = library.find(run_id)
+        going = [(row.id, row.status) for source in sources.all for row in source.page(None, 5)]
+        return (going, [source.version() for source in sources.all]), {}
+    source, row = sources.find(run_id)
     trials, status = source.count_trials(row), row.status
     return (trials, status, row.finished_at, row.counts), {"trials": trials, "status": status}

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.reporting.html.environment import pretty
-from proctor.reporting.html.trial_view import FAILING_TEXT, TrialView, trial_view
+from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, TrialView, trial_view
 from proctor.reporting.wording import trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
@@ -20,8 +20,8 @@ from proctor.results.judge_usage import JUDGE_DETAIL, judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.running.review.grading import GRADED_BY, pending_score
 from proctor.running.review.labelling import calibration_rows, label_score, score_place
-from proctor.viewer.library import Source, all_runs
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
+from proctor.viewer.sources import Source, latest_runs
 
 QUEUES = {
     "waiting": "Waiting",
@@ -29,14 +29,14 @@ QUEUES = {
     "judged": "Judged by a model",
 }
 """What a person can go through: scores that wait, those that another person gave, those that a judge gave."""
-LONGEST_COMMENT = 10_000
-MOST_RUNS = 100
-PATIENCE_SECONDS = 1.0
+MAX_COMMENT = 10_000
+MAX_RUNS = 100
+LIST_SECONDS = 1.0
 """How long the list of runs to grade may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class GradingPosition:
     """Where a person is: in which queue, under what name, how many were left for later."""
 
     what: str = "waiting"
@@ -49,24 +49,24 @@ class Position:
         return f"{run_address(run)}/grade" + (f"?{urlencode(given)}" if given else "")
 
 
-def read_position(given: Mapping[str, str], who: str) -> Position:
+def read_position(given: Mapping[str, str], who: str) -> GradingPosition:
     skip = given.get("skip", "0")
     number = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 8 else 0
-    return Position(given["what"] if given.get("what") in QUEUES else "waiting", who.strip()[:100], number)
+    return GradingPosition(given["what"] if given.get("what") in QUEUES else "waiting", who.strip()[:100], number)
 
 
-def graded_runs_page(visit: Visit) -> Page:
+def grade_list_page(visit: Visit) -> Page:
     """The runs in which something waits for a person, or that a person has graded."""
     rows = []
     is_cut = False
-    until = time.monotonic() + PATIENCE_SECONDS
-    for source, row in all_runs(visit.library, MOST_RUNS):
+    until = time.monotonic() + LIST_SECONDS
+    for source, row in latest_runs(visit.sources, MAX_RUNS):
         if source.is_file:
             continue
         if time.monotonic() > until:
             is_cut = True
             break
-        waiting, judged = (len(_queue(source, row, Position(what, ""))) for what in ("waiting", "judged"))
+        waiting, judged = (len(_queue(source, row, GradingPosition(what, ""))) for what in ("waiting", "judged"))
         if waiting or judged:
             rows.append((f"{run_address(row.id)}/grade", row.name or row.id, waiting, judged))
     return Page("grade_list.html", "Grade", {"rows": rows, "is_cut": is_cut})
@@ -77,7 +77,7 @@ def grade_page(visit: Visit) -> Page:
     position = read_position(visit.query, visit.grader)
     if source.is_file:
         raise UsageError("grades are kept in a store: `proctor runs import` the file first")
-    queues = {what: _queue(source, row, Position(what, position.who)) for what in QUEUES}
+    queues = {what: _queue(source, row, GradingPosition(what, position.who)) for what in QUEUES}
     own = queues[position.what]
     tabs = [
         (title, len(queues[what]), position.address(row.id, what=what, skip=0), what == position.what)
@@ -97,7 +97,7 @@ def grade_page(visit: Visit) -> Page:
     return Page("grade.html", f"Grade {row.name or row.id}", values)
 
 
-def _queue(source: Source, row: Run, position: Position) -> list[tuple[int, int]]:
+def _queue(source: Source, row: Run, position: GradingPosition) -> list[tuple[int, int]]:
     """The scores that a person can go through: the number of the trial, and the place among its scores."""
     store = source.store
     with source.lock:
@@ -144,7 +144,7 @@ class GradedItem:
     later: str
 
 
-def _item(source: Source, row: Run, position: Position, found: tuple[int, int], token: str) -> GradedItem:
+def _item(source: Source, row: Run, position: GradingPosition, found: tuple[int, int], token: str) -> GradedItem:
     no, at = found
     with source.lock:
         trial = source.store.trial(no)
@@ -163,7 +163,7 @@ def _item(source: Source, row: Run, position: Position, found: tuple[int, int], 
             for kind, title, value in texts
             if value is not UNSET and not (title == "Expected" and value is None)
         ],
-        view=trial_view(replace(trial, scores=()), limit=FAILING_TEXT),
+        view=trial_view(replace(trial, scores=()), limit=MAX_FAILING_TEXT),
         fields={
             "token": token,
             "no": str(no),
@@ -223,7 +223,7 @@ def _judges(source: Source, row: Run, given: Sequence[HumanLabel]) -> list[tuple
     return [(name, judge_agreement(*both)) for name, both in sides.items()]
 
 
-def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
+def save_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
     """Keep what a form says; the address to go on at."""
     if source.is_file:
         raise UsageError("grades are kept in a store: `proctor runs import` the file first")
@@ -237,13 +237,13 @@ def take_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
         suite, case, number, turn, evaluator = json.loads(form["place"])
     except (KeyError, ValueError, TypeError):
         raise UsageError("the form does not say which score it is about") from None
-    comment = form.get("comment", "")[:LONGEST_COMMENT].strip()
+    comment = form.get("comment", "")[:MAX_COMMENT].strip()
     with source.lock:
         if no not in {key.no for _, key in source.store.iterate_stored_trials(row.no)}:
             raise UsageError("that score is not one of this run")
     label = HumanLabel((suite, case, number, turn, evaluator), form["verdict"] == "pass", comment, position.who)
     if label_score(source.folder, row.id, no, at, label):
-        source.forget(row)
+        source.discard(row)
     return position.address(row.id)
 
 
@@ -252,6 +252,6 @@ def labels_text(source: Source, row: Run) -> str:
 
 
 PAGES = (
-    PageRoute("/grade", graded_runs_page, "Grade", menu_place=3),
+    PageRoute("/grade", grade_list_page, "Grade", menu_place=3),
     PageRoute("/runs/{run}/grade", grade_page, section="/grade"),
 )

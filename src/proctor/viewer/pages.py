@@ -12,14 +12,14 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from proctor.results.run import Outcome, Run, SuiteInfo
-from proctor.viewer.library import Library, Source
+from proctor.viewer.sources import Source, Sources
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
     """One request for a page."""
 
-    library: Library
+    sources: Sources
     path: Mapping[str, str] = field(default_factory=dict)
     """The parts of the address that vary, such as the id of a run."""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Visit:
 
     def run(self) -> tuple[Source, Run]:
         """The run that the address names; raises `NotFound`."""
-        return self.library.find(self.path["run"])
+        return self.sources.find(self.path["run"])
 
     def number(self, name: str) -> int | None:
         """A number in the query, if it is one."""

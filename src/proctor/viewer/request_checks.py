@@ -60,7 +60,7 @@ class RequestChecks:
             return
         headers = _headers(scope["headers"])
         if (refusal := self._refusal(scope["method"], headers)) is not None:
-            await _answer(send, *refusal)
+            await _respond(send, *refusal)
         elif self._access.everywhere and not self._knows_token(headers):
             await self._ask_for_token(scope, send)
         else:
@@ -68,7 +68,7 @@ class RequestChecks:
 
     def _refusal(self, method: str, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if self._access.hosts is not None and _name(host) not in self._access.hosts:
+        if self._access.hosts is not None and _host_name(host) not in self._access.hosts:
             return 421, "This address is not one of the viewer's own."
         if method in SAFE_METHODS:
             return None
@@ -91,19 +91,19 @@ class RequestChecks:
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = query.pop("token", [""])
         if scope["method"] not in SAFE_METHODS or not same_token(given[0], self._access.token):
-            await _answer(send, 403, "Open the address that `proctor view` printed: it carries the token.")
+            await _respond(send, 403, "Open the address that `proctor view` printed: it carries the token.")
             return
         rest = urlencode([(name, value) for name, values in query.items() for value in values])
         place = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
         cookie = f"{COOKIE}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
-        await _answer(send, 303, "", [(b"location", place.encode()), (b"set-cookie", cookie.encode())])
+        await _respond(send, 303, "", [(b"location", place.encode()), (b"set-cookie", cookie.encode())])
 
 
 def same_token(given: str, token: str) -> bool:
     return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     """The name in a `Host` header, without its port."""
     try:
         return "" if "@" in host else urlsplit(f"//{host}").hostname or ""
@@ -115,7 +115,7 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in pairs}
 
 
-async def _answer(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
+async def _respond(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"), *HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *(more or [])]})
     await send({"type": "http.response.body", "body": text.encode()})

@@ -8,12 +8,12 @@ from itertools import groupby
 
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
-from proctor.reporting.wording import LOOKS, counted, duration, money
+from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural
 from proctor.results.run import Outcome, Run, RunStatus
 from proctor.results.verdict import CaseVerdict
 from proctor.viewer.cases import (
+    CASES_PER_PAGE,
     GROUPS,
-    PAGE,
     SORTS,
     CaseQuery,
     CaseRow,
@@ -24,18 +24,18 @@ from proctor.viewer.cases import (
     read_query,
 )
 from proctor.viewer.events import live_address
-from proctor.viewer.library import Source
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
 from proctor.viewer.runs_page import cost_text, overall_pass_rate, run_progress, run_state, time_text
+from proctor.viewer.sources import Source
 
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 """Evaluators that have a column; the case's own page has all."""
-MOST_DOTS = 12
-LIKE = {"broken": Outcome.FAILED, "fixed": Outcome.PASSED, "flaky": Outcome.ERROR}
+MAX_DOTS = 12
+FILTER_OUTCOMES = {"broken": Outcome.FAILED, "fixed": Outcome.PASSED, "flaky": Outcome.ERROR}
 """Whose colour a filter has that is not an outcome."""
-QUICK = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
+QUICK_FILTERS = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
 
-Before = Mapping[CaseAddress, tuple[CaseVerdict, float]]
+EarlierCases = Mapping[CaseAddress, tuple[CaseVerdict, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Toggle:
     name: str
     kind: str
     """The outcome whose colour it has."""
-    sign: str
+    symbol: str
     count: int
     href: str
     is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SelectField:
     """A list to choose from."""
 
     label: str
@@ -92,16 +92,16 @@ class CaseTable:
 
 
 def run_page(visit: Visit) -> Page:
-    live = live_address(visit.library, visit.path["run"])
+    live = live_address(visit.sources, visit.path["run"])
     source, row = visit.run()
     query = read_query(visit.query)
     with source.lock:  # what is computed when it is first needed reads the store
         run = source.cases(row)
-        earlier = next(iter(source.earlier(row)), None)
+        earlier = next(iter(source.earlier_runs(row)), None)
         before = None if earlier is None else source.totals(earlier)
         words = source.store.cases_with_words(row.no, query.words) if query.words else None
         found = find_cases(run, query, {} if before is None else before.cases, words)
-        shown = found[(query.page - 1) * PAGE : query.page * PAGE]
+        shown = found[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
         changed = {} if before is None else changes(before, run.totals)
         values = {
             "row": row,
@@ -113,12 +113,12 @@ def run_page(visit: Visit) -> Page:
             "changed": ", ".join(f"{count:,} {name}" for name, count in changed.items() if count),
             "suites": _suites(run.totals, query),
             "toggles": list(_toggles(run.totals, changed, query)),
-            "choices": _choices(query),
-            "more_choices": _more_choices(run, query),
+            "choices": _select_fields(query),
+            "more_choices": _more_select_fields(run, query),
             "count": len(found),
             "table": _table(row, shown, {} if before is None else before.cases),
             "page": query.page,
-            "pages": -(-len(found) // PAGE),
+            "pages": -(-len(found) // CASES_PER_PAGE),
             "previous_page": f"{query.address(page=query.page - 1)}#cases",
             "next_page": f"{query.address(page=query.page + 1)}#cases",
             # Computed here, while the lock is held.
@@ -140,7 +140,7 @@ class Head:
     outcome: Outcome
     """Whose colour the head has."""
     title: str
-    sign: str
+    symbol: str
     reason: str
     progress: object
     rate: object
@@ -162,7 +162,7 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
     return Head(
         outcome=outcome,
         title=verdict.value.capitalize() if verdict else "Running" if state.is_running else "Interrupted",
-        sign=LOOKS[verdict].sign if verdict else "●" if state.is_running else "◼",
+        symbol=OUTCOME_STYLES[verdict].symbol if verdict else "●" if state.is_running else "◼",
         reason=_reason(row),
         progress=None if row.status is RunStatus.FINISHED else run_progress(source, row),
         rate=overall_pass_rate(run.totals),
@@ -170,7 +170,7 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
         agents=agents_text(row.suites),
         cost=cost_text(run.totals),
         time=time_text(row),
-        waiting=counted(waiting, "case waits", "cases wait") if waiting and not source.is_file else "",
+        waiting=plural(waiting, "case waits", "cases wait") if waiting and not source.is_file else "",
         grade_address=f"{run_address(row.id)}/grade",
     )
 
@@ -196,43 +196,43 @@ def _toggles(totals: RunTotals, changed: Mapping[str, int], query: CaseQuery) ->
     counts = {outcome.value: sum(item.outcomes[outcome] for item in suites) for outcome in Outcome}
     counts |= {"flaky": sum(item.flaky for item in suites), **changed}
     yield Toggle("all", "", "", len(totals.cases), query.address(show=""), not query.show)
-    for name in QUICK:
+    for name in QUICK_FILTERS:
         if counts.get(name) or query.show == name:
-            kind = LIKE.get(name) or Outcome(name)
-            sign = "≈" if name == "flaky" else LOOKS[kind].sign
-            yield Toggle(name, kind.value, sign, counts.get(name, 0), query.address(show=name), query.show == name)
+            kind = FILTER_OUTCOMES.get(name) or Outcome(name)
+            symbol = "≈" if name == "flaky" else OUTCOME_STYLES[kind].symbol
+            yield Toggle(name, kind.value, symbol, counts.get(name, 0), query.address(show=name), query.show == name)
 
 
-def _choices(query: CaseQuery) -> list[Choice]:
+def _select_fields(query: CaseQuery) -> list[SelectField]:
     return [
-        _choice("Sort", "sort", [(name, words) for name, (words, _) in SORTS.items()], query.sort),
-        _choice("Group by", "group", list(GROUPS.items()), query.group),
+        _select_field("Sort", "sort", [(name, words) for name, (words, _) in SORTS.items()], query.sort),
+        _select_field("Group by", "group", list(GROUPS.items()), query.group),
     ]
 
 
-def _more_choices(run: RunCases, query: CaseQuery) -> list[Choice]:
+def _more_select_fields(run: RunCases, query: CaseQuery) -> list[SelectField]:
     evaluators = [(name, f"{name} ({bad:,} not passed)") for name, bad in run.evaluators]
-    choices = [_choice("Not passed by", "evaluator", [("", "any evaluator"), *evaluators], query.evaluator)]
+    choices = [_select_field("Not passed by", "evaluator", [("", "any evaluator"), *evaluators], query.evaluator)]
     if run.tags:
         tags = [(tag, f"{tag} ({count:,})") for tag, count in run.tags]
-        choices.append(_choice("Tag", "tag", [("", "any"), *tags], query.tag))
+        choices.append(_select_field("Tag", "tag", [("", "any"), *tags], query.tag))
     if len(run.totals.suites) > 1:
         suites = [(name, name) for name in run.totals.suites]
-        choices.append(_choice("Suite", "suite", [("", "all"), *suites], query.suite))
+        choices.append(_select_field("Suite", "suite", [("", "all"), *suites], query.suite))
     return choices
 
 
-def _choice(label: str, name: str, options: Sequence[tuple[str, str]], value: str) -> Choice:
+def _select_field(label: str, name: str, options: Sequence[tuple[str, str]], value: str) -> SelectField:
     """A list to choose from; what an address names is in it, even if nothing has it."""
     known = value in {option for option, _ in options}
-    return Choice(label, name, options if known else [*options, (value, value)], value)
+    return SelectField(label, name, options if known else [*options, (value, value)], value)
 
 
-def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: Before) -> CaseTable:
+def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: EarlierCases) -> CaseTable:
     names = dict.fromkeys(score.evaluator for _, case in found for trial in case.trials for score in trial.scores)
-    evaluators = list(names)[:MOST_COLUMNS]
+    evaluators = list(names)[:MAX_COLUMNS]
     groups = [
-        (group, [_listed(row, case, before, evaluators) for _, case in members])
+        (group, [_listed_case(row, case, before, evaluators) for _, case in members])
         for group, members in groupby(found, key=lambda item: item[0])
     ]
     return CaseTable(
@@ -244,7 +244,7 @@ def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: Before) -> Ca
     )
 
 
-def _listed(row: Run, case: CaseRow, before: Before, evaluators: Sequence[str]) -> ListedCase:
+def _listed_case(row: Run, case: CaseRow, before: EarlierCases, evaluators: Sequence[str]) -> ListedCase:
     suite, case_id = case.address
     was = before[case.address][0].outcome if case.address in before else None
     dots = [
@@ -255,8 +255,8 @@ def _listed(row: Run, case: CaseRow, before: Before, evaluators: Sequence[str]) 
         case=case.verdict,
         href=case_address(row.id, suite, case_id),
         was=None if was is case.verdict.outcome else was,
-        dots=dots[:MOST_DOTS],
-        more_dots=max(0, len(dots) - MOST_DOTS),
+        dots=dots[:MAX_DOTS],
+        more_dots=max(0, len(dots) - MAX_DOTS),
         cells=score_cells(case.trials, evaluators),
         time=duration(case.mean_ms),
         cost="" if case.mean_usd is None else money(case.mean_usd),

@@ -13,18 +13,18 @@ from proctor.results.run import Outcome, Run, RunStatus
 from proctor.results.statistics import Estimate, share_of
 from proctor.viewer.cases import RunTotals, SuiteTotals
 from proctor.viewer.events import live_address
-from proctor.viewer.library import NamedBaseline, Source
 from proctor.viewer.pages import Page, PageRoute, Visit, run_address, suites_text
+from proctor.viewer.sources import NamedBaseline, Source
 
-PAGE = 40
+RUNS_PER_PAGE = 40
 """Runs on one page, and in a plot."""
-PATIENCE_SECONDS = 0.4
+TOTALS_SECONDS = 0.4
 """How long a page may take to add up runs that were not looked at before; the next view goes on from there."""
-SUITES_SHOWN = 6
+MAX_TRENDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunState:
     """The verdict of a run, or that it still goes on, was interrupted or died."""
 
     outcome: Outcome | None = None
@@ -34,10 +34,10 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run is that is not over."""
 
-    made: int
+    done: int
     planned: int
 
 
@@ -47,8 +47,8 @@ class ListedRun:
 
     row: Run
     href: str
-    state: State
-    progress: Progress | None
+    state: RunState
+    progress: RunProgress | None
     suites: str
     agents: str
     totals: RunTotals | None
@@ -75,24 +75,24 @@ class SourceView:
 
 def runs_page(visit: Visit) -> Page:
     """The latest runs of every source, or those of one source before a run."""
-    library = visit.library
-    live = live_address(library)
+    sources = visit.sources
+    live = live_address(sources)
     before, only = visit.number("before"), visit.number("source")
-    until = time.monotonic() + PATIENCE_SECONDS
-    views = [_source_view(source, at, before, until) for at, source in enumerate(library.sources) if only in (None, at)]
+    until = time.monotonic() + TOTALS_SECONDS
+    views = [_source_view(source, at, before, until) for at, source in enumerate(sources.all) if only in (None, at)]
     values = {
         "sources": views,
-        "has_labels": len(library.sources) > 1,
-        "is_empty": not any(source.count_runs() for source in library.sources) and not library.baselines,
-        "has_baselines": bool(library.baselines),
+        "has_labels": len(sources.all) > 1,
+        "is_empty": not any(source.count_runs() for source in sources.all) and not sources.baselines,
+        "has_baselines": bool(sources.baselines),
     }
     return Page("runs.html", "Runs", values, live=live)
 
 
 def _source_view(source: Source, at: int, before: int | None, until: float) -> SourceView:
-    rows = source.page(before, PAGE)
-    runs = [_listed(source, row, until) for row in rows]
-    earlier = f"/?before={rows[-1].no}&source={at}" if len(rows) == PAGE and rows[-1].no > 1 else ""
+    rows = source.page(before, RUNS_PER_PAGE)
+    runs = [_listed_run(source, row, until) for row in rows]
+    earlier = f"/?before={rows[-1].no}&source={at}" if len(rows) == RUNS_PER_PAGE and rows[-1].no > 1 else ""
     return SourceView(
         label=source.label,
         runs=runs,
@@ -103,8 +103,8 @@ def _source_view(source: Source, at: int, before: int | None, until: float) -> S
     )
 
 
-def _listed(source: Source, row: Run, until: float) -> ListedRun:
-    totals = source.totals(row) if source.knows_totals(row) or time.monotonic() < until else None
+def _listed_run(source: Source, row: Run, until: float) -> ListedRun:
+    totals = source.totals(row) if source.has_totals(row) or time.monotonic() < until else None
     progress = None if row.status is RunStatus.FINISHED else run_progress(source, row)
     return ListedRun(
         row=row,
@@ -121,18 +121,18 @@ def _listed(source: Source, row: Run, until: float) -> ListedRun:
     )
 
 
-def run_state(row: Run) -> State:
+def run_state(row: Run) -> RunState:
     """What is said of a run by its status and verdict."""
     verdict = row.stored_verdict
     if row.status is RunStatus.RUNNING:
-        return State(is_running=True)
+        return RunState(is_running=True)
     if row.interrupted:
-        return State(is_interrupted=True, has_died=row.status is RunStatus.DIED)
-    return State(None if verdict is None else verdict.outcome)
+        return RunState(is_interrupted=True, has_died=row.status is RunStatus.DIED)
+    return RunState(None if verdict is None else verdict.outcome)
 
 
-def run_progress(source: Source, row: Run) -> Progress:
-    return Progress(source.count_trials(row), sum(info.planned for info in row.suites))
+def run_progress(source: Source, row: Run) -> RunProgress:
+    return RunProgress(source.count_trials(row), sum(info.planned for info in row.suites))
 
 
 def overall_pass_rate(totals: RunTotals | None) -> Estimate | None:
@@ -165,7 +165,7 @@ def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
             plots.append(line_plot("Cost of a trial", _cost_points(items), money))
         times = [_point(item, totals.mean_ms, duration(totals.mean_ms)) for item, totals in items]
         found.append((name, [*plots, line_plot("Time of a trial", times, duration)]))
-    return found[:SUITES_SHOWN]
+    return found[:MAX_TRENDS]
 
 
 def _rate_points(items: Sequence[tuple[ListedRun, SuiteTotals]]) -> list[PlotPoint]:
@@ -188,7 +188,7 @@ def _point(item: ListedRun, value: float, text: str, low: float | None = None, h
     return PlotPoint(value, label, low, high, item.href, "" if verdict is None else verdict.outcome)
 
 
-MOST_CASES = 1_000
+MAX_BASELINE_CASES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class BaselineView:
 
 
 def baselines_page(visit: Visit) -> Page:
-    baselines = [_baseline_view(named) for named in visit.library.baselines]
+    baselines = [_baseline_view(named) for named in visit.sources.baselines]
     return Page("baselines.html", "Baselines", {"baselines": baselines})
 
 
@@ -210,7 +210,7 @@ def _baseline_view(named: NamedBaseline) -> BaselineView:
     cases = named.baseline.cases()
     rows = [
         (case.identity.case, case.identity.suite, case.identity.agent, case.pass_rate, len(case.runs))
-        for case in cases[:MOST_CASES]
+        for case in cases[:MAX_BASELINE_CASES]
     ]
     return BaselineView(str(named.path), len(cases), rows)
 

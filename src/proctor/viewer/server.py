@@ -14,8 +14,8 @@ import uvicorn
 
 from proctor.base.errors import UsageError
 from proctor.viewer.app import make_app
-from proctor.viewer.library import Library
 from proctor.viewer.request_checks import LOOPBACK_NAMES, Access
+from proctor.viewer.sources import Sources
 
 LOOPBACK = "127.0.0.1"
 
@@ -23,13 +23,13 @@ LOOPBACK = "127.0.0.1"
 class _Server(uvicorn.Server):
     """Says where it is once it answers."""
 
-    def __init__(self, config: uvicorn.Config, library: Library, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, sources: Sources, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._library = library
+        self._sources = sources
         self._on_ready = on_ready
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._library.ending = True  # pages that listen for events would be waited for
+        self._sources.is_closing = True  # pages that listen for events would be waited for
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def serve(
-    library: Library, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
+    sources: Sources, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
 ) -> None:
     """Blocks until the user interrupts it. Away from loopback, every request has to show the token."""
     listening = _listen(host, port)
@@ -55,9 +55,9 @@ def serve(
     bound = listening.getsockname()[1]
     access = Access(LOOPBACK_NAMES | {host} if local else None, token, everywhere=not local)
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{bound}{library.first_page()}{'' if local else f'?token={token}'}"
+    address = f"http://{name}:{bound}{sources.first_page()}{'' if local else f'?token={token}'}"
     config = uvicorn.Config(
-        make_app(library, access, person if local else ""),
+        make_app(sources, access, person if local else ""),
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -74,7 +74,7 @@ def serve(
             threading.Thread(target=webbrowser.open, args=(address,), name="proctor-browser", daemon=True).start()
 
     try:
-        _Server(config, library, ready).run(sockets=[listening])
+        _Server(config, sources, ready).run(sockets=[listening])
     finally:
         listening.close()
 

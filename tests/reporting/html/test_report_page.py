@@ -302,8 +302,8 @@ def test_trials_are_never_held_all_at_once() -> None:
 def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(html, "TRIALS_IN_FULL", 3)
-    monkeypatch.setattr(run_view, "ROWS_SHOWN", 4)
+    monkeypatch.setattr(html, "MAX_FULL_TRIALS", 3)
+    monkeypatch.setattr(run_view, "MAX_GRID_ROWS", 4)
     run = make_run([trial(f"case-{n}", FAILED if n in (5, 7) else PASSED) for n in range(9)])
 
     text = report(html, run)

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, single, trial
 
 from proctor.agents.reply import Reply, Usage
-from proctor.reporting.markdown.ci_pages import MOST_CHARACTERS, Comment, marker, write_comment
+from proctor.reporting.markdown.ci_pages import MAX_COMMENT, Comment, marker, write_comment
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import judge
@@ -75,11 +75,11 @@ def test_it_is_short_enough_whatever_the_run_is_like() -> None:
         gone = [(name, FAILED if at % 3 else PASSED) for at, name in enumerate(names[:500])]
         after = run_of(*gone, *((f"new{name}", FAILED) for name in names[:100]), id="two")
         text = told(before, after, report=f"https://ci.example/{'r' * 300}.html")
-        assert 10_000 < len(text) <= MOST_CHARACTERS
+        assert 10_000 < len(text) <= MAX_COMMENT
         assert "more cases; the reports have all of them" in text
         assert text.count("<details>") == text.count("</details>") == 1
     alone = told(None, run_of(*((f"{number}{'<' * 2_000}", FAILED) for number in range(500))))
-    assert len(alone) <= MOST_CHARACTERS
+    assert len(alone) <= MAX_COMMENT
 
 
 def test_words_of_an_agent_notify_no_person_and_link_nowhere() -> None:

@@ -24,9 +24,23 @@ from reporting_samples import (
     trial,
 )
 
-from proctor.reporting.terminal.narration import NameColumn, tell_trial
-from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal, tell_loading, terminal_svg
-from proctor.reporting.terminal.screen import Outlet, StreamScreen, cells, encodable, folded, middle_cut, visible
+from proctor.reporting.terminal.progress import (
+    LiveTerminal,
+    PlainTerminal,
+    choose_terminal,
+    print_loading,
+    terminal_svg,
+)
+from proctor.reporting.terminal.run_text import NameColumn, print_trial
+from proctor.reporting.terminal.screen import (
+    SafeStream,
+    StreamScreen,
+    cut_middle,
+    display_width,
+    escape_control,
+    escape_unencodable,
+    fold,
+)
 from proctor.results.run import Run
 from proctor.results.verdict import judge
 from proctor.running.settings import WorkerListener, WorkerState
@@ -86,7 +100,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(width: int) ->
     text = on_terminal(width)
     whole, parts = (set(re.split(r"[\s(,=]+", told)) for told in (on_terminal(100_000), text))
 
-    assert max(map(cells, text.splitlines())) <= width
+    assert max(map(display_width, text.splitlines())) <= width
     assert {word for word in parts - whole if "…" not in word and set(word) != {"─"}} == set()
     assert "proctor show 20260101-000000-cafe00" in text
 
@@ -112,20 +126,20 @@ def test_a_name_that_does_not_fit_loses_its_middle() -> None:
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80), st.integers(2, 40))
 def test_a_shortened_name_fits_and_keeps_both_ends(text: str, room: int) -> None:
-    cut = middle_cut(text, room)
+    cut = cut_middle(text, room)
 
-    assert cut == text or cells(cut) <= max(room, 5)
+    assert cut == text or display_width(cut) <= max(room, 5)
     assert cut[:1] == text[:1]
     assert cut[-1:] == text[-1:]
 
 
 @given(st.text("ab 日é-", max_size=120), st.integers(4, 40))
 def test_folded_text_has_the_same_words_in_lines_that_fit(text: str, room: int) -> None:
-    lines = folded(text, room)
+    lines = fold(text, room)
 
-    assert all(cells(line) <= room for line in lines)
+    assert all(display_width(line) <= room for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
-    if all(cells(word) <= room for word in text.split()) and not text.startswith(" "):
+    if all(display_width(word) <= room for word in text.split()) and not text.startswith(" "):
         assert [word for line in lines for word in line.split()] == text.split()
 
 
@@ -179,7 +193,7 @@ def test_no_encoding_breaks_the_terminal(encoding: str) -> None:
 
 
 def test_a_stream_of_unknown_encoding_gets_ascii() -> None:
-    assert encodable("日", "no-such-encoding") == "\\u65e5"
+    assert escape_unencodable("日", "no-such-encoding") == "\\u65e5"
 
 
 def test_nothing_an_agent_says_can_act_on_the_terminal() -> None:
@@ -200,7 +214,7 @@ def test_nothing_an_agent_says_can_act_on_the_terminal() -> None:
 
 @given(st.text(st.characters(codec=None), max_size=200))
 def test_visible_text_holds_no_control_characters_and_keeps_the_rest(text: str) -> None:
-    safe = visible(text)
+    safe = escape_control(text)
 
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]", safe)
     if text.isascii() and text.isprintable():
@@ -306,7 +320,7 @@ def test_the_bar_of_a_narrow_terminal_leaves_out_what_does_not_fit() -> None:
 def test_what_is_loaded_is_said_on_a_terminal() -> None:
     out = io.StringIO()
 
-    tell_loading(out, ["app/agent.py:agent", "fast=my.module:agent", "http://localhost:80/x", "cmd:ls", None], {})
+    print_loading(out, ["app/agent.py:agent", "fast=my.module:agent", "http://localhost:80/x", "cmd:ls", None], {})
 
     assert out.getvalue() == "loading agent.py, my.module…\n"
 
@@ -347,7 +361,7 @@ def test_a_closed_stream_is_no_crash() -> None:
     stream.close()
 
     narrate(small_run(), PlainTerminal(stream, environ={}))
-    Outlet(stream).flush()
+    SafeStream(stream).flush()
 
 
 @pytest.mark.process
@@ -370,7 +384,7 @@ def test_piping_into_head_leaves_no_complaint() -> None:
 def test_lines_wrap_to_a_known_width_under_their_column() -> None:
     out = io.StringIO()
     screen = StreamScreen(out, width=60)
-    tell_trial(screen, trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn(screen))
+    print_trial(screen, trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn(screen))
 
     lines = out.getvalue().splitlines()[1:]
     assert max(len(line) for line in lines) <= 60

@@ -29,7 +29,7 @@ from proctor.compat.adk.migration import SPELLINGS, eval_set_text
 from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
-from proctor.reporting.terminal.screen import encodable, visible
+from proctor.reporting.terminal.screen import escape_control, escape_unencodable
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
@@ -257,7 +257,7 @@ class AgentEvaluationFailed(AssertionError):
         self.errors = [failure for failure in failures if not failure.measured]
         """What was not measured, through no fault of the agent as far as is known."""
         self.run = run
-        super().__init__(visible("\n".join(_message_lines(self.failures, self.errors))))
+        super().__init__(escape_control("\n".join(_message_lines(self.failures, self.errors))))
 
 
 def _message_lines(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
@@ -382,4 +382,4 @@ def print_conversations(run: Run) -> None:
         text = as_text(explain(trial, FULL))
         lines = [f"{trial.outcome.value}  {trial.suite} / {trial.case.id}{repeated}"]
         lines += [f"    {line}" for line in text.split("\n")]
-        sys.stdout.write(encodable(visible("\n".join(lines)), sys.stdout.encoding) + "\n\n")
+        sys.stdout.write(escape_unencodable(escape_control("\n".join(lines)), sys.stdout.encoding) + "\n\n")

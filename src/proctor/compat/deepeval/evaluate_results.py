@@ -10,7 +10,7 @@ from proctor.compat.deepeval.metric_base import evaluable_of
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.reporting.explain import BRIEF, Fact, as_text, call_text, expected_call_text, shorten
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 
 
 @dataclass
@@ -144,7 +144,7 @@ def verdict(found: list[MetricData], errors: ErrorConfig) -> bool | None:
 def case_summary(case: Any) -> str:
     """Question, answer, tool calls with arguments and results, and passages, in two columns."""
     facts = _turns(case.turns) if isinstance(case, ConversationalTestCase) else _exchange(case)
-    return visible(as_text([Fact(fact.label, shorten(fact.text, BRIEF.value)) for fact in facts]))
+    return escape_control(as_text([Fact(fact.label, shorten(fact.text, BRIEF.value)) for fact in facts]))
 
 
 def _exchange(case: LLMTestCase) -> Iterator[Fact]:

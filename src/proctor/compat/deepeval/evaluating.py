@@ -33,7 +33,7 @@ from proctor.compat.deepeval.tracing import observed_case
 from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import STORE_FOLDER, Store
 from proctor.running.assertions.score_matrix import report_inconclusive
@@ -314,7 +314,7 @@ def _print(
     about = [f"identifier: {identifier}"] if identifier else []
     about += [f"{name}: {to_text(to_json(value), 200)}" for name, value in (told or {}).items()]
     if about:
-        print(visible("\n".join(about)))  # noqa: T201  what DisplayConfig asks for
+        print(escape_control("\n".join(about)))  # noqa: T201  what DisplayConfig asks for
     for result in results:
         if display.display_option != "all" and result.success is not (display.display_option == "passing"):
             continue
@@ -322,4 +322,4 @@ def _print(
             f"{_SIGNS[result.success]}  {result.name}",
             *(f"  {data}" for data in result.metrics_data),
         ]
-        print(visible("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for
+        print(escape_control("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for

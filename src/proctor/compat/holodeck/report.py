@@ -20,7 +20,7 @@ from proctor.compat.holodeck.test_results import (
     TurnResult,
 )
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
-from proctor.reporting.terminal.screen import encodable, is_terminal, one_line, wants_colour
+from proctor.reporting.terminal.screen import escape_line, escape_unencodable, is_terminal, uses_color
 
 RULE = "=" * 60
 SLOW_MS = 1000
@@ -106,9 +106,9 @@ class ProgressIndicator:
         spent = f" ({result.execution_time_ms}ms)" if isinstance(result.execution_time_ms, int | float) else ""
         lines = [f"  {_mark(result.passed)} {_name(result, number)}{spent}"]
         for metric in result.metric_results:
-            lines.append(f"      {_mark(metric.passed)} {one_line(metric.metric_name)}: {_score(metric)}")
+            lines.append(f"      {_mark(metric.passed)} {escape_line(metric.metric_name)}: {_score(metric)}")
             if metric.reasoning:
-                lines.append(f"        Reasoning: {one_line(metric.reasoning)}")
+                lines.append(f"        Reasoning: {escape_line(metric.reasoning)}")
         return lines
 
     def _time(self, result: TestResult) -> str:
@@ -122,7 +122,7 @@ class ProgressIndicator:
 
 def _name(result: TestResult, number: int) -> str:
     name: object = result.test_name
-    return one_line(name) if isinstance(name, str) and name else f"Test {number}"
+    return escape_line(name) if isinstance(name, str) and name else f"Test {number}"
 
 
 def _mark(passed: bool | None) -> str:
@@ -130,7 +130,7 @@ def _mark(passed: bool | None) -> str:
 
 
 def _painted(mark: str) -> str:
-    return f"\033[{_COLOURS[mark]}m{mark}\033[0m" if wants_colour(sys.stdout, os.environ) else mark
+    return f"\033[{_COLOURS[mark]}m{mark}\033[0m" if uses_color(sys.stdout, os.environ) else mark
 
 
 def _score(metric: MetricResult) -> str:
@@ -140,7 +140,7 @@ def _score(metric: MetricResult) -> str:
 
 
 def _sayable(text: str) -> str:
-    return encodable(text, getattr(sys.stdout, "encoding", None))
+    return escape_unencodable(text, getattr(sys.stdout, "encoding", None))
 
 
 LONGEST = 10_000

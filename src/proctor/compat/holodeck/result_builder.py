@@ -32,8 +32,8 @@ from proctor.compat.holodeck.test_results import (
     TurnResult,
 )
 from proctor.evaluators.tools.calls import mismatches
-from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
-from proctor.reporting.explain import answer
+from proctor.reporting.call_pairs import CallFit, CallPair, has_plain_arguments, pair_calls
+from proctor.reporting.explain import answer_text
 from proctor.results.judge_usage import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -145,7 +145,7 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
     return TurnResult.model_construct(
         turn_index=index,
         input=to_text(turn.input),
-        response=None if reply is None or (broke is not None and not answer(reply)) else answer(reply),
+        response=None if reply is None or (broke is not None and not answer_text(reply)) else answer_text(reply),
         ground_truth=ground_truth(turn),
         expected_tools=expected_tools(turn),
         tool_calls=[call.name for call in calls],
@@ -292,12 +292,16 @@ def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tu
     named = [(index, call) for index, call in enumerate(reply.tool_calls) if wanted.accepts_name(call.name)]
     if not named:
         return UNMATCHED, f"no call to {wanted.name!r}"
-    if is_plain(wanted):
+    if has_plain_arguments(wanted):
         reasons = [(index, list(mismatches(wanted, call))) for index, call in named]
         fits = next((index for index, why in reasons if not why), UNMATCHED)
         return fits, None if fits != UNMATCHED else "; ".join(reasons[0][1])
     for pair in pairs:
-        if pair.expected is wanted and pair.call is not None and pair.fit in (Fit.AS_EXPECTED, Fit.OUT_OF_ORDER):
+        if (
+            pair.expected is wanted
+            and pair.call is not None
+            and pair.fit in (CallFit.AS_EXPECTED, CallFit.OUT_OF_ORDER)
+        ):
             return next(index for index, call in named if call is pair.call), None
     wrong = next((pair.wrong for pair in pairs if pair.expected is wanted and pair.wrong), {})
     return UNMATCHED, "; ".join(f"{name}: {why}" for name, why in wrong.items()) or "not as expected, or not compared"

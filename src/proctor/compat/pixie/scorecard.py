@@ -25,12 +25,12 @@ from proctor.evaluators.evaluation import (
     collapse,
     read_verdict,
 )
-from proctor.reporting.explain import answer, asked
+from proctor.reporting.explain import answer_text, input_text
 from proctor.reporting.html import environment
 from proctor.reporting.html.environment import pretty
-from proctor.reporting.html.run_view import Fact, evaluator_views, grids, row_numbers
-from proctor.reporting.html.trial_view import FAILING_TEXT, PASSING_TEXT, ScoreView, anchor, score_view
-from proctor.reporting.wording import counts_text, share, trial_name, when
+from proctor.reporting.html.run_view import NamedValue, evaluator_views, grids, row_numbers
+from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, MAX_PASSING_TEXT, ScoreView, anchor, score_view
+from proctor.reporting.wording import counts_text, pass_rate_text, trial_name, utc_time
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.store.store import STORE_FOLDER
@@ -164,9 +164,9 @@ def _evaluable(trial: TrialResult) -> dict[str, Json]:
     """A turn as it is, a conversation as lists."""
     turns = trial.case.turns
     found: dict[str, list[Json]] = {
-        "eval_input": [asked(trial.case, turn) for turn in turns],
+        "eval_input": [input_text(trial.case, turn) for turn in turns],
         "expectation": [to_json(turn.expected.output) for turn in turns if turn.expected.output is not UNSET],
-        "eval_output": [answer(reply) for reply in trial.replies],
+        "eval_output": [answer_text(reply) for reply in trial.replies],
     }
     shown: dict[str, Json] = {
         name: values[0] if len(turns) == 1 and values else values for name, values in found.items() if values
@@ -244,11 +244,11 @@ def _run(scorecard: DatasetScorecard, trials: list[TrialResult]) -> Run:
     return Run("scorecard", scorecard.timestamp.timestamp(), (info,), summaries, trials)
 
 
-def _facts(scorecard: DatasetScorecard, verdict: RunVerdict) -> list[Fact]:
-    facts = [Fact("Entries", f"{len(scorecard.entries):,}", f"({counts_text(verdict.counts)})")]
+def _facts(scorecard: DatasetScorecard, verdict: RunVerdict) -> list[NamedValue]:
+    facts = [NamedValue("Entries", f"{len(scorecard.entries):,}", f"({counts_text(verdict.counts)})")]
     if (rate := verdict.suites[0].pass_rate) is not None:
-        facts.append(Fact("Pass rate", share(rate)))
-    return [*facts, Fact("Made", when(scorecard.timestamp.timestamp()))]
+        facts.append(NamedValue("Pass rate", pass_rate_text(rate)))
+    return [*facts, NamedValue("Made", utc_time(scorecard.timestamp.timestamp()))]
 
 
 def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> EntryView:
@@ -258,7 +258,7 @@ def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> Entr
         anchor=anchor(trial.position),
         name=trial.case.id,
         reason=headline_reason(trial),
-        limit=FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else PASSING_TEXT,
+        limit=MAX_FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else MAX_PASSING_TEXT,
         sections=[(title, pretty(value)) for title, value in _sections(entry.evaluable_dict)],
         scores=[score_view(score) for score in trial.scores],
     )

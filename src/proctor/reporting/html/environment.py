@@ -16,8 +16,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.json_data import Json, to_json
-from proctor.reporting.terminal.screen import visible
-from proctor.reporting.wording import LOOKS, counted, duration, money, when
+from proctor.reporting.terminal.screen import escape_control
+from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural, utc_time
 from proctor.results.run import Outcome
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_spell_out,
+        finalize=_escape_control,
         auto_reload=False,
     )
     environment.filters |= {
@@ -84,23 +84,28 @@ def _environment() -> Environment:
         "percent": percent,
         "duration": duration,
         "money": money,
-        "when": when,
+        "utc_time": utc_time,
         "iso": iso,
     }
     environment.globals |= _GLOBALS
     return environment
 
 
-def _spell_out(value: Any) -> Any:
+def _escape_control(value: Any) -> Any:
     """Text with everything that could act on a terminal or a CI log spelt out; the output of a macro is ready."""
-    return visible(str(value)) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return escape_control(str(value)) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _style(name: str) -> Any:
+def _asset_markup(name: str) -> Any:
     """A style sheet or script, as it is: our own files need no escaping."""
     from markupsafe import Markup  # part of Jinja2, see above
 
     return Markup(asset(name))  # noqa: S704  a file of this package
 
 
-_GLOBALS: Mapping[str, Any] = {"LOOKS": LOOKS, "Outcome": Outcome, "counted": counted, "asset": _style}
+_GLOBALS: Mapping[str, Any] = {
+    "OUTCOME_STYLES": OUTCOME_STYLES,
+    "Outcome": Outcome,
+    "plural": plural,
+    "asset": _asset_markup,
+}

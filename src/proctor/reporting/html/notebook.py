@@ -12,15 +12,15 @@ from typing import Any
 from proctor.reporting import explain
 from proctor.reporting.comparison_report import comparison_view
 from proctor.reporting.html import environment
-from proctor.reporting.html.run_view import Fact
-from proctor.reporting.wording import counts_text, duration, money, share, trial_name
+from proctor.reporting.html.run_view import NamedValue
+from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdict
 
-CASES_SHOWN = 100
-FAILURES_SHOWN = 10
+MAX_CASES = 100
+MAX_FAILURES = 10
 FEW_TRIALS = 200
 """The bar of a run with so few is redrawn after each; that of a larger one at most every few tenths of a second."""
 SECONDS_BETWEEN_UPDATES = 0.2
@@ -57,26 +57,26 @@ def run_html(run: Run) -> str:
     )
 
 
-def _facts(run: Run, verdict: RunVerdict) -> list[Fact]:
+def _facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
     facts = [
-        Fact("Trials", f"{len(run.summaries):,} ({counts_text(verdict.counts)})"),
-        Fact("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))),
+        NamedValue("Trials", f"{len(run.summaries):,} ({counts_text(verdict.counts)})"),
+        NamedValue("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))),
     ]
     if verdict.tokens is not None:
-        facts.append(Fact("Tokens", f"{verdict.tokens:,}"))
+        facts.append(NamedValue("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        facts.append(Fact("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
-    return [*facts, Fact("Run", run.id, is_code=True)]
+        facts.append(NamedValue("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
+    return [*facts, NamedValue("Run", run.id, is_code=True)]
 
 
 def _suite_table(suite: SuiteVerdict, trials: Mapping[tuple[str, str], Sequence[TrialSummary]]) -> SuiteTable:
     names = [item.evaluator for item in suite.evaluators]
     rows = []
-    for case in suite.cases[:CASES_SHOWN]:
+    for case in suite.cases[:MAX_CASES]:
         own = trials.get((suite.name, case.case_id), [])
         rows.append((case, [_mean_score(own, name) for name in names]))
-    rate = "" if suite.pass_rate is None else share(suite.pass_rate)
-    return SuiteTable(suite.name, suite.outcome, rate, names, rows, max(0, len(suite.cases) - CASES_SHOWN))
+    rate = "" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
+    return SuiteTable(suite.name, suite.outcome, rate, names, rows, max(0, len(suite.cases) - MAX_CASES))
 
 
 def _mean_score(trials: Sequence[TrialSummary], name: str) -> str:
@@ -91,7 +91,7 @@ def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], 
     for summary in run.summaries:
         if summary.outcome in NOT_PASSED:
             first.setdefault((summary.suite, summary.case_id), summary.position)
-    shown = set(list(first.values())[:FAILURES_SHOWN])
+    shown = set(list(first.values())[:MAX_FAILURES])
     found = [
         (trial.outcome, trial_name(trial.case.id, trial.number), explain.explain(trial))
         for trial in (run.trials if shown else ())
@@ -102,7 +102,7 @@ def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], 
 
 def comparison_html(comparison: Comparison) -> str:
     """The sentence, the two runs, and the cases by what became of them."""
-    view = comparison_view(comparison, most=CASES_SHOWN)
+    view = comparison_view(comparison, most=MAX_CASES)
     return environment.render("reporting/templates/notebook_comparison.html", comparison=view)
 
 

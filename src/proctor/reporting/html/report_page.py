@@ -9,7 +9,7 @@ from typing import TextIO
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import (
-    Fact,
+    NamedValue,
     agents_text,
     agents_view,
     evaluator_views,
@@ -22,11 +22,11 @@ from proctor.reporting.html.run_view import (
 )
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.plots import distribution_plots
-from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, when
+from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
 from proctor.results.run import Run, TrialResult, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
-TRIALS_IN_FULL = 2_000
+MAX_FULL_TRIALS = 2_000
 """Trials that a page shows in full, the worst first: each is about 1.5 KB, and a browser has to hold them all."""
 
 
@@ -55,7 +55,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         several_suites=len(verdict.suites) > 1,
         plots=distribution_plots(run.summaries),
         grids=grids(run, verdict, numbers, link),
-        in_full=None if positions is None else TRIALS_IN_FULL,
+        in_full=None if positions is None else MAX_FULL_TRIALS,
         counts=verdict.counts,
         suites_with_trials=_trials(run, verdict, numbers, positions),
         environment=_environment_text(run),
@@ -64,24 +64,24 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 def _positions_in_full(run: Run) -> frozenset[int] | None:
     """The places of the trials that are shown in full, or `None` for all."""
-    if len(run.summaries) <= TRIALS_IN_FULL:
+    if len(run.summaries) <= MAX_FULL_TRIALS:
         return None
     worst = sorted(run.summaries, key=lambda summary: summary.outcome.rank)
-    return frozenset(summary.position for summary in worst[:TRIALS_IN_FULL])
+    return frozenset(summary.position for summary in worst[:MAX_FULL_TRIALS])
 
 
-def _run_facts(run: Run, verdict: RunVerdict) -> list[Fact]:
-    facts = [Fact("Trials", f"{len(run.summaries):,}", f"({counts_text(verdict.counts)})")]
+def _run_facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
+    facts = [NamedValue("Trials", f"{len(run.summaries):,}", f"({counts_text(verdict.counts)})")]
     if run.finished_at is not None:
-        facts.append(Fact("Time", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
-    facts.append(Fact("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))
+        facts.append(NamedValue("Time", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
+    facts.append(NamedValue("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))
     if verdict.tokens is not None:
-        facts.append(Fact("Tokens", f"{verdict.tokens:,}"))
+        facts.append(NamedValue("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        facts.append(Fact("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
+        facts.append(NamedValue("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
     facts += judge_facts(run)
-    facts.append(Fact("Started", when(run.started_at)))
-    facts.append(Fact("Run", run.id, is_code=True))
+    facts.append(NamedValue("Started", utc_time(run.started_at)))
+    facts.append(NamedValue("Run", run.id, is_code=True))
     return facts
 
 

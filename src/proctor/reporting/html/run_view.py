@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proctor.cases.identity import CaseAddress
-from proctor.reporting.build_findings import VERDICTS, gate_lines
-from proctor.reporting.comparison_report import shown_rows, statement
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
+from proctor.reporting.comparison_report import agent_comparison_text, agent_rows
 from proctor.reporting.failing_cases import failing_cases
-from proctor.reporting.judge_report import doubt_lines, judge_lines, judge_text
-from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
+from proctor.reporting.judge_report import judge_caveats, judge_lines, judge_text
+from proctor.reporting.wording import count_parts, flaky_text, plural, reliability_text, report_only_evaluators
 from proctor.results.comparison.compare import agent_tables
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary, worst_outcome
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-CASES_WITH_REASONS = 200
-REASONS_SHOWN = 5
-ROWS_SHOWN = 5_000
+MAX_CASES_WITH_REASONS = 200
+MAX_REASONS = 5
+MAX_GRID_ROWS = 5_000
 """Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
 
 Link = Callable[[int], str]
@@ -29,7 +29,7 @@ Link = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class NamedValue:
     """A name with its value, as the head of a page or a card lists them."""
 
     name: str
@@ -52,25 +52,25 @@ class GateView:
 
     verdict: str
     reason: str
-    facts: Sequence[Fact]
+    facts: Sequence[NamedValue]
 
 
 def gate_view(run: Run) -> GateView | None:
     """`None` for a run that was not gated."""
     if run.gate is None:
         return None
-    facts = [Fact(line.label, line.text, limit=2_000) for line in gate_lines(run)]
-    return GateView(VERDICTS[run.gate.verdict].lower(), run.gate.reason, facts)
+    facts = [NamedValue(line.label, line.text, limit=2_000) for line in gate_lines(run)]
+    return GateView(GATE_VERDICT_LABELS[run.gate.verdict].lower(), run.gate.reason, facts)
 
 
-def judge_facts(run: Run, *, with_doubts: bool = True) -> list[Fact]:
+def judge_facts(run: Run, *, with_doubts: bool = True) -> list[NamedValue]:
     """Who judged, what that took, and what to doubt about it, for which every trial may have to be read."""
     lines = judge_lines(run) if with_doubts else [(judge.model, judge_text(judge)) for judge in run.judges]
-    facts = [Fact("Judge", f"{model}: {text}") for model, text in lines]
+    facts = [NamedValue("Judge", f"{model}: {text}") for model, text in lines]
     if run.unpriced_note:
-        facts.append(Fact("Not counted", run.unpriced_note))
-    doubts = doubt_lines(run) if with_doubts else ()
-    return facts + [Fact(title, text, limit=1_000) for title, text in doubts]
+        facts.append(NamedValue("Not counted", run.unpriced_note))
+    doubts = judge_caveats(run) if with_doubts else ()
+    return facts + [NamedValue(title, text, limit=1_000) for title, text in doubts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def agents_view(run: Run) -> list[AgentsView]:
     """Empty for a run with one agent. The cases that agents differ in come first."""
     found = []
     for table in agent_tables(run) if run.compares_agents else ():
-        rows = shown_rows(table)
-        statements = [statement(comparison) for comparison in table.comparisons]
+        rows = agent_rows(table)
+        statements = [agent_comparison_text(comparison) for comparison in table.comparisons]
         found.append(AgentsView(table.suite, table.agents, rows, len(table.rows) - len(rows), statements))
     return found
 
@@ -107,7 +107,7 @@ class SuiteCard:
     """The share of cases that must pass, if not all of them."""
     shares: Sequence[tuple[Outcome, float]]
     counts: Sequence[tuple[str, Outcome]]
-    facts: Sequence[Fact]
+    facts: Sequence[NamedValue]
 
 
 def suite_cards(run: Run, verdict: RunVerdict) -> list[SuiteCard]:
@@ -124,20 +124,20 @@ def suite_cards(run: Run, verdict: RunVerdict) -> list[SuiteCard]:
     return cards
 
 
-def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[Fact]:
+def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[NamedValue]:
     facts = []
     if judged.pass_hat_k is not None and judged.pass_at_k is not None:
         k = judged.repeats
-        facts.append(Fact(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} repeats pass"))
-        facts.append(Fact(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one does"))
+        facts.append(NamedValue(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} repeats pass"))
+        facts.append(NamedValue(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one does"))
     if each := reliability_text(judged.reliability):
-        facts.append(Fact("By number of trials", each))
+        facts.append(NamedValue("By number of trials", each))
     rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
     if judged.repeats > 1:
-        facts.append(Fact("A case passes on", rules[info.criteria.trials]))
-    facts.append(Fact("Agent", info.agent, is_code=True))
+        facts.append(NamedValue("A case passes on", rules[info.criteria.trials]))
+    facts.append(NamedValue("Agent", info.agent, is_code=True))
     if info.path:
-        facts.append(Fact("File", info.path, is_code=True))
+        facts.append(NamedValue("File", info.path, is_code=True))
     return facts
 
 
@@ -157,17 +157,17 @@ class FailureView:
 def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView]:
     """Every case that went wrong, once."""
     found = []
-    for case in failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS):
+    for case in failing_cases(run, verdict, most_reasons=MAX_CASES_WITH_REASONS):
         reasons = [
             (
-                f"{counted(reason.trials, 'time')}: " if reason.trials > 1 else "",
+                f"{plural(reason.trials, 'time')}: " if reason.trials > 1 else "",
                 reason.text or reason.outcome.value,
                 link(reason.position),
             )
-            for reason in case.reasons[:REASONS_SHOWN]
+            for reason in case.reasons[:MAX_REASONS]
         ]
         name = f"{case.suite}/{case.case_id}"
-        more = max(0, len(case.reasons) - REASONS_SHOWN)
+        more = max(0, len(case.reasons) - MAX_REASONS)
         found.append(FailureView(case.outcome, name, case.share, case.is_flaky, reasons, more))
     return found
 
@@ -185,7 +185,7 @@ class EvaluatorView:
 
 
 def evaluator_views(run: Run, verdict: RunVerdict) -> list[EvaluatorView]:
-    reports_only = informing(run)
+    reports_only = report_only_evaluators(run)
     return [
         _evaluator(suite.name, item, (suite.name, item.evaluator) in reports_only)
         for suite in verdict.suites
@@ -285,7 +285,7 @@ def grids(run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], link: 
         if suite.cases:
             names = [item.evaluator for item in suite.evaluators]
             rows = _grid_rows(suite, names, trials, numbers, link)
-            yield Grid(suite.name, names, suite.repeats > 1, rows, max(0, len(suite.cases) - ROWS_SHOWN))
+            yield Grid(suite.name, names, suite.repeats > 1, rows, max(0, len(suite.cases) - MAX_GRID_ROWS))
 
 
 def _grid_rows(
@@ -295,7 +295,7 @@ def _grid_rows(
     numbers: dict[CaseAddress, int],
     link: Link,
 ) -> Iterator[GridRow]:
-    for case in sorted(suite.cases, key=lambda case: case.outcome.rank)[:ROWS_SHOWN]:
+    for case in sorted(suite.cases, key=lambda case: case.outcome.rank)[:MAX_GRID_ROWS]:
         address = suite.name, case.case_id
         own = trials[address]
         dots = [Dot(summary.number, summary.outcome, link(summary.position)) for summary in own]

@@ -14,32 +14,32 @@ from proctor.base.json_data import UNSET, Json, to_json
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
-from proctor.reporting.explain import broke_at
+from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.explain import failure_locations
 from proctor.reporting.html.environment import pretty
-from proctor.reporting.html.run_view import Fact
+from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import duration, money
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
 from proctor.results.run import Outcome, Score, TrialResult
 
-CALLS_SHOWN = 100
+MAX_CALLS = 100
 """More calls than this in one turn are counted, not shown: too many to read, and the JSON report has them."""
-PASSING_TEXT = 2_000
-FAILING_TEXT = 10_000
-PASSAGES_SHOWN = 20
+MAX_PASSING_TEXT = 2_000
+MAX_FAILING_TEXT = 10_000
+MAX_PASSAGES = 20
 
-SIGNS = {
-    Fit.AS_EXPECTED: "✓",
-    Fit.DIFFERS: "✗",
-    Fit.MISSING: "✗",
-    Fit.NOT_EXPECTED: "+",
-    Fit.OUT_OF_ORDER: "✗",
-    Fit.FORBIDDEN: "✗",
-    Fit.LEFT_OUT: "-",
+FIT_SYMBOLS = {
+    CallFit.AS_EXPECTED: "✓",
+    CallFit.DIFFERS: "✗",
+    CallFit.MISSING: "✗",
+    CallFit.NOT_EXPECTED: "+",
+    CallFit.OUT_OF_ORDER: "✗",
+    CallFit.FORBIDDEN: "✗",
+    CallFit.IGNORED: "-",
 }
 
-Marked = Sequence[tuple[bool, str]]
+MarkedText = Sequence[tuple[bool, str]]
 """A text in pieces; each says whether the other text lacks it."""
 
 
@@ -80,11 +80,11 @@ class CallRow:
 
     fit: str
     """How they fit, or "" if that is not known."""
-    sign: str
+    symbol: str
     expected: CallSide | None
-    wanted: str
+    expected_text: str
     """What an evaluator expected in words, where it is not an expected call of the case."""
-    made: CallSide | None
+    actual: CallSide | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ExpectedView:
     """What a turn expects of the answer."""
 
     text: str | None
-    marked: Marked | None
+    marked: MarkedText | None
     keywords: Sequence[tuple[str, Sequence[str], int]]
     """`any` or `all`, the words, and how many more there are."""
     passages: Sequence[str]
@@ -128,19 +128,19 @@ class TurnView:
 
     number: int
     is_reached: bool
-    facts: Sequence[Fact]
-    asked: str
+    facts: Sequence[NamedValue]
+    input: str
     files: Sequence[tuple[str, str]]
     """Name and kind."""
     unanswered_calls: Sequence[CallSide]
     """Calls that were expected of a turn without an answer: it is not known which tools were called."""
-    broke_at: str
+    failed_at: str
     calls: ToolCalls | None
     expected: ExpectedView | None
     answer_title: str
     """Empty if there is no answer."""
     answer: str
-    answer_marked: Marked | None
+    answer_marked: MarkedText | None
     passages: Sequence[str]
     scores: Sequence[ScoreView]
 
@@ -157,7 +157,7 @@ class TrialView:
     """Why it did not pass, on one line."""
     limit: int
     """The most characters of a text."""
-    facts: Sequence[Fact]
+    facts: Sequence[NamedValue]
     has_turns: bool
     turns: Sequence[TurnView]
     is_conversation: bool
@@ -175,7 +175,7 @@ def anchor(position: int) -> str:
 def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -> TrialView:
     """A trial for a page; texts are cut at `limit`, by default later for trials that went wrong."""
     if limit is None:
-        limit = FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else PASSING_TEXT
+        limit = MAX_FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else MAX_PASSING_TEXT
     several = len(trial.case.turns) > 1
     has_turns = bool(trial.replies) or trial.outcome is not Outcome.SKIPPED
     turns = [_turn(trial, index, several, limit) for index in range(len(trial.case.turns))] if has_turns else []
@@ -195,27 +195,27 @@ def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -
     )
 
 
-def _facts(trial: TrialResult) -> list[Fact]:
-    facts = [Fact("Agent time", duration(trial.duration_ms)), *_usage(trial.usage)]
+def _facts(trial: TrialResult) -> list[NamedValue]:
+    facts = [NamedValue("Agent time", duration(trial.duration_ms)), *_usage(trial.usage)]
     if trial.attempts > 1:
-        facts.append(Fact("Attempts", f"{trial.attempts:,}"))
+        facts.append(NamedValue("Attempts", f"{trial.attempts:,}"))
     if trial.reused:
-        facts.append(Fact("Reused", "taken from an earlier run"))
+        facts.append(NamedValue("Reused", "taken from an earlier run"))
     if trial.case.tags:
-        facts.append(Fact("Tags", ", ".join(trial.case.tags)))
+        facts.append(NamedValue("Tags", ", ".join(trial.case.tags)))
     return facts
 
 
-def _usage(usage: Usage | None) -> list[Fact]:
+def _usage(usage: Usage | None) -> list[NamedValue]:
     if usage is None:
         return []
     counts = ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
     tokens = ", ".join(f"{count:,} {way}" for count, way in counts if count is not None)
-    facts = [Fact("Tokens", tokens)] if tokens else []
+    facts = [NamedValue("Tokens", tokens)] if tokens else []
     if usage.model_calls is not None:
-        facts.append(Fact("Model calls", f"{usage.model_calls:,}"))
+        facts.append(NamedValue("Model calls", f"{usage.model_calls:,}"))
     if usage.cost_usd is not None:
-        facts.append(Fact("Cost", money(usage.cost_usd, estimated=usage.estimated)))
+        facts.append(NamedValue("Cost", money(usage.cost_usd, estimated=usage.estimated)))
     return facts
 
 
@@ -230,19 +230,19 @@ def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView
     reply = trial.replies[index] if index < len(trial.replies) else None
     own = [score for score in trial.scores if score.turn == index] if several else trial.scores
     is_answered = reply is not None and (reply.error is None or bool(_answer(reply)))
-    marked = _marked(turn.expected, reply, limit) if reply is not None and is_answered else None
+    marked = _mark_answer(turn.expected, reply, limit) if reply is not None and is_answered else None
     title = "" if reply is None or not is_answered else "Answer" if reply.error is None else "Answer so far"
     calls = None
     if reply is not None:
-        calls = _tool_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
+        calls = _tool_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
     return TurnView(
         number=index + 1,
         is_reached=reply is not None,
         facts=_turn_facts(reply) if several and reply is not None else (),
-        asked=pretty(_asked(trial.case, turn)),
+        input=pretty(_input(trial.case, turn)),
         files=[(item.path or item.url or "unnamed", item.kind or "") for item in turn.attachments],
         unanswered_calls=[_expected_call(call) for call in turn.expected.tool_calls or ()] if reply is None else (),
-        broke_at="" if reply is None else "\n".join(broke_at(reply)),
+        failed_at="" if reply is None else "\n".join(failure_locations(reply)),
         calls=calls,
         expected=_expected(turn.expected, None if marked is None else marked[0]),
         answer_title=title,
@@ -253,12 +253,12 @@ def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView
     )
 
 
-def _turn_facts(reply: Reply) -> list[Fact]:
-    time = [] if reply.duration_ms is None else [Fact("Time", duration(reply.duration_ms))]
+def _turn_facts(reply: Reply) -> list[NamedValue]:
+    time = [] if reply.duration_ms is None else [NamedValue("Time", duration(reply.duration_ms))]
     return [*time, *_usage(reply.usage)]
 
 
-def _asked(case: Case, turn: Turn) -> object:
+def _input(case: Case, turn: Turn) -> object:
     """The words, or the values by name where there are no words."""
     if turn.input is None and case.inputs:
         return {item.name: item.value for item in case.inputs}
@@ -272,11 +272,11 @@ def _answer(reply: Reply) -> object:
     return reply.text if reply.text or reply.structured is None else reply.structured
 
 
-def _expected(expected: Expected, marked: Marked | None) -> ExpectedView | None:
+def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | None:
     """`None` if nothing is expected of the answer."""
     text = None if expected.output is UNSET else pretty(expected.output)
     words = () if expected.keywords is None else (("any", expected.keywords.any_of), ("all", expected.keywords.all_of))
-    keywords = [(some, each[:PASSAGES_SHOWN], max(0, len(each) - PASSAGES_SHOWN)) for some, each in words if each]
+    keywords = [(some, each[:MAX_PASSAGES], max(0, len(each) - MAX_PASSAGES)) for some, each in words if each]
     if text is None and not keywords and not expected.context:
         return None
     return ExpectedView(text, marked, keywords, expected.context or ())
@@ -292,18 +292,18 @@ def _tool_calls(
     if not expected and not calls:
         return ToolCalls("None, as expected.", compared=False)
     note = "None was expected." if expected is not None and not expected else ""
-    compared = expected is not None or any(pair.wanted for pair in pairs)
-    rows = [_call_row(pair) for pair in pairs[:CALLS_SHOWN]]
+    compared = expected is not None or any(pair.expected_text for pair in pairs)
+    rows = [_call_row(pair) for pair in pairs[:MAX_CALLS]]
     return ToolCalls(note, compared, rows, len(pairs) - len(rows))
 
 
 def _call_row(pair: CallPair) -> CallRow:
     return CallRow(
         fit="" if pair.fit is None else pair.fit.value,
-        sign="" if pair.fit is None else SIGNS[pair.fit],
+        symbol="" if pair.fit is None else FIT_SYMBOLS[pair.fit],
         expected=None if pair.expected is None else _expected_call(pair.expected),
-        wanted=pair.wanted,
-        made=None if pair.call is None else _made_call(pair.call, pair),
+        expected_text=pair.expected_text,
+        actual=None if pair.call is None else _actual_call(pair.call, pair),
     )
 
 
@@ -314,8 +314,8 @@ def _expected_call(call: ExpectedCall) -> CallSide:
     return CallSide(
         name=f"…{call.name}…" if call.substring else call.name,
         note=f"at least {call.count:,} times" if call.count != 1 else "",
-        arguments=arguments if arguments is None else arguments[:CALLS_SHOWN],
-        more_arguments=max(0, len(arguments or ()) - CALLS_SHOWN),
+        arguments=arguments if arguments is None else arguments[:MAX_CALLS],
+        more_arguments=max(0, len(arguments or ()) - MAX_CALLS),
         and_others=call.arguments is not None and call.extra_arguments,
         result=None if call.result is UNSET else pretty(call.result),
     )
@@ -327,13 +327,13 @@ def _expected_argument(name: str, matcher: Matcher) -> Argument:
     return Argument(name, pretty(matcher.value) if isinstance(matcher, Equals) else describe(matcher))
 
 
-def _made_call(call: ToolCall, pair: CallPair) -> CallSide:
+def _actual_call(call: ToolCall, pair: CallPair) -> CallSide:
     arguments = list(_arguments(call, pair))
     return CallSide(
         name=call.name,
         note="" if call.duration_ms is None else duration(call.duration_ms),
-        arguments=arguments[:CALLS_SHOWN],
-        more_arguments=max(0, len(arguments) - CALLS_SHOWN),
+        arguments=arguments[:MAX_CALLS],
+        more_arguments=max(0, len(arguments) - MAX_CALLS),
         raw_arguments=call.raw_arguments,
         error_label="no result" if call.error == UNFINISHED_CALL else "raised",
         error=call.error,
@@ -361,7 +361,7 @@ def score_view(score: Score) -> ScoreView:
     return ScoreView(score, value, threshold, mean_text(score) or "", judge_name(score), details)
 
 
-def _marked(expected: Expected, reply: Reply, limit: int) -> tuple[Marked, Marked] | None:
+def _mark_answer(expected: Expected, reply: Reply, limit: int) -> tuple[MarkedText, MarkedText] | None:
     """What was expected and what came, with the differences marked; data that was written as text is read as data."""
     if expected.output is UNSET:
         return None
@@ -370,27 +370,31 @@ def _marked(expected: Expected, reply: Reply, limit: int) -> tuple[Marked, Marke
         with contextlib.suppress(ValueError, RecursionError):
             came = json.loads(came)
     texts = pretty(wanted), pretty(came)
-    return marked_pair(*texts) if max(map(len, texts)) <= limit else None
+    return mark_differences(*texts) if max(map(len, texts)) <= limit else None
 
 
-MOST_PARTS = 3_000
+MAX_MARKED_WORDS = 3_000
 """Words of each side; longer texts are shown without marks."""
-LEAST_ALIKE = 0.25
+MIN_SHARED = 0.25
 """Texts that have less in common are simply two texts: marks would cover all of both."""
 
 _PARTS = r"\s+|\d[\d.,]*\d|\w+|[^\w\s]"
 
 
-def marked_pair(expected: str, actual: str) -> tuple[Marked, Marked] | None:
+def mark_differences(expected: str, actual: str) -> tuple[MarkedText, MarkedText] | None:
     """Both texts with their differences marked; `None` where marks would say nothing."""
     if expected == actual or not expected or not actual:
         return None
-    sides = [re.findall(_PARTS, text[: 20 * MOST_PARTS]) for text in (expected, actual)]
-    if any(len(parts) > MOST_PARTS for parts in sides) or "".join(sides[0]) != expected or "".join(sides[1]) != actual:
+    sides = [re.findall(_PARTS, text[: 20 * MAX_MARKED_WORDS]) for text in (expected, actual)]
+    if (
+        any(len(parts) > MAX_MARKED_WORDS for parts in sides)
+        or "".join(sides[0]) != expected
+        or "".join(sides[1]) != actual
+    ):
         return None
     matcher = SequenceMatcher(None, sides[0], sides[1], autojunk=False)
     shared = sum(_words(sides[0][block.a : block.a + block.size]) for block in matcher.get_matching_blocks())
-    if shared < LEAST_ALIKE * max(map(_words, sides)):
+    if shared < MIN_SHARED * max(map(_words, sides)):
         return None
     left: list[tuple[bool, str]] = []
     right: list[tuple[bool, str]] = []

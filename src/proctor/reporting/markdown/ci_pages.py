@@ -12,38 +12,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.comparison_report import (
+    CHANGE_TITLES,
     RESOURCE_NAMES,
-    TITLES,
-    amount,
+    amount_text,
     case_name,
     change_text,
     difference_text,
+    differences,
     ratio_text,
-    side_text,
-    what_differs,
+    run_description,
 )
 from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate
-from proctor.reporting.wording import MARKS, counted, counts_text, duration, money, share
+from proctor.reporting.wording import BADGES, counts_text, duration, money, pass_rate_text, plural
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 
-MOST_CHARACTERS = 60_000
+MAX_COMMENT = 60_000
 """GitHub takes 65,536 characters, GitLab a million."""
-SHOWN_OPENLY = 8_000
+MAX_OPEN_LIST = 8_000
 """Characters of each list that is not folded."""
-FOLDED = 3_500
+MAX_FOLDED_LIST = 3_500
 """Characters of each list inside the fold."""
-NAME, REASON = 150, 300
-AGAIN = 10
+MAX_NAME, MAX_REASON = 150, 300
+MAX_COMMANDS = 10
 """Commands that run one case again."""
 
-_TELLING = re.compile(r"([@#!%])(?=\w)|(:)(?=//)|\b(www)(?=\.)", re.IGNORECASE)
+_ACTIVE = re.compile(r"([@#!%])(?=\w)|(:)(?=//)|\b(www)(?=\.)", re.IGNORECASE)
 """What would notify a person or a team, or lead to an issue, a merge request, a milestone or an address."""
 
 
@@ -68,13 +68,13 @@ def marker(key: str = "") -> str:
 
 def write_comment(comment: Comment, out: TextIO) -> None:
     """Write the comment; lists are cut, and say so, long before the whole becomes too long."""
-    out.write(_fitting(list(_pieces(comment))))
+    out.write(_join_within_limit(list(_pieces(comment))))
 
 
-def _fitting(pieces: Sequence[str]) -> str:
+def _join_within_limit(pieces: Sequence[str]) -> str:
     """All pieces; of a comment that would be too long after all, the first ones."""
     note = "\n*The comment would be too long; the reports have the rest.*\n"
-    room = MOST_CHARACTERS - len(note)
+    room = MAX_COMMENT - len(note)
     kept: list[str] = []
     for piece in pieces:
         if len(piece) > room:
@@ -93,7 +93,7 @@ def _pieces(comment: Comment) -> Iterator[str]:
     else:
         groups = comment.comparison.groups
         for group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
-            yield from _listed(group, groups[group], comment)
+            yield from _case_list(group, groups[group], comment)
     yield f"{_cost_and_time(comment)}\n\n"
     # One piece: half of a fold would swallow what follows it.
     yield f"<details>\n<summary>Details</summary>\n\n{''.join(_details(comment))}</details>\n"
@@ -101,30 +101,30 @@ def _pieces(comment: Comment) -> Iterator[str]:
 
 def _headline(comment: Comment) -> str:
     gate = comment.run.gate
-    name = f" ({quiet(comment.key, NAME)})" if comment.key else ""
+    name = f" ({inert(comment.key, MAX_NAME)})" if comment.key else ""
     if gate is not None:
-        return f"Proctor{name}: {MARKS[gate.outcome].split()[0]} {VERDICTS[gate.verdict].lower()}"
-    return f"Proctor{name}: {MARKS[comment.verdict.outcome]}"
+        return f"Proctor{name}: {BADGES[gate.outcome].split()[0]} {GATE_VERDICT_LABELS[gate.verdict].lower()}"
+    return f"Proctor{name}: {BADGES[comment.verdict.outcome]}"
 
 
 def _sentence(comment: Comment) -> str:
-    told = [f"**{quiet(comment.verdict.reason, 500).removesuffix('.')}.**"]
+    told = [f"**{inert(comment.verdict.reason, 500).removesuffix('.')}.**"]
     if comment.comparison is not None:
-        told.append(quiet(comment.comparison.sentence, 1_000))
+        told.append(inert(comment.comparison.sentence, 1_000))
     if comment.report:
         told.append(f"[Open the report]({_address(comment.report)}).")
     return " ".join(told)
 
 
-def _listed(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
+def _case_list(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
     if cases:
-        yield f"### {TITLES[group]} ({len(cases):,})\n\n"
-        yield _rows((_case_line(case, comment) for case in cases), len(cases), SHOWN_OPENLY)
+        yield f"### {CHANGE_TITLES[group]} ({len(cases):,})\n\n"
+        yield _rows((_case_line(case, comment) for case in cases), len(cases), MAX_OPEN_LIST)
 
 
 def _case_line(case: CaseChange, comment: Comment) -> str:
-    said = quiet("; ".join(what_differs(case)), REASON)
-    name = _linked(case_name(case), case.suite, case.case_id, comment)
+    said = inert("; ".join(differences(case)), MAX_REASON)
+    name = _case_link(case_name(case), case.suite, case.case_id, comment)
     return f"- **{name}** {change_text(case)}{': ' if said else ''}{said}\n"
 
 
@@ -138,15 +138,15 @@ def _failures(comment: Comment) -> Iterator[str]:
     ]
     if not wrong:
         return
-    cases = failing_cases(comment.run, comment.verdict, limit=REASON)
+    cases = failing_cases(comment.run, comment.verdict, limit=MAX_REASON)
     reasons = {(case.suite, case.case_id): case.headline for case in cases}
     lines = (
-        f"- {MARKS[case.outcome]} **{_linked(f'{suite}/{case.case_id}', suite, case.case_id, comment)}** "
-        f"{case.passed}/{case.trials}: {quiet(reasons.get((suite, case.case_id), ''), REASON)}\n"
+        f"- {BADGES[case.outcome]} **{_case_link(f'{suite}/{case.case_id}', suite, case.case_id, comment)}** "
+        f"{case.passed}/{case.trials}: {inert(reasons.get((suite, case.case_id), ''), MAX_REASON)}\n"
         for suite, case in wrong
     )
     yield f"### What went wrong ({len(wrong):,})\n\n"
-    yield _rows(lines, len(wrong), SHOWN_OPENLY)
+    yield _rows(lines, len(wrong), MAX_OPEN_LIST)
 
 
 def _cost_and_time(comment: Comment) -> str:
@@ -155,13 +155,13 @@ def _cost_and_time(comment: Comment) -> str:
         told = [item for item in comment.comparison.resources if item.resource in ("cost_usd", "duration_ms")]
         parts = []
         for item in told:
-            before, after = (inline(amount(item.resource, value)) for value in (item.before, item.after))
+            before, after = (inline(amount_text(item.resource, value)) for value in (item.before, item.after))
             name = RESOURCE_NAMES[item.resource] + (" (estimate)" if item.estimated else "")
             parts.append(f"{name} of a trial {before} → {after} ({ratio_text(item).split()[0]} times)")
         if parts:
             return " · ".join(parts)
     run, verdict = comment.run, comment.verdict
-    parts = [counted(len(run.summaries), "trial")]
+    parts = [plural(len(run.summaries), "trial")]
     if run.finished_at is not None:
         parts.append(duration(max(0.0, run.finished_at - run.started_at) * 1000))
     if verdict.cost_usd is not None:
@@ -173,20 +173,22 @@ def _details(comment: Comment) -> Iterator[str]:
     comparison = comment.comparison
     if comment.run.gate is not None:
         lines = gate_lines(comment.run)
-        yield f"#### Gate: {VERDICTS[comment.run.gate.verdict].lower()}\n\n"
-        yield _rows((f"- **{line.label}:** {quiet(line.text, REASON)}\n" for line in lines), len(lines), FOLDED)
+        yield f"#### Gate: {GATE_VERDICT_LABELS[comment.run.gate.verdict].lower()}\n\n"
+        yield _rows(
+            (f"- **{line.label}:** {inert(line.text, MAX_REASON)}\n" for line in lines), len(lines), MAX_FOLDED_LIST
+        )
     if comparison is not None:
         for group in (Change.STILL_FAILING, Change.NOT_COMPARABLE, Change.NEW, Change.GONE):
             if cases := comparison.groups[group]:
-                yield f"#### {TITLES[group]} ({len(cases):,})\n\n"
-                yield _rows((_case_line(case, comment) for case in cases), len(cases), FOLDED)
+                yield f"#### {CHANGE_TITLES[group]} ({len(cases):,})\n\n"
+                yield _rows((_case_line(case, comment) for case in cases), len(cases), MAX_FOLDED_LIST)
         yield from _scores(comparison)
         for name, side in (("Before", comparison.before), ("After", comparison.after)):
-            yield f"- **{name}:** {quiet(side_text(side), REASON)}\n"
+            yield f"- **{name}:** {inert(run_description(side), MAX_REASON)}\n"
         if kept := len(comparison.groups[Change.STILL_PASSING]):
-            yield f"- {counted(kept, 'case')} still {'passes' if kept == 1 else 'pass'}\n"
+            yield f"- {plural(kept, 'case')} still {'passes' if kept == 1 else 'pass'}\n"
         yield "\n"
-    yield from _again(comment)
+    yield from _rerun_commands(comment)
 
 
 def _scores(comparison: Comparison) -> Iterator[str]:
@@ -194,7 +196,7 @@ def _scores(comparison: Comparison) -> Iterator[str]:
         head = table_head("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)")
         lines = (
             row(
-                quiet(item.evaluator, NAME),
+                inert(item.evaluator, MAX_NAME),
                 f"{item.before:.3f}",
                 f"{item.after:.3f}",
                 difference_text(item),
@@ -202,10 +204,10 @@ def _scores(comparison: Comparison) -> Iterator[str]:
             )
             for item in comparison.evaluators
         )
-        yield head + _rows(lines, len(comparison.evaluators), FOLDED)
+        yield head + _rows(lines, len(comparison.evaluators), MAX_FOLDED_LIST)
 
 
-def _again(comment: Comment) -> Iterator[str]:
+def _rerun_commands(comment: Comment) -> Iterator[str]:
     """Commands that run what broke again, one case each."""
     paths = {info.name: info.path for info in comment.run.suites}
     comparison = comment.comparison
@@ -214,10 +216,10 @@ def _again(comment: Comment) -> Iterator[str]:
     else:
         suites = comment.verdict.suites
         broken = [(s.name, case.case_id) for s in suites for case in s.cases if case.outcome is Outcome.FAILED]
-    known = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= NAME]
+    known = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= MAX_NAME]
     if known:
         yield "Run one of these again:\n\n"
-        for path, case_id in known[:AGAIN]:
+        for path, case_id in known[:MAX_COMMANDS]:
             place = shlex.quote(f"{path}::{case_id}")
             yield f"- {code(f'proctor test {place}')}\n"
         yield "\n"
@@ -228,16 +230,16 @@ def _rows(lines: Iterable[str], count: int, room: int) -> str:
     kept: list[str] = []
     for line in lines:
         if len(line) > room:
-            kept.append(f"\nAnd {counted(count - len(kept), 'more case')}; the reports have all of them.\n")
+            kept.append(f"\nAnd {plural(count - len(kept), 'more case')}; the reports have all of them.\n")
             break
         room -= len(line)
         kept.append(line)
     return "".join([*kept, "\n"])
 
 
-def _linked(name: str, suite: str, case_id: str, comment: Comment) -> str:
+def _case_link(name: str, suite: str, case_id: str, comment: Comment) -> str:
     """The name of a case, which leads to its first trial that did not pass."""
-    words = quiet(name, NAME)
+    words = inert(name, MAX_NAME)
     if not comment.report:
         return words
     own = [item for item in comment.run.summaries if (item.suite, item.case_id) == (suite, case_id)]
@@ -247,9 +249,9 @@ def _linked(name: str, suite: str, case_id: str, comment: Comment) -> str:
     return f"[{words}]({_address(comment.report)}#{anchor((wrong or own)[0].position)})"
 
 
-def quiet(text: str, limit: int) -> str:
+def inert(text: str, limit: int) -> str:
     """Text from outside as Markdown on one line, that notifies no person and links nowhere."""
-    return _TELLING.sub(lambda found: f"{found.group()}\u200b", inline(text, limit))
+    return _ACTIVE.sub(lambda found: f"{found.group()}\u200b", inline(text, limit))
 
 
 def _address(text: str) -> str:
@@ -257,18 +259,18 @@ def _address(text: str) -> str:
     return re.sub(r"[\s<>()\[\]\"'`\\]", lambda found: f"%{ord(found.group()):02X}", text)
 
 
-CASES_WITH_REASONS = 50
-REASONS_SHOWN = 3
-SUITES_SHOWN = 200
-TEXT = 300
-NAME_TEXT = 120
-NAMES_BYTES = 200_000
+MAX_CASES_WITH_REASONS = 50
+MAX_REASONS = 3
+MAX_SUITES = 200
+MAX_TEXT = 300
+MAX_SHORT_NAME = 120
+MAX_NAMES_BYTES = 200_000
 """With these, the page stays far below the 1 MiB that GitHub accepts."""
 
 
 def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the page; only as many trials are read as it takes to find the reasons shown."""
-    out.write(f"## Proctor: {MARKS[verdict.outcome]}\n\n{inline(verdict.reason, TEXT)}\n\n")
+    out.write(f"## Proctor: {BADGES[verdict.outcome]}\n\n{inline(verdict.reason, MAX_TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
     _write_suites(verdict, out)
     write_gate(run, verdict, out)
@@ -276,11 +278,11 @@ def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _totals(run: Run, verdict: RunVerdict) -> str:
-    parts = [f"{counted(len(run.summaries), 'trial')}: {counts_text(verdict.counts)}"]
+    parts = [f"{plural(len(run.summaries), 'trial')}: {counts_text(verdict.counts)}"]
     if run.finished_at is not None:
         parts.append(duration(max(0.0, run.finished_at - run.started_at) * 1000))
     if verdict.tokens is not None:
-        parts.append(counted(verdict.tokens, "token"))
+        parts.append(plural(verdict.tokens, "token"))
     if verdict.cost_usd is not None:
         parts.append(inline(money(verdict.cost_usd, estimated=verdict.estimated)))
     return " · ".join(parts)
@@ -290,38 +292,38 @@ def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
     if not verdict.suites:
         return
     out.write(table_head("Suite", "Verdict", "Cases", "Pass rate [95 %]", "Mean scores"))
-    for suite in verdict.suites[:SUITES_SHOWN]:
-        rate = "not measured" if suite.pass_rate is None else share(suite.pass_rate)
+    for suite in verdict.suites[:MAX_SUITES]:
+        rate = "not measured" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
         means = [f"{item.evaluator} {item.scores.mean:.2f}" for item in suite.evaluators if item.scores is not None]
-        cells = (inline(suite.name, TEXT), MARKS[suite.outcome], counts_text(suite.counts), rate)
-        out.write(row(*cells, inline(", ".join(means), TEXT)))
+        cells = (inline(suite.name, MAX_TEXT), BADGES[suite.outcome], counts_text(suite.counts), rate)
+        out.write(row(*cells, inline(", ".join(means), MAX_TEXT)))
     out.write("\n")
-    if len(verdict.suites) > SUITES_SHOWN:
-        out.write(f"{len(verdict.suites) - SUITES_SHOWN:,} more suites are not shown.\n\n")
+    if len(verdict.suites) > MAX_SUITES:
+        out.write(f"{len(verdict.suites) - MAX_SUITES:,} more suites are not shown.\n\n")
 
 
 def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Every case that went wrong, with its reasons while there is room for them, else by its name alone."""
-    cases = failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS, limit=TEXT)
+    cases = failing_cases(run, verdict, most_reasons=MAX_CASES_WITH_REASONS, limit=MAX_TEXT)
     if not cases:
         return
     out.write("### What went wrong\n\n")
-    for case in cases[:CASES_WITH_REASONS]:
+    for case in cases[:MAX_CASES_WITH_REASONS]:
         _write_case(case, out)
     out.write("\n")
-    _write_names(cases[CASES_WITH_REASONS:], out)
+    _write_names(cases[MAX_CASES_WITH_REASONS:], out)
 
 
 def _write_case(case: FailingCase, out: TextIO) -> None:
-    out.write(f"- {case_title(case, TEXT)}")
-    shown = case.reasons[:REASONS_SHOWN]
+    out.write(f"- {case_title(case, MAX_TEXT)}")
+    shown = case.reasons[:MAX_REASONS]
     if len(shown) == 1 and shown[0].text:
         out.write(f": {inline(shown[0].text)}")
     out.write("\n")
     for reason in shown if len(shown) > 1 else ():
-        out.write(f"  - {counted(reason.trials, 'time')}: {inline(reason.text)}\n")
+        out.write(f"  - {plural(reason.trials, 'time')}: {inline(reason.text)}\n")
     if more := len(case.reasons) - len(shown):
-        out.write(f"  - and {counted(more, 'more reason')}\n")
+        out.write(f"  - and {plural(more, 'more reason')}\n")
 
 
 def _write_names(cases: Sequence[FailingCase], out: TextIO) -> None:
@@ -329,9 +331,9 @@ def _write_names(cases: Sequence[FailingCase], out: TextIO) -> None:
     if not cases:
         return
     out.write(f"Also, without their reasons ({len(cases):,}):\n\n")
-    room = NAMES_BYTES
+    room = MAX_NAMES_BYTES
     for number, case in enumerate(cases):
-        line = f"- {case_title(case, NAME_TEXT)}\n"
+        line = f"- {case_title(case, MAX_SHORT_NAME)}\n"
         room -= len(line.encode("utf-8", "backslashreplace"))
         if room < 0:
             out.write(f"- and {len(cases) - number:,} more\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from proctor.reporting.terminal.screen import visible
+from proctor.reporting.terminal.screen import escape_control
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+=-]")
 """What means something anywhere, an underscore unless it is inside a word, and what would begin a heading or a list."""
@@ -14,14 +14,14 @@ _BACKTICKS = re.compile(r"`+")
 
 def inline(text: str, limit: int = 2_000) -> str:
     """Text for a heading, a table cell or a list item: one line, every special character escaped."""
-    words = " ".join(visible(cut(text, limit)).split())
+    words = " ".join(escape_control(cut(text, limit)).split())
     words = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", words))
 
 
 def code(text: str, limit: int = 500) -> str:
     """Text as a code span; not for table cells, where a pipe would still end the cell."""
-    words = " ".join(visible(cut(text, limit)).split())
+    words = " ".join(escape_control(cut(text, limit)).split())
     if not words:
         return '""'
     ticks = "`" * (_longest_run(words) + 1)
@@ -30,7 +30,7 @@ def code(text: str, limit: int = 500) -> str:
 
 def fence(text: str, limit: int) -> str:
     """Text as a block of its own, behind more backticks than it has itself."""
-    shown = visible(text[:limit])
+    shown = escape_control(text[:limit])
     ticks = "`" * max(3, _longest_run(shown) + 1)
     note = f"\n\n*{len(text):,} characters in all; the first {limit:,} are shown.*" if len(text) > limit else ""
     return f"{ticks}text\n{shown}\n{ticks}{note}\n"

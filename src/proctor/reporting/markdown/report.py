@@ -10,26 +10,34 @@ from typing import TextIO
 
 from proctor.agents.reply import Reply
 from proctor.cases.suite import Attachment, Case, Turn
-from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.comparison_report import write_agents_markdown
-from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
-from proctor.reporting.failing_cases import BAD, FailingCase, ReasonTally, share_text
-from proctor.reporting.judge_report import doubt_lines, judge_lines
+from proctor.reporting.explain import (
+    answer_text,
+    call_text,
+    expected_lines,
+    failure_locations,
+    input_text,
+    missing_and_extra_tools,
+    value_text,
+)
+from proctor.reporting.failing_cases import FAILED_OR_ERROR, FailingCase, ReasonCounter, share_text
+from proctor.reporting.judge_report import judge_caveats, judge_lines
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import (
-    MARKS,
-    counted,
+    BADGES,
     counts_text,
     duration,
     flaky_text,
-    informing,
     money,
+    pass_rate_text,
+    plural,
     reliability_text,
+    report_only_evaluators,
     score_texts,
-    share,
     suites_with_trials,
     trial_name,
-    when,
+    utc_time,
 )
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, mean_text
@@ -37,43 +45,43 @@ from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-PASSING_TEXT = 500
-FAILING_TEXT = 10_000
-REASON_TEXT = 2_000
+MAX_PASSING_TEXT = 500
+MAX_FAILING_TEXT = 10_000
+MAX_REASON = 2_000
 
 
 def write_trial(trial: TrialResult, out: TextIO) -> None:
     """The section of a case that has one trial."""
-    out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {MARKS[trial.outcome]}\n\n")
+    out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {BADGES[trial.outcome]}\n\n")
     _write_content(trial, out)
 
 
 def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO) -> None:
     """The section of a case that was repeated: its reasons, a line for each trial, and one example in full."""
-    reasons, examples = ReasonTally(REASON_TEXT), dict[int, TrialResult]()
+    reasons, examples = ReasonCounter(MAX_REASON), dict[int, TrialResult]()
     rows, warnings, counts = [], dict[str, None](), Counter[Outcome]()
     for trial in trials:
         counts[trial.outcome] += 1
-        if (trial.outcome in BAD and reasons.add(trial)) or not examples:
+        if (trial.outcome in FAILED_OR_ERROR and reasons.add(trial)) or not examples:
             examples[trial.number] = trial
         warnings |= dict.fromkeys(trial.warnings)
         scores = ", ".join(text for text, _ in score_texts(trial.scores))
-        rows.append(row(f"{trial.number}", MARKS[trial.outcome], duration(trial.duration_ms), inline(scores)))
+        rows.append(row(f"{trial.number}", BADGES[trial.outcome], duration(trial.duration_ms), inline(scores)))
     found = reasons.reasons()
     example = examples[found[0].number] if found else next(iter(examples.values()))
     flaky = " (flaky)" if case.is_flaky else ""
-    out.write(f"#### {inline(case.case_id)} {MARKS[case.outcome]} {share_text(case.outcome, counts)}{flaky}\n\n")
+    out.write(f"#### {inline(case.case_id)} {BADGES[case.outcome]} {share_text(case.outcome, counts)}{flaky}\n\n")
     for reason in found:
-        out.write(f"- **{counted(reason.trials, 'time')}:** {inline(reason.text)}\n")
+        out.write(f"- **{plural(reason.trials, 'time')}:** {inline(reason.text)}\n")
     out.write("\n" if found else "")
     out.write(table_head("Trial", "Outcome", "Time", "Scores") + "".join(rows) + "\n")
-    out.write(f"**Example:** trial {example.number} {MARKS[example.outcome]}\n\n")
+    out.write(f"**Example:** trial {example.number} {BADGES[example.outcome]}\n\n")
     _write_content(replace(example, warnings=tuple(warnings)), out)
 
 
 def _write_content(trial: TrialResult, out: TextIO) -> None:
-    full = trial.outcome in BAD
-    limit = FAILING_TEXT if full else PASSING_TEXT
+    full = trial.outcome in FAILED_OR_ERROR
+    limit = MAX_FAILING_TEXT if full else MAX_PASSING_TEXT
     _write_facts(trial, out)
     if trial.reason:
         title = "Errors" if full else "Reason"
@@ -115,17 +123,17 @@ def _write_facts(trial: TrialResult, out: TextIO) -> None:
 
 
 def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit: int) -> None:
-    out.write(f"**Input:**\n\n{fence(asked(case, turn), limit)}\n")
+    out.write(f"**Input:**\n\n{fence(input_text(case, turn), limit)}\n")
     if turn.attachments:
         out.write(f"**Files:** {', '.join(_attachment(item) for item in turn.attachments)}\n\n")
     if expected := "\n".join(expected_lines(turn.expected, limit)):
         out.write(f"**Expected:**\n\n{fence(expected, limit)}\n")
     if reply is not None:
-        said = answer(reply)
+        said = answer_text(reply)
         title = "Answer" if reply.error is None else "Answer so far"
         if said or reply.error is None:
             out.write(f"**{title}:**\n\n{fence(said, limit)}\n" if said else f"**{title}:** *(an empty answer)*\n\n")
-        if places := "\n".join(broke_at(reply)):
+        if places := "\n".join(failure_locations(reply)):
             out.write(f"**Broke at:**\n\n{fence(places, limit)}\n")
         _write_tools(turn, reply, out, limit)
 
@@ -133,13 +141,13 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
 def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:
     expected = turn.expected.tool_calls
     if reply.tool_calls:
-        lines = "\n".join(call_text(call, PASSING_TEXT) for call in reply.tool_calls)
+        lines = "\n".join(call_text(call, MAX_PASSING_TEXT) for call in reply.tool_calls)
         out.write(f"**Tools called:**\n\n{fence(lines, limit)}\n")
     elif expected is not None:
         out.write("**Tools called:** none\n\n")
     if expected is None:
         return
-    missing, extra = missing_and_extra(expected, reply.tool_calls)
+    missing, extra = missing_and_extra_tools(expected, reply.tool_calls)
     out.write(f"- **Expected tools:** {', '.join(code(call.name) for call in expected) or 'none'}\n")
     if missing:
         out.write(f"- **Missing:** {', '.join(code(name) for name in missing)}\n")
@@ -151,8 +159,8 @@ def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:
 def _write_state(trial: TrialResult, out: TextIO, limit: int) -> None:
     if trial.case.final_state is None or not trial.replies:
         return
-    out.write(f"**Expected state:**\n\n{fence(shown(trial.case.final_state), limit)}\n")
-    out.write(f"**State:**\n\n{fence(shown(trial.replies[-1].state), limit)}\n")
+    out.write(f"**Expected state:**\n\n{fence(value_text(trial.case.final_state), limit)}\n")
+    out.write(f"**State:**\n\n{fence(value_text(trial.replies[-1].state), limit)}\n")
 
 
 def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
@@ -166,14 +174,14 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
     told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
     for score in told:
         judge = f" (judge {inline(name)})" if (name := judge_name(score)) else ""
-        out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, REASON_TEXT)}\n")
+        out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, MAX_REASON)}\n")
     if told:
         out.write("\n")
 
 
 def _outcome(score: Score) -> str:
     mean = mean_text(score)
-    return MARKS[score.outcome] if mean is None else f"{MARKS[score.outcome]} ({inline(mean)})"
+    return BADGES[score.outcome] if mean is None else f"{BADGES[score.outcome]} ({inline(mean)})"
 
 
 def _numbers(score: Score) -> tuple[str, str]:
@@ -188,7 +196,7 @@ def _attachment(item: Attachment) -> str:
     return f"{code(item.path or item.url or 'unnamed')}{kind}"
 
 
-TITLES = {
+OUTCOME_TITLES = {
     Outcome.PASSED: "Passed",
     Outcome.FAILED: "Failed",
     Outcome.ERROR: "Errors",
@@ -207,7 +215,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
-        out.write(f"### Suite: {inline(judged.name)} {MARKS[judged.outcome]}\n\n")
+        out.write(f"### Suite: {inline(judged.name)} {BADGES[judged.outcome]}\n\n")
         out.write(f"{inline(judged.reason)}{_reliability(judged)}\n\n")
         if info.path:
             out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
@@ -218,7 +226,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             else:
                 write_trial(next(own), out)
     out.write("---\n\n## Report summary\n\n")
-    out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
+    out.write(f"**{BADGES[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
 
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -227,10 +235,10 @@ def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     environment = dict(run.environment)
     version = environment.pop("proctor_version", "not recorded")
     out.write(f"# Test report: {inline(', '.join(agents) or 'no agent')}\n\n")
-    out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)}\n\n")
+    out.write(f"**{BADGES[verdict.outcome]}**: {inline(verdict.reason)}\n\n")
     for title, values in (
         ("Configuration", [code(file) for file in files]),
-        ("Generated", [when(run.started_at if run.finished_at is None else run.finished_at)]),
+        ("Generated", [utc_time(run.started_at if run.finished_at is None else run.finished_at)]),
         ("Run", [code(run.id)]),
         ("Proctor version", [inline(version)]),
         ("Environment", [inline(f"{name.removesuffix('_version')} {value}") for name, value in environment.items()]),
@@ -248,11 +256,15 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("## Summary\n\n")
     out.write(table_head("Measure", "Value"))
     out.write(row("Total trials", f"{len(run.summaries):,}"))
-    for outcome, title in TITLES.items():
+    for outcome, title in OUTCOME_TITLES.items():
         out.write(row(title, f"{verdict.counts.get(outcome, 0):,}"))
     for suite in verdict.suites:
         title = "Pass rate" if len(verdict.suites) == 1 else f"Pass rate of {inline(suite.name)}"
-        rate = "not measured" if suite.pass_rate is None else f"{share(suite.pass_rate)} of {_settled(suite)}"
+        rate = (
+            "not measured"
+            if suite.pass_rate is None
+            else f"{pass_rate_text(suite.pass_rate)} of {_counted_cases(suite)}"
+        )
         out.write(row(title, rate))
     if run.finished_at is not None:
         out.write(row("Duration", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
@@ -265,14 +277,14 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row(f"Judge {inline(model)}", inline(text)))
     if run.unpriced_note:
         out.write(row("Not counted", inline(run.unpriced_note)))
-    for title, text in doubt_lines(run):
+    for title, text in judge_caveats(run):
         out.write(row(title, inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
 
 
 def case_title(case: FailingCase, limit: int) -> str:
     """`❌ FAILED **shop/refund** 5 of 5`."""
-    title = f"{MARKS[case.outcome]} **{inline(f'{case.suite}/{case.case_id}', limit)}**"
+    title = f"{BADGES[case.outcome]} **{inline(f'{case.suite}/{case.case_id}', limit)}**"
     count = f" {case.share}" if case.share else ""
     return f"{title}{count}{' (flaky)' if case.is_flaky else ''}{' (in quarantine)' if case.quarantined else ''}"
 
@@ -280,9 +292,9 @@ def case_title(case: FailingCase, limit: int) -> str:
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """What the gate found, and the cases that are flaky or in quarantine."""
     if run.gate is not None:
-        out.write(f"### Gate: {VERDICTS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
+        out.write(f"### Gate: {GATE_VERDICT_LABELS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
         for line in gate_lines(run):
-            out.write(f"- **{inline(line.label)}:** {inline(line.text, REASON_TEXT)}\n")
+            out.write(f"- **{inline(line.label)}:** {inline(line.text, MAX_REASON)}\n")
         out.write("\n")
     notes = []
     for suite in verdict.suites:
@@ -300,9 +312,9 @@ def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if not any(suite.evaluators for suite in verdict.suites):
         return
-    informs = informing(run)
+    informs = report_only_evaluators(run)
     out.write("### Mean scores\n\n")
-    out.write(table_head("Suite", "Evaluator", "Mean score", "Threshold", *TITLES.values()))
+    out.write(table_head("Suite", "Evaluator", "Mean score", "Threshold", *OUTCOME_TITLES.values()))
     for suite in verdict.suites:
         for item in suite.evaluators:
             out.write(_mean_row(suite.name, item, (suite.name, item.evaluator) in informs))
@@ -316,8 +328,8 @@ def _mean_row(suite: str, item: EvaluatorSummary, informs: bool) -> str:
     return row(inline(suite), inline(item.evaluator), mean, threshold, *(f"{count:,}" for count in counts))
 
 
-def _settled(suite: SuiteVerdict) -> str:
-    return counted(0 if suite.pass_rate is None else suite.pass_rate.count, "case")
+def _counted_cases(suite: SuiteVerdict) -> str:
+    return plural(0 if suite.pass_rate is None else suite.pass_rate.count, "case")
 
 
 def _reliability(suite: SuiteVerdict) -> str:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.explain import BRIEF, Fact, explain
-from proctor.reporting.failing_cases import BAD, ReasonTally, share_text
-from proctor.reporting.terminal.facts import INDENT, tell_facts
-from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans
+from proctor.reporting.failing_cases import FAILED_OR_ERROR, ReasonCounter, share_text
+from proctor.reporting.terminal.facts import INDENT, print_facts
+from proctor.reporting.terminal.run_text import NameColumn, WarningFilter, line_start
 from proctor.reporting.terminal.screen import Screen, Span
-from proctor.reporting.wording import STYLES, counted, flaky_text
+from proctor.reporting.wording import STYLES, flaky_text, plural
 from proctor.results.reasons import headline_reason, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
 from proctor.results.verdict import CaseVerdict, case_outcome
 
-REASONS_SHOWN = 5
+MAX_REASONS = 5
 
 
 class CaseBlock:
@@ -25,7 +25,7 @@ class CaseBlock:
     def __init__(self, suite: str, case_id: str, kept: Sequence[TrialSummary] = ()) -> None:
         self.address = (suite, case_id)
         self.summaries = list(kept)
-        self.reasons = ReasonTally(limit=500)
+        self.reasons = ReasonCounter(limit=500)
         self.examples: dict[int, TrialResult] = {}
         self.warnings: list[str] = []
         self.why = ""
@@ -37,7 +37,7 @@ class CaseBlock:
         self.warnings += warnings
         if all(trial.number != summary.number for summary in self.summaries):
             self.summaries.append(TrialSummary.of(trial))
-        if trial.outcome in BAD:
+        if trial.outcome in FAILED_OR_ERROR:
             if self.reasons.add(trial):
                 self.examples[trial.number] = trial
         elif trial.outcome is not Outcome.PASSED and not self.why:
@@ -69,26 +69,26 @@ class CaseBlocks:
             return None
         return self._open.pop(address)
 
-    def rest(self) -> list[CaseBlock]:
+    def incomplete(self) -> list[CaseBlock]:
         """The blocks of cases that were not completed."""
         blocks, self._open = list(self._open.values()), {}
         return blocks
 
-    def all_kept(self, trials: Sequence[TrialResult], warnings: Warnings) -> CaseBlock:
+    def stored_block(self, trials: Sequence[TrialResult], warnings: WarningFilter) -> CaseBlock:
         """The block of a case of a run that is over, from those of its trials that are to be shown."""
         address = (trials[0].suite, trials[0].case.id)
         block = CaseBlock(*address, self._kept.get(address, ()))
         for trial in trials:
-            block.add(trial, warnings.fresh(trial))
+            block.add(trial, warnings.new_in(trial))
         return block
 
-    def tell(self, screen: Screen, block: CaseBlock, names: NameColumn) -> None:
+    def print(self, screen: Screen, block: CaseBlock, names: NameColumn) -> None:
         """The line of a case, with its distinct reasons and one example below if a trial went wrong."""
         outcome = case_outcome(block.summaries, self._criteria[block.address[0]])
         screen.line(*_line(block, outcome, self._planned.get(block.address, 0), names), hang=INDENT)
         facts = [*_facts(block), *(Fact("warning", warning, Outcome.ERROR) for warning in block.warnings)]
         if facts:
-            tell_facts(screen, facts, BRIEF)
+            print_facts(screen, facts, BRIEF)
             screen.line()
 
 
@@ -97,7 +97,7 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     made = len(block.summaries)
     share = "" if outcome is Outcome.SKIPPED else share_text(outcome, counts)
     mean_ms = sum(summary.duration_ms for summary in block.summaries) / made
-    spans = head_spans(outcome, "/".join(block.address), mean_ms, names, share)
+    spans = line_start(outcome, "/".join(block.address), mean_ms, names, share)
     separator = "  "
     for text, worst in _score_texts([row for summary in block.summaries for row in summary.scores]):
         spans += [separator, (text, "" if worst is Outcome.PASSED else STYLES[worst])]
@@ -110,7 +110,7 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     if block.reused:
         spans.append((f"  ({block.reused} from an earlier run)", "dim"))
     if made < planned:
-        spans.append((f"  ({made} of {counted(planned, 'trial')} made)", "dim"))
+        spans.append((f"  ({made} of {plural(planned, 'trial')} made)", "dim"))
     return spans
 
 
@@ -143,9 +143,9 @@ def _facts(block: CaseBlock) -> list[Fact]:
     example = f"trial {reasons[0].number}"
     facts = []
     if len(reasons) > 1:
-        facts = [Fact(counted(one.trials, "time"), one.text, one.outcome) for one in reasons[:REASONS_SHOWN]]
+        facts = [Fact(plural(one.trials, "time"), one.text, one.outcome) for one in reasons[:MAX_REASONS]]
         if more := len(reasons) - len(facts):
-            facts.append(Fact("", f"and {counted(more, 'more reason')}"))
+            facts.append(Fact("", f"and {plural(more, 'more reason')}"))
     elif bad > 1:
         others = "one" if bad == 2 else f"{bad - 1} trials"
         example += f"; the other {others} went wrong in the same way"

@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.reporting.comparison_report import (
+    CHANGE_TITLES,
     RESOURCE_NAMES,
-    TITLES,
     VERDICT_OUTCOMES,
-    amount,
+    amount_text,
     case_name,
     change_text,
     difference_text,
+    differences,
     group_outcome,
     ratio_text,
-    side_text,
-    what_differs,
+    run_description,
 )
 from proctor.reporting.terminal.screen import Screen
-from proctor.reporting.wording import STYLES, counted, trial_name
+from proctor.reporting.wording import STYLES, plural, trial_name
 from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Step
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import TrialResult
 
-MOST_LISTED = 20
-MOST_TEXT = 400
+MAX_CASES = 20
+MAX_TEXT = 400
 
 
-def show_comparison(comparison: Comparison, screen: Screen, *, verbose: bool = False, quiet: bool = False) -> None:
+def print_comparison(comparison: Comparison, screen: Screen, *, verbose: bool = False, quiet: bool = False) -> None:
     """Cases by group, the most serious first; then scores, resources and the sentence."""
     arrow = "→" if screen.unicode else "->"
     if not quiet:
-        _show_changes(comparison, screen, verbose=verbose, arrow=arrow)
-    screen.line((_plain(comparison.sentence, arrow), STYLES[VERDICT_OUTCOMES[comparison.verdict]]))
+        _print_changes(comparison, screen, verbose=verbose, arrow=arrow)
+    screen.line((_with_arrow(comparison.sentence, arrow), STYLES[VERDICT_OUTCOMES[comparison.verdict]]))
 
 
-def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arrow: str) -> None:
+def _print_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arrow: str) -> None:
     for name, side in (("before", comparison.before), ("after", comparison.after)):
-        screen.line((f"{name:<8}", "dim"), side_text(side))
+        screen.line((f"{name:<8}", "dim"), run_description(side))
     for group, cases in comparison.groups.items():
         if cases and (verbose or group is not Change.STILL_PASSING):
-            _show_group(group, cases, screen, verbose=verbose, arrow=arrow)
+            _print_group(group, cases, screen, verbose=verbose, arrow=arrow)
     if comparison.evaluators:
         screen.line()
         screen.line(("scores", "bold"))
@@ -51,27 +51,27 @@ def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arro
         screen.line()
         screen.line(("a trial took", "bold"))
     for ratio in comparison.resources:
-        before, after = amount(ratio.resource, ratio.before), amount(ratio.resource, ratio.after)
+        before, after = amount_text(ratio.resource, ratio.before), amount_text(ratio.resource, ratio.after)
         estimate = " (estimated prices)" if ratio.estimated else ""
         times = f"{ratio_text(ratio)} times as much{estimate}"
         screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<10}  {before} {arrow} {after}  {times}")
     screen.line()
 
 
-def _show_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
+def _print_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
     screen.line()
-    screen.line((f"{TITLES[group].lower()}: {len(cases):,}", STYLES[group_outcome(group)]))
-    shown = cases if verbose else cases[:MOST_LISTED]
+    screen.line((f"{CHANGE_TITLES[group].lower()}: {len(cases):,}", STYLES[group_outcome(group)]))
+    shown = cases if verbose else cases[:MAX_CASES]
     width = min(60, max(len(case_name(case)) for case in shown))
     for case in shown:
-        screen.line(f"  {case_name(case):<{width}}  {_plain(change_text(case), arrow)}")
-        for line in what_differs(case):
-            screen.line((f"      {_plain(_cut(line), arrow)}", "dim"))
+        screen.line(f"  {case_name(case):<{width}}  {_with_arrow(change_text(case), arrow)}")
+        for line in differences(case):
+            screen.line((f"      {_with_arrow(_cut(line), arrow)}", "dim"))
     if len(cases) > len(shown):
-        screen.line((f"  and {counted(len(cases) - len(shown), 'more case')} (-v shows all)", "dim"))
+        screen.line((f"  and {plural(len(cases) - len(shown), 'more case')} (-v shows all)", "dim"))
 
 
-def show_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> None:
+def print_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> None:
     """Both conversations step by step; steps that agree stand once."""
     arrow = "→" if screen.unicode else "->"
     for name, run, trial in (("before", before, pair.before), ("after", after, pair.after)):
@@ -84,9 +84,9 @@ def show_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> N
             screen.line()
             screen.line((f"turn {turn}", "bold"))
         if pair.divergence is not None and pair.divergence.step == at:
-            text = _plain(pair.divergence.text, arrow)
+            text = _with_arrow(pair.divergence.text, arrow)
             screen.line((f"  >>> here they part ({pair.divergence.kind}): {text}", "bold red"))
-        _show_step(step, screen, arrow)
+        _print_step(step, screen, arrow)
     screen.line()
     if pair.divergence is None:
         screen.line("the conversations are the same")
@@ -96,14 +96,14 @@ def _outcome(trial: TrialResult) -> tuple[str, str]:
     return f"{trial.outcome.value}{f': {_cut(trial.reason)}' if trial.reason else ''}", STYLES[trial.outcome]
 
 
-def _show_step(step: AlignedStep, screen: Screen, arrow: str) -> None:
+def _print_step(step: AlignedStep, screen: Screen, arrow: str) -> None:
     if step.kind is None and step.before is not None:
         screen.line(f"    {_step_text(step.before)}")
         return
     if step.kind == "result":
         if step.before is not None:
             screen.line(f"    {_step_text(step.before)}")
-        screen.line((f"      {_plain(step.difference, arrow)}", "yellow"))
+        screen.line((f"      {_with_arrow(step.difference, arrow)}", "yellow"))
         return
     if step.before is not None:
         screen.line((f"  - {_step_text(step.before)}", "red"))
@@ -116,9 +116,9 @@ def _step_text(step: Step) -> str:
 
 
 def _cut(text: str) -> str:
-    words = " ".join(text[: 2 * MOST_TEXT].split())
-    return words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 3]}..."
+    words = " ".join(text[: 2 * MAX_TEXT].split())
+    return words if len(words) <= MAX_TEXT else f"{words[: MAX_TEXT - 3]}..."
 
 
-def _plain(text: str, arrow: str) -> str:
+def _with_arrow(text: str, arrow: str) -> str:
     return text if arrow == "→" else text.replace("→", arrow).replace("–", "-").replace("…", "...")

@@ -14,23 +14,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
-from proctor.reporting.terminal.narration import (
+from proctor.reporting.terminal.run_text import (
     NameColumn,
-    Warnings,
-    tell_start,
-    tell_summary,
-    tell_trial,
-    tell_verdicts,
+    WarningFilter,
+    print_start,
+    print_summary,
+    print_trial,
+    print_verdicts,
 )
 from proctor.reporting.terminal.screen import (
-    Outlet,
+    SafeStream,
     Span,
     StreamScreen,
+    escape_line,
     is_terminal,
-    is_unicode,
-    one_line,
-    screen_of,
-    wrapped,
+    screen_for,
+    supports_unicode,
+    wrap_spans,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
 from proctor.results.run import Outcome, Run, TrialResult
@@ -47,13 +47,13 @@ def choose_terminal(
 ) -> Listener:
     """A live display where the stream can show one, plain lines everywhere else."""
     environ = os.environ if environ is None else environ
-    movable = is_terminal(stream) and is_unicode(stream) and environ.get("TERM") != "dumb"
+    movable = is_terminal(stream) and supports_unicode(stream) and environ.get("TERM") != "dumb"
     if movable and not quiet:
         return LiveTerminal(stream, verbose=verbose, environ=environ)
     return PlainTerminal(stream, quiet=quiet, verbose=verbose, environ=environ)
 
 
-class TrialTeller:
+class TrialPrinter:
     """Tells of trials on a screen: a case that is repeated once, in one block, when its last trial is kept."""
 
     def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
@@ -61,7 +61,7 @@ class TrialTeller:
         self.verbose = verbose
         self._every = every or verbose
         """Whether trials that pass are told of too."""
-        self._warnings = Warnings()
+        self._warnings = WarningFilter()
         self._names = NameColumn(screen)
         self._blocks: CaseBlocks | None = None
         self._explained: set[tuple[str, str]] = set()
@@ -70,35 +70,35 @@ class TrialTeller:
         if run.planned_trials and not self.verbose:
             self._blocks = CaseBlocks(run)
 
-    def tell(self, trial: TrialResult) -> None:
-        fresh = self._warnings.fresh(trial)
+    def print_trial(self, trial: TrialResult) -> None:
+        fresh = self._warnings.new_in(trial)
         if self._blocks is not None and trial in self._blocks:
-            self._tell_block(self._blocks.add(trial, fresh))
+            self._print_block(self._blocks.add(trial, fresh))
             return
         is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
             return
-        tell_trial(self._screen, trial, verbose=self.verbose, warnings=fresh, names=self._names)
+        print_trial(self._screen, trial, verbose=self.verbose, warnings=fresh, names=self._names)
         self._screen.flush()
 
-    def tell_case(self, trials: Sequence[TrialResult]) -> None:
+    def print_case(self, trials: Sequence[TrialResult]) -> None:
         """Tell of a case of a run that is over, by those of its trials that are to be shown."""
         if self._blocks is not None and trials[0] in self._blocks:
-            self._tell_block(self._blocks.all_kept(trials, self._warnings))
+            self._print_block(self._blocks.stored_block(trials, self._warnings))
             return
         for trial in trials:
-            self.tell(trial)
+            self.print_trial(trial)
 
     def finish(self) -> None:
         """Tell of cases that were not completed, and how many warnings were left out."""
-        for block in () if self._blocks is None else self._blocks.rest():
-            self._tell_block(block)
-        self._warnings.tell_rest(self._screen)
+        for block in () if self._blocks is None else self._blocks.incomplete():
+            self._print_block(block)
+        self._warnings.print_omitted(self._screen)
 
-    def _tell_block(self, block: CaseBlock | None) -> None:
+    def _print_block(self, block: CaseBlock | None) -> None:
         if self._blocks is None or block is None or not (self._every or block.examples or block.warnings):
             return
-        self._blocks.tell(self._screen, block, self._names)
+        self._blocks.print(self._screen, block, self._names)
         self._screen.flush()
 
     def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
@@ -127,24 +127,24 @@ class PlainTerminal:
         verbose: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._screen = screen_of(stream, environ)
+        self._screen = screen_for(stream, environ)
         self._quiet = quiet
-        self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
+        self._printer = TrialPrinter(self._screen, verbose=verbose, every=True)
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         if not self._quiet:
-            self._teller.start(run)
-            tell_start(self._screen, run, planned, kept)
+            self._printer.start(run)
+            print_start(self._screen, run, planned, kept)
             self._screen.flush()
 
     def trial_done(self, trial: TrialResult) -> None:
         if not self._quiet:
-            self._teller.tell(trial)
+            self._printer.print_trial(trial)
 
-    def case_shown(self, trials: Sequence[TrialResult]) -> None:
+    def print_case(self, trials: Sequence[TrialResult]) -> None:
         """Tell of a case of a run that is over."""
         if not self._quiet:
-            self._teller.tell_case(trials)
+            self._printer.print_case(trials)
 
     def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
         """Plain lines have no place for what changes all the time."""
@@ -156,14 +156,14 @@ class PlainTerminal:
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._quiet:
-            tell_verdicts(self._screen, run, verdict)
+            print_verdicts(self._screen, run, verdict)
         else:
-            self._teller.finish()
-            tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
+            self._printer.finish()
+            print_summary(self._screen, run, verdict, verbose=self._printer.verbose)
         self._screen.flush()
 
 
-def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
+def print_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
     """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
     found: dict[str, None] = {}
     for reference in references:
@@ -171,13 +171,13 @@ def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str
         if named is not None and named[1] not in ("cmd", "http", "https"):
             found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
     if found:
-        screen = screen_of(stream, environ)
+        screen = screen_for(stream, environ)
         screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
         screen.flush()
 
 
 BAR_WIDTH = 24
-MOST_WORKERS = 8
+MAX_WORKER_LINES = 8
 """More workers than this are summed up in one line."""
 
 
@@ -195,7 +195,7 @@ class RichScreen:
         return self._console.width
 
     def line(self, *spans: Span, hang: int = 4) -> None:
-        self._held += [styled(*line) for line in wrapped(spans, self.width, hang)]
+        self._held += [rich_text(*line) for line in wrap_spans(spans, self.width, hang)]
 
     def flush(self) -> None:
         from rich.text import Text
@@ -205,14 +205,14 @@ class RichScreen:
             self._held.clear()
 
 
-def styled(*spans: Span) -> Text:
+def rich_text(*spans: Span) -> Text:
     """Spans as rich text, made harmless first."""
     from rich.text import Text
 
     text = Text()
     for span in spans:
         words, style = (span, "") if isinstance(span, str) else span
-        text.append(one_line(words), style or None)
+        text.append(escape_line(words), style or None)
     text.rstrip()
     return text
 
@@ -223,12 +223,12 @@ class LiveTerminal:
     def __init__(self, stream: TextIO, *, verbose: bool = False, environ: Mapping[str, str] | None = None) -> None:
         from rich.console import Console
 
-        outlet: Any = Outlet(stream)
+        outlet: Any = SafeStream(stream)
         self._console = Console(
             file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False, _environ=environ
         )
         self._screen = RichScreen(self._console)
-        self._teller = TrialTeller(self._screen, verbose=verbose, every=False)
+        self._printer = TrialPrinter(self._screen, verbose=verbose, every=False)
         self._counts: Counter[Outcome] = Counter()
         self._cost: float | None = None
         self._planned = self._kept = 0
@@ -239,8 +239,8 @@ class LiveTerminal:
     def started(self, run: Run, planned: int, kept: int) -> None:
         from rich.live import Live
 
-        self._teller.start(run)
-        tell_start(self._screen, run, planned, kept)
+        self._printer.start(run)
+        print_start(self._screen, run, planned, kept)
         self._screen.flush()
         self._planned, self._kept = planned, kept
         self._began = time.monotonic()
@@ -254,7 +254,7 @@ class LiveTerminal:
         usage = trial.usage
         if usage is not None and usage.cost_usd is not None:
             self._cost = (self._cost or 0.0) + usage.cost_usd
-        self._teller.tell(trial)
+        self._printer.print_trial(trial)
 
     def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
         self._workers = states
@@ -267,8 +267,8 @@ class LiveTerminal:
         if self._live is not None:
             self._live.stop()
             atexit.unregister(self._live.stop)
-        self._teller.finish()
-        tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
+        self._printer.finish()
+        print_summary(self._screen, run, verdict, verbose=self._printer.verbose)
         self._screen.flush()
 
     def _bar(self) -> RenderableType:
@@ -282,9 +282,9 @@ class LiveTerminal:
         line.add_column(width=wide)
         line.add_column(no_wrap=True, overflow="ellipsis")
         room = self._console.width - wide - 3
-        line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began, room)))
+        line.add_row(bar, rich_text(*self._status(done, time.monotonic() - self._began, room)))
         for name, text in [] if self._workers is None else _worker_lines(self._workers()):
-            line.add_row(styled(name), styled((text, "dim")))
+            line.add_row(rich_text(name), rich_text((text, "dim")))
         return line
 
     def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
@@ -325,7 +325,7 @@ class LiveTerminal:
 
 def _worker_lines(states: Sequence[WorkerState]) -> list[tuple[str, str]]:
     """What each worker does, or all together where they are many."""
-    if len(states) <= MOST_WORKERS:
+    if len(states) <= MAX_WORKER_LINES:
         return [(f"worker {state.name}", _worker_text(state)) for state in states]
     ready = [state for state in states if state.status == "ready"]
     sums = [sum(getattr(state, name) for state in states) for name in ("under_way", "done", "failed", "lost")]
@@ -362,13 +362,13 @@ def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = ""
     if command:
         screen.line(("$ ", "dim"), (command, "bold"))
         screen.line()
-    tell_start(screen, run, sum(info.planned for info in run.suites), 0)
-    teller = TrialTeller(screen, verbose=False, every=True)
-    teller.start(replace(run, summaries=[]))
+    print_start(screen, run, sum(info.planned for info in run.suites), 0)
+    printer = TrialPrinter(screen, verbose=False, every=True)
+    printer.start(replace(run, summaries=[]))
     for trial in run.trials:
-        teller.tell(trial)
-    teller.finish()
-    tell_summary(screen, run, verdict)
+        printer.print_trial(trial)
+    printer.finish()
+    print_summary(screen, run, verdict)
     screen.flush()
     return console.export_svg(
         title=title, code_format=_REMOTE_FONT.sub("", CONSOLE_SVG_FORMAT), unique_id="proctor-terminal"

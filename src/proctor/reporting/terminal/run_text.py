@@ -5,22 +5,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from proctor.reporting.build_findings import VERDICTS, gate_lines
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.explain import BRIEF, FULL, Fact, explain
-from proctor.reporting.terminal.facts import INDENT, tell_facts
-from proctor.reporting.terminal.screen import Screen, Span, cells, middle_cut, one_line
+from proctor.reporting.terminal.facts import INDENT, print_facts
+from proctor.reporting.terminal.screen import Screen, Span, cut_middle, display_width, escape_line
 from proctor.reporting.wording import (
-    SHORT,
+    LABELS,
     STYLES,
     count_parts,
-    counted,
     duration,
     flaky_text,
-    informing,
     money,
+    pass_rate_text,
+    plural,
     reliability_text,
+    report_only_evaluators,
     score_texts,
-    share,
     trial_name,
 )
 from proctor.results.reasons import headline_reason
@@ -28,25 +28,25 @@ from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
-NAME_WIDTH = 32
-WIDEST_NAME = 60
-NARROWEST_NAME = 24
-BESIDE_NAME = 45
+INITIAL_NAME_WIDTH = 32
+MAX_NAME_WIDTH = 60
+MIN_NAME_WIDTH = 24
+WIDTH_WITHOUT_NAME = 45
 """Columns that are left for what stands before and behind a name."""
-BESIDE_SHARE = 30
+WIDTH_WITHOUT_CASE_ID = 30
 """The same, where only the number of trials follows."""
-WARNINGS_SHOWN = 20
+MAX_WARNINGS = 20
 
 
-def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
+def print_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
     """What is about to happen."""
     suites = run.suites
-    where = suites[0].name if len(suites) == 1 else counted(len(suites), "suite")
+    where = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
     whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
     before = f", of which {kept:,} are there already" if kept else ""
     cases = planned - sum(count - 1 for count in run.planned_trials.values())
-    what = f"{counted(cases, 'case')}, {counted(planned, 'trial')}" if run.planned_trials else counted(planned, "trial")
+    what = f"{plural(cases, 'case')}, {plural(planned, 'trial')}" if run.planned_trials else plural(planned, "trial")
     judge = f", judge {run.configured_judge}" if run.configured_judge else ""
     screen.line((where, "bold"), f"{whom}: {what}{before}{judge}")
     if run.unpriced_note and run.finished_at is None:
@@ -62,28 +62,28 @@ class NameColumn:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._widest = WIDEST_NAME
+        self._widest = MAX_NAME_WIDTH
         if screen.width is not None:
-            self._widest = max(NARROWEST_NAME, min(WIDEST_NAME, screen.width - BESIDE_NAME))
-        self._width = min(NAME_WIDTH, self._widest)
+            self._widest = max(MIN_NAME_WIDTH, min(MAX_NAME_WIDTH, screen.width - WIDTH_WITHOUT_NAME))
+        self._width = min(INITIAL_NAME_WIDTH, self._widest)
 
-    def padded(self, name: str, share: str = "") -> str:
+    def pad(self, name: str, share: str = "") -> str:
         """The name, with how many of its trials, in a column of its own."""
         behind = f" {share}" if share else ""
-        name = _fitted(self._screen, name, INDENT + len(behind))
-        width = cells(name) + len(behind)
+        name = _fit_name(self._screen, name, INDENT + len(behind))
+        width = display_width(name) + len(behind)
         self._width = max(self._width, min(width, self._widest))
         return name + behind + " " * (self._width - width)
 
 
-def _fitted(screen: Screen, name: str, beside: int) -> str:
+def _fit_name(screen: Screen, name: str, beside: int) -> str:
     """A name as it fits beside so many columns of something else."""
-    if screen.width is None or cells(name) + beside <= screen.width:
+    if screen.width is None or display_width(name) + beside <= screen.width:
         return name
-    return middle_cut(name, max(NARROWEST_NAME, screen.width - beside), "…" if screen.unicode else "...")
+    return cut_middle(name, max(MIN_NAME_WIDTH, screen.width - beside), "…" if screen.unicode else "...")
 
 
-def tell_trial(
+def print_trial(
     screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
 ) -> None:
     """One line, with an explanation below if the trial went wrong or everything is asked for."""
@@ -95,47 +95,47 @@ def tell_trial(
     facts = explain(trial, detail) if explained else []
     facts += [Fact("warning", warning, Outcome.ERROR) for warning in warnings]
     if facts:
-        tell_facts(screen, facts, detail)
+        print_facts(screen, facts, detail)
         screen.line()
 
 
-class Warnings:
+class WarningFilter:
     """Says each warning once, and the first few only, so that five thousand alike do not bury the failures."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
         self._unsaid = 0
 
-    def fresh(self, trial: TrialResult) -> list[str]:
+    def new_in(self, trial: TrialResult) -> list[str]:
         """The warnings of a trial that have not been said yet."""
         fresh = []
         for warning in trial.warnings:
             if warning in self._said:
                 continue
-            if len(self._said) >= WARNINGS_SHOWN:
+            if len(self._said) >= MAX_WARNINGS:
                 self._unsaid += 1
                 continue
             self._said.add(warning)
             fresh.append(warning)
         return fresh
 
-    def tell_rest(self, screen: Screen) -> None:
+    def print_omitted(self, screen: Screen) -> None:
         if self._unsaid:
-            screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
+            screen.line(f"{plural(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
 
 
-def head_spans(outcome: Outcome, name: str, duration_ms: float, names: NameColumn, share: str = "") -> list[Span]:
+def line_start(outcome: Outcome, name: str, duration_ms: float, names: NameColumn, share: str = "") -> list[Span]:
     """How every line about a trial or a case begins."""
     return [
-        (f"{SHORT[outcome]:<{INDENT - 2}}  ", STYLES[outcome]),
-        f"{names.padded(one_line(name), share)}  ",
+        (f"{LABELS[outcome]:<{INDENT - 2}}  ", STYLES[outcome]),
+        f"{names.pad(escape_line(name), share)}  ",
         (f"{'' if outcome is Outcome.SKIPPED else duration(duration_ms):>6}", "dim"),
     ]
 
 
 def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
     name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
-    spans = head_spans(trial.outcome, name, trial.duration_ms, names)
+    spans = line_start(trial.outcome, name, trial.duration_ms, names)
     separator = "  "
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
@@ -150,122 +150,122 @@ def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
 
 
 RULE_WIDTH = 72
-NAMES_SHOWN = 100
+MAX_NAMES = 100
 SLOW_MS = 1_000
 
 
-def tell_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool = False) -> None:
+def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool = False) -> None:
     """Everything a person wants to know once all trials are made; with pictures of distributions if `verbose`."""
     rule = RULE_WIDTH if screen.width is None else min(RULE_WIDTH, screen.width)
     screen.line((("─" if screen.unicode else "-") * rule, "dim"))
-    informs = informing(run)
+    informs = report_only_evaluators(run)
     for suite in verdict.suites:
-        _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
+        _print_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import show_agents  # heavy (statistics of comparing), and rare
+        from proctor.reporting.comparison_report import print_agents  # heavy (statistics of comparing), and rare
 
-        show_agents(run, screen)
+        print_agents(run, screen)
     if verbose:
         from proctor.reporting.plots import distribution_lines  # only with -v
 
         for name, picture in distribution_lines(run, unicode=screen.unicode):
             screen.line(f"{name}  {picture}")
-    _tell_totals(screen, run, verdict)
+    _print_totals(screen, run, verdict)
     screen.line()
-    _tell_gate(screen, run)
-    _tell_verdict(screen, run, verdict)
-    _tell_whereabouts(screen, run)
+    _print_gate(screen, run)
+    _print_verdict(screen, run, verdict)
+    _print_location(screen, run)
 
 
-def tell_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
+def print_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     """One line per suite where there are several, and one for the run."""
     if len(verdict.suites) > 1:
         for suite in verdict.suites:
             told = f"{suite.name}: {suite.reason}"
             screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), told, hang=8)
         screen.line()
-    _tell_verdict(screen, run, verdict)
+    _print_verdict(screen, run, verdict)
 
 
-def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
+def _print_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     word = "INCONCLUSIVE  " if run.gate is not None and run.gate.verdict == "inconclusive" else verdict.outcome.upper()
     screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"), hang=8)
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
         hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
-        told = f"interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}{hint}"
+        told = f"interrupted after {len(run.summaries):,} of {plural(planned, 'trial')}{hint}"
         screen.line(f"{'':<8}{told}", hang=8)
 
 
-def _tell_gate(screen: Screen, run: Run) -> None:
+def _print_gate(screen: Screen, run: Run) -> None:
     if run.gate is None:
         return
-    screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
+    screen.line((f"gate: {GATE_VERDICT_LABELS[run.gate.verdict]}", STYLES[run.gate.outcome]))
     for line in gate_lines(run):
         style = "dim" if line.outcome is None else STYLES[line.outcome]
         screen.line((f"  {line.label:<18}  ", style), line.text, hang=22)
     screen.line()
 
 
-def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str]], *, alone: bool) -> None:
+def _print_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str]], *, alone: bool) -> None:
     """Alone, a suite's verdict is the run's, which comes last."""
     title: list[Span] = [(suite.name, "bold")]
     if not alone:
         title += ["  ", (suite.outcome.upper(), STYLES[suite.outcome]), f"  {suite.reason}"]
     screen.line(*title)
-    _tell_cases(screen, suite)
+    _print_case_counts(screen, suite)
     width = max((len(item.evaluator) for item in suite.evaluators), default=0)
     for item in suite.evaluators:
-        _tell_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in informs)
+        _print_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in informs)
     if suite.pass_hat_k is not None and suite.pass_at_k is not None:
         k = suite.repeats
         chances = f"pass^{k} {suite.pass_hat_k:.2f} (all of them pass)", f"pass@{k} {suite.pass_at_k:.2f}"
         screen.line(f"  over {k} repeats  ", chances[0], ", ", f"{chances[1]} (at least one does)")
     if each := reliability_text(suite.reliability):
         screen.line(f"  {each}")
-    _tell_names(screen, suite)
+    _print_failing_cases(screen, suite)
     if resting := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
         screen.line("  ", ("in quarantine:", "cyan"), f" {', '.join(resting)}")
     screen.line()
 
 
-def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
+def _print_failing_cases(screen: Screen, suite: SuiteVerdict) -> None:
     """Every case that did not pass: with repeats, on a line of its own with how many of its trials."""
     wrong = [case for case in suite.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined]
     bad = sorted(wrong, key=lambda case: case.outcome is Outcome.ERROR)
     flaky = [case for case in suite.cases if case.is_flaky and case not in bad] if suite.repeats > 1 else []
     if suite.repeats > 1:
-        shown = [*bad, *flaky][:NAMES_SHOWN]
-        names = [_fitted(screen, case.case_id, BESIDE_SHARE) for case in shown]
-        column = min(WIDEST_NAME, max(map(cells, names), default=0))
+        shown = [*bad, *flaky][:MAX_NAMES]
+        names = [_fit_name(screen, case.case_id, WIDTH_WITHOUT_CASE_ID) for case in shown]
+        column = min(MAX_NAME_WIDTH, max(map(display_width, names), default=0))
         for name, case in zip(names, shown, strict=True):
-            _tell_name(screen, f"{name}{' ' * (column - cells(name))}", case)
+            _print_failing_case(screen, f"{name}{' ' * (column - display_width(name))}", case)
     else:
         for outcome in (Outcome.FAILED, Outcome.ERROR):
-            if names := [case.case_id for case in bad[:NAMES_SHOWN] if case.outcome is outcome]:
+            if names := [case.case_id for case in bad[:MAX_NAMES] if case.outcome is outcome]:
                 screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names)}")
-    if (more := len(bad) + len(flaky) - NAMES_SHOWN) > 0:
-        screen.line(f"  and {counted(more, 'more case')}; proctor show --failed tells of all")
+    if (more := len(bad) + len(flaky) - MAX_NAMES) > 0:
+        screen.line(f"  and {plural(more, 'more case')}; proctor show --failed tells of all")
 
 
-def _tell_name(screen: Screen, name: str, case: CaseVerdict) -> None:
+def _print_failing_case(screen: Screen, name: str, case: CaseVerdict) -> None:
     missed = case.failed if case.outcome is Outcome.FAILED else case.trials - case.passed - case.failed
     share = f"{case.passed if case.outcome is Outcome.PASSED else missed} of {case.trials}"
     flaky: list[Span] = ["  ", (flaky_text(case), "magenta")] if case.is_flaky else []
     spans: list[Span] = [f" {name}  ", share if case.trials > 1 else "", *flaky]
-    screen.line("  ", (f"{SHORT[case.outcome]:<5}", STYLES[case.outcome]), *spans)
+    screen.line("  ", (f"{LABELS[case.outcome]:<5}", STYLES[case.outcome]), *spans)
 
 
-def _tell_cases(screen: Screen, suite: SuiteVerdict) -> None:
-    spans: list[Span] = [f"  {counted(len(suite.cases), 'case')}: "]
+def _print_case_counts(screen: Screen, suite: SuiteVerdict) -> None:
+    spans: list[Span] = [f"  {plural(len(suite.cases), 'case')}: "]
     for number, (text, outcome) in enumerate(count_parts(suite.counts)):
         spans += [", " if number else "", (text, STYLES[outcome])]
     if suite.pass_rate is not None:
-        spans += ["; ", f"pass rate {share(suite.pass_rate)}", (" (95% interval)", "dim")]
+        spans += ["; ", f"pass rate {pass_rate_text(suite.pass_rate)}", (" (95% interval)", "dim")]
     screen.line(*spans)
 
 
-def _tell_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs: bool) -> None:
+def _print_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs: bool) -> None:
     mean = "not measured" if item.scores is None else str(item.scores)
     threshold = "informs" if informs else "" if item.threshold is None else f"needs {item.threshold:g}"
     counts = {
@@ -281,12 +281,12 @@ def _tell_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs:
     screen.line(*spans)
 
 
-def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    parts = [counted(len(run.summaries), "trial")]
+def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
+    parts = [plural(len(run.summaries), "trial")]
     if run.finished_at is not None:
         parts[0] += f" in {duration(max(0.0, run.finished_at - run.started_at) * 1000)}"
     if verdict.tokens is not None:
-        parts.append(counted(verdict.tokens, "token"))
+        parts.append(plural(verdict.tokens, "token"))
     if verdict.cost_usd is not None:
         parts.append(money(verdict.cost_usd, estimated=verdict.estimated))
     slow = heapq.nlargest(3, _slowest_trials(run), key=lambda summary: summary.duration_ms)
@@ -296,7 +296,7 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         ]
         parts.append("slowest " + ", ".join(named))
     screen.line((" · " if screen.unicode else " | ").join(parts))
-    _tell_judges(screen, run)
+    _print_judges(screen, run)
 
 
 def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
@@ -309,20 +309,20 @@ def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
     return found.values()
 
 
-def _tell_judges(screen: Screen, run: Run) -> None:
+def _print_judges(screen: Screen, run: Run) -> None:
     if not run.judges and not run.unpriced_note:
         return
-    from proctor.reporting.judge_report import doubt_lines, judge_lines  # heavy (calibration), and not for every run
+    from proctor.reporting.judge_report import judge_caveats, judge_lines  # heavy (calibration), and not for every run
 
     for model, text in judge_lines(run):
         screen.line(f"judge {model}: {text}")
     if run.unpriced_note:
         screen.line(run.unpriced_note)
-    for title, text in doubt_lines(run):
+    for title, text in judge_caveats(run):
         screen.line(text if title == "Corrected pass rate" else f"{title.lower()}: {text}")
 
 
-def _tell_whereabouts(screen: Screen, run: Run) -> None:
+def _print_location(screen: Screen, run: Run) -> None:
     if run.store is not None:
         elsewhere = "" if run.store == ".proctor" else f" --store {run.store}"
         command = f"proctor show {run.id}{elsewhere}"

@@ -7,26 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from proctor.base.json_data import Json
-from proctor.reporting.call_pairs import Fit, faults_of, pair_calls
+from proctor.reporting.call_pairs import CallFit, pair_calls, turn_faults
 from proctor.results.reasons import deciding_score, headline_reason
 from proctor.results.run import Outcome, Score, TrialResult
 
-EXAMPLES = 5
-CAUSE_TEXT = 160
-READ_OF_REASON = 2_000
+MAX_EXAMPLES = 5
+MAX_CAUSE = 160
+MAX_REASON_READ = 2_000
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'(?!\w)|`[^`]*`')
 _IDENTIFIER = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"[$€£]?(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
-_SEVERAL = re.compile(r"…(?:,? …)+")
-_INSIDE = re.compile(r"((?:\[\d+\]|[\w-]+)(?:\[\d+\]|\.[\w-]+)*): ")
+_REPEATED_ELLIPSIS = re.compile(r"…(?:,? …)+")
+_INNER_PATH = re.compile(r"((?:\[\d+\]|[\w-]+)(?:\[\d+\]|\.[\w-]+)*): ")
 _INDEX = re.compile(r"\[\d+\]")
-_KEPT = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
+_PRESERVED = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
 _ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|Interrupt|Exit)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class TrialName:
+class TrialReference:
     """Where to find a trial."""
 
     suite: str
@@ -35,7 +35,7 @@ class TrialName:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class FailureCause:
     """Trials that went wrong in the same way at the same place."""
 
     outcome: Outcome
@@ -48,7 +48,7 @@ class Cluster:
     """The index of the turn, in conversations of several."""
     trials: int
     cases: int
-    examples: tuple[TrialName, ...]
+    examples: tuple[TrialReference, ...]
     sample: str
     """The reason of the first of them, in full words."""
 
@@ -61,20 +61,20 @@ class _Members:
     def __init__(self, sample: str) -> None:
         self.trials = 0
         self.cases: set[tuple[str, str]] = set()
-        self.examples: list[TrialName] = []
+        self.examples: list[TrialReference] = []
         self.sample = sample
 
     def add(self, trial: TrialResult) -> None:
         self.trials += 1
         self.cases.add((trial.suite, trial.case.id))
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(TrialName(trial.suite, trial.case.id, trial.number))
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(TrialReference(trial.suite, trial.case.id, trial.number))
 
 
 Signature = tuple[Outcome, tuple[str, ...], str, str, int | None]
 
 
-class Clustering:
+class FailureCauses:
     """Takes trials one by one and keeps only what the clusters need."""
 
     def __init__(self) -> None:
@@ -88,15 +88,16 @@ class Clustering:
             self._found[key] = _Members(headline_reason(trial))
         self._found[key].add(trial)
 
-    def clusters(self) -> tuple[Cluster, ...]:
+    def clusters(self) -> tuple[FailureCause, ...]:
         """The largest first; equal ones in the order in which they were met."""
         ordered = sorted(self._found.items(), key=lambda item: -item[1].trials)
         return tuple(
-            Cluster(*key, found.trials, len(found.cases), tuple(found.examples), found.sample) for key, found in ordered
+            FailureCause(*key, found.trials, len(found.cases), tuple(found.examples), found.sample)
+            for key, found in ordered
         )
 
 
-def cluster_name(trial: TrialResult) -> str:
+def cause_name(trial: TrialResult) -> str:
     """What went wrong with a trial, in words that all trials of its cluster share."""
     outcome, evaluators, cause, tool, turn = signature(trial)
     where = "" if turn is None else f" at turn {turn + 1}"
@@ -105,18 +106,18 @@ def cluster_name(trial: TrialResult) -> str:
     return f"{said}{where}{by}".encode("utf-8", "replace").decode()
 
 
-def normalised(reason: str) -> str:
+def normalize_reason(reason: str) -> str:
     """A reason without what differs from case to case: quoted texts, numbers and identifiers.
 
     The place where something differs, a line of source and the name of a missing property stay: they are the failure.
     """
-    text = _without_whole_values(reason[:READ_OF_REASON])
-    places = _KEPT.findall(text)
-    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _KEPT.sub("\x00", text))))
+    text = _without_whole_values(reason[:MAX_REASON_READ])
+    places = _PRESERVED.findall(text)
+    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _PRESERVED.sub("\x00", text))))
     for place in places:
         text = text.replace("\x00", place, 1)
-    text = " ".join(_SEVERAL.sub("…", text).split())
-    return text if len(text) <= CAUSE_TEXT else f"{text[: CAUSE_TEXT - 1]}…"
+    text = " ".join(_REPEATED_ELLIPSIS.sub("…", text).split())
+    return text if len(text) <= MAX_CAUSE else f"{text[: MAX_CAUSE - 1]}…"
 
 
 def _without_whole_values(reason: str) -> str:
@@ -130,7 +131,7 @@ def _without_whole_values(reason: str) -> str:
 
 def error_class(reason: str) -> str:
     """The name of the error that a reason tells of, if it does."""
-    found = _ERROR_CLASS.search(reason[:READ_OF_REASON])
+    found = _ERROR_CLASS.search(reason[:MAX_REASON_READ])
     return found.group() if found else ""
 
 
@@ -142,9 +143,9 @@ def signature(trial: TrialResult) -> Signature:
     reason = trial.reason or ("" if score is None else score.reasoning)
     tool, fault = ("", "") if trial.reason else _tool_fault(trial, score, turn)
     if error := error_class(reason) if trial.outcome is Outcome.ERROR or trial.reason else "":
-        rest = normalised(reason.partition(error)[2].lstrip(": "))
+        rest = normalize_reason(reason.partition(error)[2].lstrip(": "))
         return trial.outcome, tuple(evaluators), f"{error}: {rest}" if rest else error, tool, turn
-    return trial.outcome, tuple(evaluators), fault or normalised(reason), tool, turn
+    return trial.outcome, tuple(evaluators), fault or normalize_reason(reason), tool, turn
 
 
 def _turn(trial: TrialResult, scored: int | None) -> int | None:
@@ -160,24 +161,24 @@ def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tu
     One that does not look at tool calls blames none of them; only a call that broke may then be the cause. Where no
     evaluator has left what it found, the calls are compared here.
     """
-    if score is not None and (told := _told_faults(trial, score, turn)):
+    if score is not None and (told := _reported_faults(trial, score, turn)):
         return told[0]
     compared = any("pairs" in item.details or "faults" in item.details for item in trial.scores)
     faults = sorted(_faults(trial, turn, compared), key=lambda fault: fault[0])
     return faults[0][1:] if faults else ("", "")
 
 
-def _told_faults(trial: TrialResult, score: Score, turn: int | None) -> list[tuple[str, str]]:
+def _reported_faults(trial: TrialResult, score: Score, turn: int | None) -> list[tuple[str, str]]:
     turns = range(len(trial.replies)) if turn is None else [turn]
-    found = [fault for index in turns for fault in faults_of(score, trial, index)]
+    found = [fault for index in turns for fault in turn_faults(score, trial, index)]
     return [
         (str(fault.get("tool", "")), _fault_text(fault, no_tool=_expects_no_tool(trial, turn)))
         for fault in found
-        if fault.get("kind") in (*_FAULTS, "arguments")
+        if fault.get("kind") in (*_FAULT_TEXTS, "arguments")
     ]
 
 
-_FAULTS = {
+_FAULT_TEXTS = {
     "missing": "was not called",
     "order": "was called out of order",
     "extra": "was called although it was not expected",
@@ -190,7 +191,7 @@ def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
     if kind == "arguments":
         wrong = fault.get("arguments")
         return argument_fault(wrong if isinstance(wrong, Mapping) else {})
-    return "was called although no tool was to be" if no_tool and kind == "extra" else _FAULTS[kind]
+    return "was called although no tool was to be" if no_tool and kind == "extra" else _FAULT_TEXTS[kind]
 
 
 def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
@@ -205,12 +206,12 @@ def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[
             continue
         expected = turn.expected.tool_calls
         for pair in pair_calls(None if compared else expected, reply.tool_calls):
-            if pair.expected is not None and pair.fit is Fit.MISSING:
+            if pair.expected is not None and pair.fit is CallFit.MISSING:
                 yield 0, pair.expected.name, "was not called"
-            elif pair.expected is not None and pair.call is not None and pair.fit is Fit.DIFFERS:
+            elif pair.expected is not None and pair.call is not None and pair.fit is CallFit.DIFFERS:
                 yield 0, pair.expected.name, argument_fault(pair.wrong)
             elif pair.call is not None and pair.call.error is not None:
-                yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalised(pair.call.error)}"
+                yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalize_reason(pair.call.error)}"
             elif pair.call is not None and expected == () and not compared:
                 yield 2, pair.call.name, "was called although no tool was to be"
 
@@ -221,20 +222,20 @@ def argument_fault(wrong: Mapping[str, Json]) -> str:
         return "was called with arguments that are not an object"
     kinds: dict[str, list[str]] = {"with the wrong": [], "without": [], "with an unexpected": []}
     for name, why in wrong.items():
-        inside = _INSIDE.match(str(why))
+        inside = _INNER_PATH.match(str(why))
         reason = str(why)[inside.end() :] if inside else str(why)
-        path = _joined(str(name), inside.group(1) if inside else "")
+        path = _argument_path(str(name), inside.group(1) if inside else "")
         kind = "without" if reason.startswith("missing") else "with the wrong"
         kinds["with an unexpected" if reason.startswith("not expected") else kind].append(path)
-    parts = [f"{kind} {_listed(names)}" for kind, names in kinds.items() if names]
+    parts = [f"{kind} {_join_names(names)}" for kind, names in kinds.items() if names]
     return f"was called {' and '.join(parts)}"
 
 
-def _joined(name: str, inside: str) -> str:
+def _argument_path(name: str, inside: str) -> str:
     """The place of a difference in an argument, whichever item of a list it is: `payment[].amount`."""
     path = _INDEX.sub("[]", inside)
     return f"{name}{path}" if path.startswith("[") or not path else f"{name}.{path}"
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"

@@ -18,10 +18,18 @@ from proctor.cases.suite import Case
 from proctor.cases.threshold import passes
 from proctor.evaluators.registry import Bound
 from proctor.judging.judges import Judges
-from proctor.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
-from proctor.mutation.mutants import Made, Material, Mutant, answer_in, mutants_of
-from proctor.mutation.proposals import Subject, propose
-from proctor.mutation.scoring import Scorer, Verdict, asks_models, failed_by, judges_within, said_of, sight
+from proctor.mutation.findings import Controls, MutantResult, MutantStatus, MutationReport, SuiteFindings, summarize
+from proctor.mutation.mutants import Material, Mutant, TrialMutants, answer_in, mutants_of
+from proctor.mutation.proposals import PassingTrial, propose
+from proctor.mutation.scoring import (
+    MutantScorer,
+    MutantScores,
+    asks_models,
+    detections,
+    failing_evaluators,
+    judges_within_budget,
+    observed_parts,
+)
 from proctor.results.run import Outcome
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
@@ -29,7 +37,7 @@ from proctor.running.reuse import conversation_result
 from proctor.running.settings import RunOptions
 from proctor.running.timeouts import Watchdog
 
-AT_ONCE = 64
+PARALLEL_MUTANTS = 64
 """Mutants that are scored beside each other; most evaluators take no time in which others could run."""
 NOW_NOT_PASSING = "does not pass by the suite as it is now"
 ONLY_MODELS = "is scored by language models alone, which only --budget lets be asked"
@@ -46,9 +54,9 @@ class MutationRequest:
     suites: Sequence[str] = ()
     """Files whose expectations count instead of those the run was made with."""
     seed: int = 0
-    most: int = 24
+    max_per_trial: int = 24
     """Mutants a trial."""
-    anyway: bool = False
+    ignore_controls: bool = False
     """Whether a suite that the oracle fails or nop passes is examined all the same."""
     min_kill: float | None = None
 
@@ -60,25 +68,25 @@ def mutate(request: MutationRequest) -> MutationReport:
         options = replace(options, fast=True)
     with plan_rescore(request.store, request.run, options, suites=request.suites) as again:
         kept = request.store / "results.db"
-        with judges_within(options.budget_usd, kept if kept.is_file() else None, again.plan.suites) as judges:
-            suites = run_sync(_examine_all(again, request, options, judges))
-    return MutationReport(again.run.id, request.seed, request.most, tuple(suites), request.min_kill)
+        with judges_within_budget(options.budget_usd, kept if kept.is_file() else None, again.plan.suites) as judges:
+            suites = run_sync(_mutate_suites(again, request, options, judges))
+    return MutationReport(again.run.id, request.seed, request.max_per_trial, tuple(suites), request.min_kill)
 
 
-async def _examine_all(
+async def _mutate_suites(
     again: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
 ) -> list[SuiteFindings]:
     parallel = max((item.limits.parallel for item in again.plan.suites), default=1)
     found = []
     with Watchdog() as watchdog:
-        scorer = Scorer(watchdog, parallel, judges)
+        scorer = MutantScorer(watchdog, parallel, judges)
         for suite in again.plan.suites:
             trials = [trial for trial in again.plan.trials if trial.suite is suite]
-            found.append(await _Examination(suite, trials, again, request, options, scorer, judges).findings())
+            found.append(await _SuiteMutation(suite, trials, again, request, options, scorer, judges).findings())
     return found
 
 
-class _Examination:
+class _SuiteMutation:
     """One suite while it is examined."""
 
     def __init__(
@@ -88,7 +96,7 @@ class _Examination:
         again: RescorePlan,
         request: MutationRequest,
         options: RunOptions,
-        scorer: Scorer,
+        scorer: MutantScorer,
         judges: Judges | None,
     ) -> None:
         self._suite = suite
@@ -98,66 +106,70 @@ class _Examination:
         self._options = options
         self._scorer = scorer
         self._judges = judges
-        self._sights = {bound.title: sight(bound) for bound in suite.evaluators}
-        self._left_out: Counter[str] = Counter()
+        self._sights = {bound.title: observed_parts(bound) for bound in suite.evaluators}
+        self._skipped: Counter[str] = Counter()
         self._notes: list[str] = []
 
     async def findings(self) -> SuiteFindings:
         subjects = await self._subjects()
         controls = await self._controls(subjects)
         name = self._suite.suite.name
-        if controls.broken and not self._request.anyway:
-            return SuiteFindings(name, controls, left_out=dict(self._left_out), notes=tuple(self._notes))
+        if controls.broken and not self._request.ignore_controls:
+            return SuiteFindings(name, controls, skipped_trials=dict(self._skipped), notes=tuple(self._notes))
         made = await self._mutants(subjects)
         tried = await self._tried([(subject, mutant) for subject, item in made for mutant in item.mutants])
         tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
         gating = {bound.title: bound.spec.gates for bound in self._in_force(subjects)}
-        found = sum_up(name, tried, self._suite.suite.waivers, gating, controls)
-        survivors = [item.mutant for item in found.of_fate(Fate.SURVIVED)]
+        found = summarize(name, tried, self._suite.suite.waivers, gating, controls)
+        survivors = [item.mutant for item in found.with_status(MutantStatus.SURVIVED)]
         proposals = await propose(self._suite, self._options, subjects, survivors, self._scorer)
         return replace(
             found,
             proposals=proposals,
             allowed=dict(Counter(allowed)),
-            left_out=dict(self._left_out),
+            skipped_trials=dict(self._skipped),
             notes=tuple(self._notes),
         )
 
-    def _without_allowed(self, tried: list[Tried], allowed: list[str]) -> tuple[list[Tried], list[str]]:
+    def _without_allowed(self, tried: list[MutantResult], allowed: list[str]) -> tuple[list[MutantResult], list[str]]:
         """Without calls in another order that the steps of a `Trajectory`, which are a partial order, let pass."""
         partial = {bound.title for bound in self._suite.evaluators if bound.spec.name == "Trajectory"}
         kept = []
         for item in tried:
-            if item.mutant.kind == "calls-reordered" and item.fate is Fate.SURVIVED and partial & item.said.keys():
+            if (
+                item.mutant.kind == "calls-reordered"
+                and item.status is MutantStatus.SURVIVED
+                and partial & item.detections.keys()
+            ):
                 allowed.append(item.mutant.kind)
             else:
                 kept.append(item)
         return kept, allowed
 
-    def _in_force(self, subjects: Sequence[Subject]) -> list[Bound]:
+    def _in_force(self, subjects: Sequence[PassingTrial]) -> list[Bound]:
         """The evaluators that scored something, in the order in which files list them."""
         bounds = list(dict.fromkeys(bound for subject in subjects for bound in subject.planned.evaluators))
-        return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._left_to_models(b)]
+        return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._needs_model(b)]
 
-    def _left_to_models(self, bound: Bound) -> bool:
+    def _needs_model(self, bound: Bound) -> bool:
         return bound.needs_model
 
-    async def _subjects(self) -> list[Subject]:
+    async def _subjects(self) -> list[PassingTrial]:
         """The passing trials, each answer of a case once, as far as they pass by the suite as it is now."""
-        found: list[Subject] = []
+        found: list[PassingTrial] = []
         seen: dict[str, list[object]] = {}
         for planned in self._trials:
             past = self._again.answer_to(planned)
             if past.outcome is not Outcome.PASSED or planned.case.skip is not None:
-                self._left_out[_why_left_out(planned.case, past.outcome)] += 1
+                self._skipped[_skip_reason(planned.case, past.outcome)] += 1
                 continue
             await asyncio.sleep(0)
             answer = conversation_result(past)
             case = planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-            subject = Subject(planned, case, planned.number, answer)
-            core = [_core(reply) for reply in answer.replies]
+            subject = PassingTrial(planned, case, planned.number, answer)
+            core = [_content(reply) for reply in answer.replies]
             if core in seen.setdefault(case.id, []):
-                self._left_out[SAME_ANSWER] += 1
+                self._skipped[SAME_ANSWER] += 1
                 continue
             if not await self._still_passes(subject):
                 continue
@@ -170,22 +182,22 @@ class _Examination:
             )
         return found
 
-    async def _still_passes(self, subject: Subject) -> bool:
+    async def _still_passes(self, subject: PassingTrial) -> bool:
         verdict = await self._score(subject, subject.answer.replies)
         if verdict.outcome is Outcome.PASSED:
             return True
         if not verdict.scores and asks_models(subject.planned):
             if self._options.budget_usd is not None:
                 return True
-            self._left_out[ONLY_MODELS] += 1
+            self._skipped[ONLY_MODELS] += 1
             return False
-        self._left_out[NOW_NOT_PASSING] += 1
+        self._skipped[NOW_NOT_PASSING] += 1
         return False
 
-    async def _score(self, subject: Subject, replies: tuple[Reply, ...], *, models: bool = False) -> Verdict:
+    async def _score(self, subject: PassingTrial, replies: tuple[Reply, ...], *, models: bool = False) -> MutantScores:
         return await self._scorer.score(subject.planned, subject.answer, replies, models=models)
 
-    async def _controls(self, subjects: Sequence[Subject]) -> Controls:
+    async def _controls(self, subjects: Sequence[PassingTrial]) -> Controls:
         cases = {subject.case.id: subject for subject in subjects}
         fails, passed, nop_why = [], [], ""
         for subject in cases.values():
@@ -197,12 +209,12 @@ class _Examination:
         pct, count = self._suite.suite.criteria.pct, len(cases)
         broken = ""
         if count and not passes((count - len(fails)) / count, pct):
-            broken = f"the answer that {_cases(fails)} expects fails it ({nop_why})"
+            broken = f"the answer that {_case_list(fails)} expects fails it ({nop_why})"
         elif count and passes(len(passed) / count, pct):
-            broken = f"an agent that says nothing passes {_cases(passed)}"
+            broken = f"an agent that says nothing passes {_case_list(passed)}"
         return Controls(tuple(fails), tuple(passed), broken)
 
-    async def _oracle_fails(self, subject: Subject) -> str:
+    async def _oracle_fails(self, subject: PassingTrial) -> str:
         """Which evaluator fails the expected answer itself; empty where it passes or the case expects too little."""
         case = subject.case
         try:
@@ -213,10 +225,12 @@ class _Examination:
         verdict = await self._score(subject, replies)
         if verdict.outcome is not Outcome.FAILED:
             return ""
-        told = _told(case)
-        return next((name for name in failed_by(verdict.scores) if self._sights.get(name, frozenset()) & told), "")
+        told = _oracle_parts(case)
+        return next(
+            (name for name in failing_evaluators(verdict.scores) if self._sights.get(name, frozenset()) & told), ""
+        )
 
-    async def _mutants(self, subjects: Sequence[Subject]) -> list[tuple[Subject, Made]]:
+    async def _mutants(self, subjects: Sequence[PassingTrial]) -> list[tuple[PassingTrial, TrialMutants]]:
         answers: list[tuple[str, Json]] = [
             (subject.case.id, answer_in(subject.answer.replies[-1])) for subject in subjects if subject.answer.replies
         ]
@@ -228,7 +242,7 @@ class _Examination:
             made.append((subject, self._of_one(subject, material)))
         return made
 
-    def _of_one(self, subject: Subject, material: Material) -> Made:
+    def _of_one(self, subject: PassingTrial, material: Material) -> TrialMutants:
         return mutants_of(
             subject.case,
             self._suite.suite.name,
@@ -237,30 +251,34 @@ class _Examination:
             subject.case.evaluators or (),
             material,
             seed=self._request.seed,
-            most=self._request.most,
+            limit=self._request.max_per_trial,
         )
 
-    async def _tried(self, mutants: Sequence[tuple[Subject, Mutant]]) -> list[Tried]:
+    async def _tried(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
         """What the suite says of each mutant, in their order."""
-        found: list[Tried] = []
-        for first in range(0, len(mutants), AT_ONCE):
-            some = mutants[first : first + AT_ONCE]
+        found: list[MutantResult] = []
+        for first in range(0, len(mutants), PARALLEL_MUTANTS):
+            some = mutants[first : first + PARALLEL_MUTANTS]
             verdicts = await asyncio.gather(*(self._score(subject, mutant.replies) for subject, mutant in some))
             found += [self._settle(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
         return await self._asked_of_models(found, [subject for subject, _ in mutants])
 
-    def _settle(self, mutant: Mutant, verdict: Verdict) -> Tried:
-        said = said_of(mutant.parts, verdict.scores, self._sights)
-        fate = {Outcome.FAILED: Fate.KILLED, Outcome.PASSED: Fate.SURVIVED}.get(verdict.outcome, Fate.UNSETTLED)
-        return Tried(mutant, fate, said, verdict.why if fate is Fate.UNSETTLED else "")
+    def _settle(self, mutant: Mutant, verdict: MutantScores) -> MutantResult:
+        said = detections(mutant.parts, verdict.scores, self._sights)
+        fate = {Outcome.FAILED: MutantStatus.KILLED, Outcome.PASSED: MutantStatus.SURVIVED}.get(
+            verdict.outcome, MutantStatus.UNDECIDED
+        )
+        return MutantResult(mutant, fate, said, verdict.why if fate is MutantStatus.UNDECIDED else "")
 
-    async def _asked_of_models(self, tried: list[Tried], subjects: Sequence[Subject]) -> list[Tried]:
+    async def _asked_of_models(self, tried: list[MutantResult], subjects: Sequence[PassingTrial]) -> list[MutantResult]:
         """Judges look at what nothing else killed, the shortest first, for as long as the budget lasts.
 
         `subjects` has the trial of which each mutant was made.
         """
         asking = {subject.case.id for subject in subjects if asks_models(subject.planned)}
-        open_ = [at for at, item in enumerate(tried) if item.fate is not Fate.KILLED and item.mutant.case in asking]
+        open_ = [
+            at for at, item in enumerate(tried) if item.status is not MutantStatus.KILLED and item.mutant.case in asking
+        ]
         if not open_ or self._judges is None or self._judges.budget is None or self._options.budget_usd is None:
             if asking and open_:
                 self._notes.append(f"{len(open_)} mutants were not shown to language models; --budget USD lets them be")
@@ -273,8 +291,8 @@ class _Examination:
                 *(self._score(subjects[at], tried[at].mutant.replies, models=True) for at in some)
             )
             for at, verdict in zip(some, verdicts, strict=True):
-                unasked += verdict.was_not_asked
-                if not verdict.was_not_asked:
+                unasked += verdict.is_over_budget
+                if not verdict.is_over_budget:
                     asked += 1
                     tried[at] = self._settle(tried[at].mutant, verdict)
         note = f"judges were asked about {asked} of {len(open_)} mutants, for ${budget.spent:.4f}"
@@ -282,17 +300,17 @@ class _Examination:
         return tried
 
 
-def _core(reply: Reply) -> tuple[Json, ...]:
+def _content(reply: Reply) -> tuple[Json, ...]:
     """What one answer shares with another that says and does the same."""
     calls = [(call.name, call.arguments, call.result) for call in reply.tool_calls]
     return reply.text, reply.outputs, reply.structured, calls
 
 
-def _why_left_out(case: Case, outcome: Outcome) -> str:
+def _skip_reason(case: Case, outcome: Outcome) -> str:
     return "is skipped" if case.skip is not None or outcome is Outcome.SKIPPED else f"ended in {outcome.value}"
 
 
-def _told(case: Case) -> frozenset[str]:
+def _oracle_parts(case: Case) -> frozenset[str]:
     """What the oracle was told to do: without it, a failure is no fault of the suite."""
     parts: set[str] = set()
     for turn in case.turns:
@@ -303,5 +321,5 @@ def _told(case: Case) -> frozenset[str]:
     return frozenset(parts)
 
 
-def _cases(ids: Sequence[str]) -> str:
+def _case_list(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more"

@@ -20,9 +20,9 @@ from proctor.viewer.cases import RunCases, RunTotals
 
 T = TypeVar("T")
 
-CASES_KEPT = 4
+MAX_CASES_CACHED = 4
 """Runs whose cases are kept in memory: those that people look at."""
-TOTALS_KEPT = 200
+MAX_TOTALS_CACHED = 200
 
 
 class NotFound(Exception):
@@ -52,10 +52,10 @@ class Source:
         with self.lock:
             self.store.close()
 
-    def page(self, before: int | None, most: int) -> list[Run]:
+    def page(self, before: int | None, limit: int) -> list[Run]:
         """Runs, the latest first, from the one before `before` on; a damaged run does not hide the others."""
         with self.lock:
-            return self.store.runs_before(before, most)
+            return self.store.runs_before(before, limit)
 
     def find(self, run_id: str) -> Run | None:
         with self.lock:
@@ -81,7 +81,7 @@ class Source:
             known = self._cases.pop(row.no, None)
             if known is None or known[0] != version:
                 known = version, RunCases(row, verdict(row), self.store.case_tags(row.no))
-            _remember(self._cases, row.no, known, CASES_KEPT)
+            _cache(self._cases, row.no, known, MAX_CASES_CACHED)
             return known[1]
 
     def totals(self, row: Run) -> RunTotals:
@@ -91,10 +91,10 @@ class Source:
             known = self._totals.pop(row.no, None)
             if known is None or known[0] != state:
                 known = state, self.cases(row).totals
-            _remember(self._totals, row.no, known, TOTALS_KEPT)
+            _cache(self._totals, row.no, known, MAX_TOTALS_CACHED)
             return known[1]
 
-    def knows_totals(self, row: Run) -> bool:
+    def has_totals(self, row: Run) -> bool:
         """Whether `totals` reads nothing but what it has read before."""
         with self.lock:
             known = self._totals.get(row.no)
@@ -104,14 +104,14 @@ class Source:
         """Something that differs when outcomes of the run do."""
         return row.status, row.finished_at, row.stored_verdict, row.counts, self.store.count_trials(row.no)
 
-    def forget(self, row: Run) -> None:
+    def discard(self, row: Run) -> None:
         """Read a run again when it is next looked at: its scores were changed."""
         with self.lock:
             self._cases.pop(row.no, None)
             self._totals.pop(row.no, None)
 
     @contextmanager
-    def opened(self, row: Run) -> Iterator[Run]:
+    def open_run(self, row: Run) -> Iterator[Run]:
         """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
         if self.is_file:
             with self.lock:
@@ -120,21 +120,21 @@ class Source:
         with closing(Store(self.folder, create=False)) as store:
             yield store.find_run(row.id)
 
-    def earlier(self, row: Run, most: int = 1) -> list[Run]:
+    def earlier_runs(self, row: Run, limit: int = 1) -> list[Run]:
         """The latest runs before this one that have a suite in common with it."""
         own = {name for info in row.suites for name in (info.name, info.source) if name}
         found: list[Run] = []
         before: int | None = row.no
-        while len(found) < most and (rows := self.page(before, 50)):
+        while len(found) < limit and (rows := self.page(before, 50)):
             before = rows[-1].no
             found += [item for item in rows if any(info.name in own for info in item.suites)]
-        return found[:most]
+        return found[:limit]
 
 
-def _remember(known: dict[int, tuple[object, T]], run: int, value: tuple[object, T], most: int) -> None:
+def _cache(known: dict[int, tuple[object, T]], run: int, value: tuple[object, T], limit: int) -> None:
     """Keep what is known of a run; what was not looked at for the longest time goes."""
     known[run] = value
-    while len(known) > most:
+    while len(known) > limit:
         del known[next(iter(known))]
 
 
@@ -146,34 +146,34 @@ class NamedBaseline:
     baseline: Baseline
 
 
-class Library:
+class Sources:
     """All sources of one viewer."""
 
     def __init__(self, sources: Sequence[Source], baselines: Sequence[NamedBaseline] = ()) -> None:
-        self.sources = tuple(sources)
+        self.all = tuple(sources)
         self.baselines = tuple(baselines)
-        self.ending = False
+        self.is_closing = False
         """Set when the server ends, so that streams of events do."""
 
     def find(self, run_id: str) -> tuple[Source, Run]:
-        for source in self.sources:
+        for source in self.all:
             if (row := source.find(run_id)) is not None:
                 return source, row
         raise NotFound(f"No run {run_id!r} is kept here.")
 
     def first_page(self) -> str:
         """The address at which the browser opens: that of the one run that was asked for, or all runs."""
-        asked = [source.only for source in self.sources if source.only is not None]
-        if len(asked) == 1 and len(self.sources) == 1:
+        asked = [source.only for source in self.all if source.only is not None]
+        if len(asked) == 1 and len(self.all) == 1:
             return f"/runs/{asked[0]}"
-        return "/baselines" if self.baselines and not self.sources else "/"
+        return "/baselines" if self.baselines and not self.all else "/"
 
     def close(self) -> None:
-        for source in self.sources:
+        for source in self.all:
             source.close()
 
 
-def open_library(named: Sequence[str], folder: Path) -> Library:
+def open_sources(named: Sequence[str], folder: Path) -> Sources:
     """What the command line names: runs of the store in `folder`, other stores, exported runs, baselines.
 
     Without names, the store in `folder`.
@@ -187,7 +187,7 @@ def open_library(named: Sequence[str], folder: Path) -> Library:
         for source in sources.values():
             source.close()
         raise
-    return Library(list(sources.values()), baselines)
+    return Sources(list(sources.values()), baselines)
 
 
 def _open(name: str, folder: Path, sources: dict[Path | str, Source], baselines: list[NamedBaseline]) -> None:
@@ -216,8 +216,8 @@ def _add(sources: dict[Path | str, Source], key: Path | str, opened: Callable[[]
         sources[key] = opened()
 
 
-def all_runs(library: Library, most: int) -> Iterator[tuple[Source, Run]]:
+def latest_runs(sources: Sources, limit: int) -> Iterator[tuple[Source, Run]]:
     """The latest runs of every source."""
-    for source in library.sources:
-        for row in source.page(None, most):
+    for source in sources.all:
+        for row in source.page(None, limit):
             yield source, row

@@ -1,0 +1,166 @@
+"""What mutants say about suites, on a terminal: figures, remarks, survivors with the change marked, proposals."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from proctor.base.masking import mask
+from proctor.mutation.findings import EvaluatorFinding, MutantResult, MutantStatus, MutationReport, SuiteFindings
+from proctor.mutation.report import (
+    explanation,
+    grouped_proposals,
+    kill_rate_text,
+    mutant_title,
+    remarks,
+    verdict_text,
+)
+from proctor.reporting.terminal.screen import Screen, Span, display_width, escape_line
+from proctor.reporting.wording import plural
+
+MAX_SURVIVORS = 8
+MAX_CASES = 6
+MAX_PROPOSALS = 4
+DEFAULT_WIDTH = 80
+MAX_WIDTH = 120
+NAME_WIDTH = 30
+"""Columns for the name of a case or an evaluator."""
+EXIT_CODE_STYLES = {0: "bold green", 1: "bold red"}
+
+
+def print_mutation(
+    report: MutationReport, screen: Screen, *, stored: str = "", verbose: bool = False, quiet: bool = False
+) -> None:
+    """Suite by suite, then the sentence."""
+    width = min(screen.width or DEFAULT_WIDTH, MAX_WIDTH)
+    screen = _ascii_if_needed(screen)
+    if not quiet:
+        for suite in report.suites:
+            _print_suite(suite, screen, width, verbose=verbose)
+        if stored:
+            screen.line((f"seed {report.seed}; all mutants are in {stored}", "dim"))
+    for line in _wrap(verdict_text(report), width, ""):
+        screen.line((line, EXIT_CODE_STYLES.get(report.exit_code, "bold yellow")))
+
+
+def _ascii_if_needed(screen: Screen) -> Screen:
+    return screen if screen.unicode else _AsciiScreen(screen)
+
+
+class _AsciiScreen:
+    """A screen that cannot show what is not ASCII."""
+
+    unicode = False
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.width = screen.width
+
+    def line(self, *spans: Span, hang: int = 4) -> None:
+        said = (s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
+        self._screen.line(*said, hang=hang)
+
+
+def _print_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
+    counts = [(fate.value, len(suite.with_status(fate))) for fate in MutantStatus]
+    told = ", ".join(f"{count:,} {word}" for word, count in counts if count)
+    screen.line((suite.suite, "bold"), f"  {kill_rate_text(suite.rate)}  {told}" if suite.tried else "")
+    if suite.controls.broken:
+        for line in _wrap(f"BROKEN: {suite.controls.broken}", width, "  "):
+            screen.line((line, "bold red"))
+        _print_wrapped(screen, "  --anyway makes mutants all the same", width, "dim")
+    for text in remarks(suite):
+        _print_wrapped(screen, f"  {text}", width, "yellow")
+    if suite.evaluators and suite.tried:
+        _print_evaluators(suite.evaluators, screen)
+    _print_cases(suite, screen, verbose=verbose)
+    _print_mutants("survivors", suite.with_status(MutantStatus.SURVIVED), suite, screen, width, verbose=verbose)
+    _print_mutants("unsettled", suite.with_status(MutantStatus.UNDECIDED), suite, screen, width, verbose=verbose)
+    if verbose:
+        _print_mutants("waived", suite.with_status(MutantStatus.WAIVED), suite, screen, width, verbose=True)
+    _print_proposals(suite, screen, width, verbose=verbose)
+    screen.line()
+
+
+def _print_evaluators(items: Sequence[EvaluatorFinding], screen: Screen) -> None:
+    screen.line()
+    screen.line((f"  {'evaluator':<{NAME_WIDTH}} {'killed':>12}  {'share (95 %)':<24} alone", "dim"))
+    for item in items:
+        killed = f"{item.rate.killed:,} of {item.rate.total:,}"
+        name = _pad(item.evaluator + ("" if item.gates else " (informs)"), NAME_WIDTH)
+        style = "yellow" if item.is_ineffective else ""
+        screen.line((f"  {name} {killed:>12}  {kill_rate_text(item.rate):<24} {item.alone:>5,}", style))
+
+
+def _print_cases(suite: SuiteFindings, screen: Screen, *, verbose: bool) -> None:
+    """Those that let something through, the weakest first."""
+    weak = [(case, rate) for case, rate in suite.cases if verbose or rate.killed < rate.total]
+    if not weak:
+        return
+    screen.line()
+    screen.line((f"  {'case':<{NAME_WIDTH}} {'killed':>12}  share (95 %)", "dim"))
+    shown = weak if verbose else weak[:MAX_CASES]
+    for case, rate in shown:
+        killed = f"{rate.killed:,} of {rate.total:,}"
+        screen.line(f"  {_pad(case, NAME_WIDTH)} {killed:>12}  {kill_rate_text(rate)}")
+    if len(weak) > len(shown):
+        screen.line((f"  and {plural(len(weak) - len(shown), 'more case')} (-v shows all)", "dim"))
+
+
+def _print_mutants(
+    title: str, items: Sequence[MutantResult], suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool
+) -> None:
+    if not items:
+        return
+    screen.line()
+    screen.line((f"  {title}", "bold"))
+    shown = items if verbose else items[:MAX_SURVIVORS]
+    for item in shown:
+        _print_wrapped(screen, f"  {mutant_title(item)}", width, "")
+        screen.line((_cut(f"    - {mask(item.mutant.before)}", width), "red"))
+        screen.line((_cut(f"    + {mask(item.mutant.after)}", width), "green"))
+        if note := mask(item.note) or explanation(item, suite):
+            screen.line((_cut(f"    {note}", width), "dim"))
+    if len(items) > len(shown):
+        screen.line((f"  and {len(items) - len(shown):,} more (-v shows all)", "dim"))
+
+
+def _print_proposals(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
+    if not suite.proposals:
+        return
+    screen.line()
+    screen.line(("  what to add, as lines of the native format", "bold"))
+    proposals = grouped_proposals(suite)
+    shown = proposals if verbose else proposals[:MAX_PROPOSALS]
+    for place, text in shown:
+        _print_wrapped(screen, f"  {place}", width, "dim")
+        for line in text.rstrip("\n").split("\n"):
+            screen.line((f"    {line}", "cyan"))
+    if len(proposals) > len(shown):
+        screen.line((f"  and {plural(len(proposals) - len(shown), 'more proposal')} (-v shows all)", "dim"))
+
+
+def _print_wrapped(screen: Screen, text: str, width: int, style: str) -> None:
+    indent = " " * (len(text) - len(text.lstrip()))
+    for line in _wrap(text.strip(), width, indent):
+        screen.line((line, style))
+
+
+def _wrap(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(
+        escape_line(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=True
+    ) or [""]
+
+
+def _pad(text: str, columns: int) -> str:
+    """The text in exactly so many columns."""
+    words = escape_line(text)
+    while display_width(words) > columns:
+        words = f"{words[:-2]}…"
+    return words + " " * (columns - display_width(words))
+
+
+def _cut(text: str, width: int) -> str:
+    """One line, as long as the terminal is wide."""
+    words = escape_line(text)
+    return words if display_width(words) <= width else f"{words[: width - 3]}..."
