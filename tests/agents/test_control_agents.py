@@ -85,8 +85,8 @@ def test_the_oracle_costs_nothing_and_rests_on_the_given_passages() -> None:
         OneOf(()),
     ],
 )
-def test_the_oracle_admits_what_it_cannot_invent(matcher: Any) -> None:
-    with pytest.raises(UnreadableReply, match="the oracle cannot invent"):
+def test_the_oracle_reports_matchers_without_an_example(matcher: Any) -> None:
+    with pytest.raises(UnreadableReply, match="the oracle cannot make up"):
         oracle(Expected(tool_calls=(ExpectedCall("t", {"a": matcher}),)))
 
 

@@ -186,7 +186,7 @@ def test_a_body_that_is_no_json_cannot_be_read_where_json_was_promised(server: S
 
 def test_a_selector_that_finds_nothing_says_what_it_looked_for_and_what_is_there(server: Server) -> None:
     server.answer = lambda _: {"reply": "x", "meta": 1}
-    with pytest.raises(UnreadableReply, match=r"text at \$\.answer .*reply, meta"):
+    with pytest.raises(UnreadableReply, match=r"text at \$\.answer.*reply, meta"):
         ask({"url": server.url, "text": "$.answer"}, "a")
     with pytest.raises(UnreadableReply, match=r"choices\[0\].*reply, meta"):
         ask(server.url, "a")
@@ -329,7 +329,7 @@ def test_a_missing_environment_variable_or_a_header_that_cannot_be_sent_is_a_usa
         ({"url": "http://x", "tool_calls": {"name": "x"}}, "needs 'select'"),
         ({"url": "http://x", "tool_calls": {"select": "a", "nam": "x"}}, "did you mean 'name'"),
         ({"url": "http://x", "usage": {"tokens": "x"}}, "no key 'tokens'"),
-        ({"url": "http://x", "request": {"q": "{{inptu}}"}}, "not a placeholder"),
+        ({"url": "http://x", "request": {"q": "{{inptu}}"}}, "unknown placeholder"),
         ({"url": "http://x", "request": "{{input}}", "method": "GET"}, "must be an object"),
         ({"url": "http://x", "stream": True}, "no key 'stream'"),
         ([], "must be an object"),

@@ -146,7 +146,7 @@ def test_a_budget_says_before_it_starts_what_it_cannot_count() -> None:
     proctor.run(ONE, agent=quiet, budget_usd=1.0, listener=Listener())
     proctor.run(ONE, agent="oracle", budget_usd=1.0, listener=Listener())
     proctor.run(ONE, agent=quiet, listener=Listener())
-    assert "it names no model, so that its cost counts only if its answers tell it" in told[0]
+    assert "it names no model" in told[0]
     assert told[1:] == ["", ""]
 
 

@@ -168,7 +168,7 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
         ({}, "an empty object is not an agent"),
         ({"htpp": "x"}, "did you mean 'http'"),
         ({"http": "http://x", "command": ["x"]}, "only one of these keys"),
-        ({"http": {"url": "http://x"}, "timeout": 3}, "must stand inside 'http'"),
+        ({"http": {"url": "http://x"}, "timeout": 3}, "must be inside 'http'"),
         ({"python": "agents_here.py:shout", "argument": {}}, "did you mean 'arguments'"),
         ({"python": 3}, "not a number"),
         ({"python": "agents_here.py:Picky", "arguments": {"kye": 1}}, "cannot be made with kye"),
@@ -176,7 +176,7 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
         (object(), "a value of type object is not an agent"),
     ],
 )
-def test_what_is_no_agent_is_refused_with_what_to_write(folder: Path, reference: Any, message: str) -> None:
+def test_an_invalid_reference_is_refused_with_what_to_write(folder: Path, reference: Any, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve_agent(reference, folder)
     assert message in str(caught.value)
@@ -234,7 +234,7 @@ class Modules(frameworks.Adapter):
 
     async def send(self, session: Any, turn: Turn, recorder: Any) -> str:
         await recorder.call_tool("look_up", {"question": turn.input}, lambda: "found")
-        recorder.model_call(3, 4)
+        recorder.add_model_call(3, 4)
         return f"adapted {turn.input}"
 
 

@@ -153,8 +153,8 @@ def test_a_mock_still_answers_after_the_turn_but_nothing_is_recorded() -> None:
     assert turn.call_tool_sync("charge", {}, pytest.fail) == "ok"
     assert turn.call_tool_sync("other", {}, lambda: "real") == "real"
     turn.add_output("plan", 1)
-    turn.partial("text")
-    turn.model_call(1, 1)
+    turn.set_partial("text")
+    turn.add_model_call(1, 1)
     assert (turn.tool_calls, turn.outputs, turn.partial_text, turn.usage) == ((), [], "", None)
 
 
@@ -168,18 +168,18 @@ def test_a_call_that_has_not_ended_is_kept_of_a_broken_turn() -> None:
     turn = TurnRecorder()
     turn.call_tool_sync("first", {}, lambda: 1)
     turn.begin_call("second", {"x": 1})
-    turn.partial("Your order")
+    turn.set_partial("Your order")
     assert brief(turn.partial_tool_calls) == [("first", {}, 1, None), ("second", {"x": 1}, None, UNFINISHED_CALL)]
     assert turn.partial_reply == Reply("Your order")
 
 
 def test_tokens_of_model_calls_are_added_and_zero_is_unknown() -> None:
     turn = TurnRecorder()
-    turn.model_call(10, 2, "m")
-    turn.model_call(1, 1, "m")
+    turn.add_model_call(10, 2, "m")
+    turn.add_model_call(1, 1, "m")
     assert turn.usage == Usage(11, 3, model_calls=2, model="m")
     silent = TurnRecorder()
-    silent.model_call(0, 0, "m")
+    silent.add_model_call(0, 0, "m")
     assert silent.usage == Usage(model_calls=1)
 
 
@@ -190,13 +190,13 @@ def test_a_recorder_elsewhere_repeats_every_event() -> None:
     far.begin_call("slow", {})
     far.add_output("plan", [1])
     far.use_input("x")
-    far.model_call(3, 4)
+    far.add_model_call(3, 4)
     far.append_text("Your ")
     far.append_text("order")
     assert near.partial_tool_calls == far.partial_tool_calls
     assert (near.outputs, near.used_inputs, near.usage) == (far.outputs, {"x"}, far.usage)
     assert near.partial_text == "Your order"
-    far.partial(Reply("all of it", (ToolCall("a"),)))
+    far.set_partial(Reply("all of it", (ToolCall("a"),)))
     assert near.partial_reply == Reply("all of it", (ToolCall("a"),))
 
 

@@ -1,4 +1,4 @@
-"""What an agent is: the two protocols that the engine needs, and base classes with defaults for everything optional."""
+"""The interface of an agent: two protocols, and base classes with a default for everything optional."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from proctor.cases.suite import Case, Turn
 
 @runtime_checkable
 class Session(Protocol):
-    """One conversation; turns are sent strictly one after another."""
+    """One conversation. Turns are sent strictly one after another."""
 
     async def send(self, turn: Turn) -> Reply: ...
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """The least that an object needs to be an agent; it may have many sessions open at once.
+    """What an object needs to be tested as an agent; many of its sessions may be open at once.
+
+        class Echo:
+            name = "echo"
+
+            @contextlib.asynccontextmanager
+            async def session(self, case):
+                yield EchoSession()  # has `async def send(self, turn) -> Reply`
 
     It may also have `start`, `stop`, `check` and the attributes of `proctor.agents.agent.BaseAgent`, which documents
-    what each of them means and its default.
+    their meaning and their defaults.
     """
 
     @property
@@ -33,7 +40,7 @@ class Agent(Protocol):
 
 
 class BaseSession:
-    """One conversation; override `open` and `close` for what must be opened and closed with it."""
+    """A session with nothing to open or close. Override `open` and `close` if there is something."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -56,27 +63,27 @@ class BaseSession:
 
 
 class BaseAgent:
-    """An agent with a default for everything except its name and its sessions; the engine runs only these."""
+    """An agent with a default for everything except its name and its sessions. The engine runs only these."""
 
     name: str
     fingerprint: str = ""
-    """Changes when the agent changes; empty if that cannot be known."""
+    """A hash that changes when the agent changes; empty if there is no way to tell."""
     unfingerprinted_parts: tuple[str, ...] = ()
-    """Parts of the agent that its fingerprint does not cover; if there are any, no other run reuses its answers."""
+    """Parts of the agent that its fingerprint does not cover. If there are any, no other run reuses its answers."""
     reports_all_tool_calls: bool = False
-    """Whether a reply without tool calls means that there were none; if not, the trace is searched for them."""
+    """Whether a reply without tool calls means that there were none. If false, the trace is searched for them."""
     reads_files: bool = True
-    """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
+    """Whether it reads the files of a turn itself. If false, the engine puts their text into the input."""
     reports_cost: bool = False
-    """Whether each reply says what it cost, so that no price list is needed."""
+    """Whether each reply contains its cost, so that no price list is needed."""
     endpoint: str = ""
-    """The service that answers, if several agents may share it: `--rate` counts for all of them together."""
+    """The service that answers. Agents with the same endpoint share the limit of `--rate`."""
     start_timeout: float = 0.0
-    """How long `start` may take even if the time limit of a trial is shorter."""
+    """Seconds that `start` may take, even if the time limit of a trial is shorter."""
 
     @property
     def identity(self) -> str:
-        """What distinguishes this agent from others in stored results: its fingerprint, or else its name."""
+        """What distinguishes this agent from others in stored results: its fingerprint, or a hash of its name."""
         return self.fingerprint or fingerprint(self.name)
 
     async def start(self) -> None:
@@ -88,7 +95,7 @@ class BaseAgent:
         return
 
     def check(self, case: Case) -> str | None:
-        """Why this agent cannot take the case, if it cannot; called for every case before any is run."""
+        """Why this agent cannot run the case, or None if it can. Called for every case before any of them runs."""
         return None
 
     def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
@@ -107,10 +114,10 @@ _OPTIONAL_ATTRIBUTES = (
 
 
 class AgentProxy(BaseAgent):
-    """A user's object with a name and sessions, plus the defaults for what it leaves out.
+    """A user's object with a name and sessions, plus the defaults for everything it does not define.
 
-    Two proxies are equal if they stand for the same object, so that an object which several suites name is started
-    once. Anything else that the object has, such as `tools` or `model`, is found on `target`.
+    Two proxies of the same object are equal, so that an object which several suites name is started once. Anything
+    else that the object has, such as `tools` or `model`, is found on `target`.
     """
 
     def __init__(self, target: Agent) -> None:
@@ -134,7 +141,7 @@ class AgentProxy(BaseAgent):
         await self._call_optional("stop")
 
     async def _call_optional(self, name: str) -> None:
-        """Call a method of the target, sync or async, if it has it."""
+        """Call a method of the target, sync or async, if the target has it."""
         method = getattr(self.target, name, None)
         result = method() if callable(method) else None
         if inspect.isawaitable(result):

@@ -1,6 +1,6 @@
-"""Agents that are described by an address, a command line or a mapping, instead of being Python code.
+"""Makes the agents that a URL, a command line or a mapping describes, as opposed to Python code.
 
-These need pydantic for their configuration and an HTTP client; `resolve` loads this module when it meets one.
+They need pydantic and an HTTP client, which take time to import, so `resolve` imports this module only for them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PythonConfig(AgentConfig):
     name: str = ""
 
 
-def http_agent(address: str) -> BaseAgent:
-    return HttpAgent(read_http_options(address))
+def http_agent(url: str) -> BaseAgent:
+    return HttpAgent(read_http_options(url))
 
 
 def command_agent(command_line: str, base: Path | None) -> BaseAgent:
@@ -37,12 +37,12 @@ def command_agent(command_line: str, base: Path | None) -> BaseAgent:
 
 
 def agent_from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
-    """The agent of a mapping with one of the keys `http`, `chat` and `command`."""
+    """The agent of a mapping with one of the keys `http`, `chat` or `command`."""
     if "command" in data:
         return read_command(data, base)
     key = "http" if "http" in data else "chat"
     if others := [str(other) for other in data if other != key]:
-        raise UsageError(f"{', '.join(others)} must stand inside {key!r}, not beside it")
+        raise UsageError(f"{', '.join(others)} must be inside {key!r}, not next to it")
     return HttpAgent(read_http_options(data["http"])) if key == "http" else read_chat(data["chat"], base)
 
 

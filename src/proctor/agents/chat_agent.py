@@ -276,7 +276,7 @@ class ChatSession:
         for _ in range(self._setup.max_turns):
             completion = await self._connection.complete(messages, self._setup.tools)
             recorder.add_usage(completion.usage)
-            recorder.partial(completion.text)
+            recorder.set_partial(completion.text)
             messages.append(completion.message)
             if not completion.requests:
                 self._messages = messages

@@ -374,7 +374,7 @@ def _record_partial_answer(output: _Output) -> Iterator[None]:
     except BaseException:
         recorder = current_turn()
         if recorder is not None:
-            recorder.partial(_read_partial_answer(output.printed))
+            recorder.set_partial(_read_partial_answer(output.printed))
         raise
 
 

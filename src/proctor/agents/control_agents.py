@@ -1,6 +1,6 @@
-"""Two agents that check a suite: the oracle gives the expected answers, nop does nothing.
+"""The control agents, which test a suite: the oracle gives the expected answers, nop does nothing.
 
-A suite that the oracle fails asks for something impossible; a suite that nop passes asks for nothing.
+A suite that the oracle fails expects something impossible. A suite that nop passes expects nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INSTANT_MS = 0.001
 
 
 class OracleAgent(BaseAgent):
-    """Answers every turn with what is expected of it."""
+    """Answers every turn as expected."""
 
     name = "oracle"
     fingerprint = "oracle-1"
@@ -53,24 +53,24 @@ class OracleAgent(BaseAgent):
 
 
 class OracleSession(BaseSession):
-    """One conversation; after its last turn the final state must be reached."""
+    """One conversation; with the last turn it reports the final state."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._left = len(case.turns)
+        self._turns_left = len(case.turns)
 
     async def open(self) -> None:
         ignore_mocks()
 
     async def send(self, turn: Turn) -> Reply:
-        self._left -= 1
+        self._turns_left -= 1
         expected = turn.expected
         text, structured = _expected_answer(expected)
         try:
-            calls = tuple(call for wanted in expected.tool_calls or () for call in _example_calls(wanted))
+            calls = tuple(call for item in expected.tool_calls or () for call in _example_calls(item))
             state = self._state()
         except NoExample as error:
-            raise UnreadableReply(f"the oracle cannot invent {error}") from None
+            raise UnreadableReply(f"the oracle cannot make up {error}") from None
         return Reply(
             text=text,
             tool_calls=calls,
@@ -86,13 +86,13 @@ class OracleSession(BaseSession):
         if case.final_state is None and not case.state:
             return None
         state = copy.deepcopy(dict(case.state))
-        if case.final_state is None or self._left > 0:
+        if case.final_state is None or self._turns_left > 0:
             return state
         return _merge_state(state, examples_of(parse_state(case.final_state).fields))
 
 
 class NopAgent(BaseAgent):
-    """Answers every turn with nothing at all."""
+    """Answers every turn with an empty reply."""
 
     name = "nop"
     fingerprint = "nop-1"
@@ -103,7 +103,7 @@ class NopAgent(BaseAgent):
 
 
 class NopSession(BaseSession):
-    """Has nothing to remember."""
+    """A conversation without content."""
 
     async def open(self) -> None:
         ignore_mocks()
@@ -113,7 +113,7 @@ class NopSession(BaseSession):
 
 
 def _expected_answer(expected: Expected) -> tuple[str, Json]:
-    """The reference answer, followed by the keywords that it does not contain."""
+    """The expected output as text, followed by the keywords that it does not contain; and as data, if it is data."""
     output = None if expected.output is UNSET else to_json(expected.output)
     text = "" if output is None else to_text(output)
     words = [text] if text else []
@@ -130,7 +130,7 @@ def _missing_keywords(keywords: Keywords, text: str) -> list[str]:
 
 
 def _mentions(text: str, word: str) -> bool:
-    """Ignores upper and lower case; digits must not be part of a longer number."""
+    """Whether the text contains the word, ignoring case; a number must not be part of a longer number."""
     pattern = re.escape(word.casefold())
     if word[:1].isdigit():
         pattern = rf"(?<![\d.,]){pattern}"
@@ -147,8 +147,9 @@ def _example_calls(wanted: ExpectedCall) -> list[ToolCall]:
     return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
 
 
-def _merge_state(state: dict[str, Json], wanted: Mapping[str, Json]) -> dict[str, Json]:
-    for key, value in wanted.items():
+def _merge_state(state: dict[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
+    """Apply changes to a state in place; objects are merged key by key."""
+    for key, value in changes.items():
         old = state.get(key)
         state[key] = _merge_state(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
     return state
@@ -158,23 +159,23 @@ _MAX_LIST_LENGTH = 100_000
 
 
 class NoExample(Exception):
-    """The oracle knows no value that certainly fits; says for what."""
+    """No value is known that certainly matches. The message is what is missing, such as "a value for ..."."""
 
 
 def example_of(matcher: Matcher) -> Json:
-    """A value that fits, checked against the matcher itself."""
+    """A value that matches, checked with the matcher itself; raises `NoExample`."""
     value = _make_example(matcher)
     try:
-        fits = matcher.mismatch(value) is None
+        matches = matcher.mismatch(value) is None
     except Exception:
-        fits = False
-    if not fits:
+        matches = False
+    if not matches:
         raise NoExample(f"a value for {to_text(matcher.to_json(), 120)}")
     return value
 
 
 def examples_of(matchers: Mapping[str, Matcher]) -> dict[str, Json]:
-    """An example per name; one that may be left out is left out if there is no example for it."""
+    """An example for each name. A value that may be absent is left out if there is no example for it."""
     examples: dict[str, Json] = {}
     for name, matcher in matchers.items():
         try:
@@ -196,7 +197,7 @@ def _make_example(matcher: Matcher) -> Json:
         case Ignore():
             return None
         case Regex(pattern=pattern):
-            hint = "give the text itself, for example as expected.output"
+            hint = "write the text itself, for example as expected.output"
             raise NoExample(f"a text for the pattern /{pattern[:100]}/; {hint}")
         case OfType():
             return _example_of_type(matcher)
@@ -231,7 +232,7 @@ def _example_of_type(matcher: OfType) -> Json:
 def _example_list(matcher: Each) -> list[Json]:
     count = max(matcher.at_least, 1 if matcher.at_most is None else min(1, matcher.at_most))
     if count > _MAX_LIST_LENGTH:
-        raise NoExample("a list that long")
+        raise NoExample(f"a list of {count:,} items")
     return [example_of(matcher.item)] * count if count else []
 
 

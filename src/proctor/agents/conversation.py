@@ -1,4 +1,4 @@
-"""The memory of one session, for agents that do not remember themselves: functions, programs, HTTP services."""
+"""The memory of one session, for agents without one: functions, programs and HTTP services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = itertools.count(1)
 
 
 class Conversation:
-    """What was said in one session so far, and its state, which is the agent's to change."""
+    """The turns of one session so far, and its state, which the agent may change."""
 
     __slots__ = ("case", "history", "id", "state")
 
@@ -27,14 +27,14 @@ class Conversation:
         self.history: list[tuple[Json, str]] = []
 
     def record(self, turn: Turn, reply: Reply) -> Reply:
-        """Remember an answered turn, and the state that the agent reports after it."""
+        """Add an answered turn and the state that the agent reports after it; returns the reply."""
         self.history.append((turn.input, reply.text))
         if reply.state is not None and reply.state is not self.state:
             self.state = copy.deepcopy(dict(reply.state))
         return reply
 
     def messages(self) -> list[Json]:
-        """The conversation so far in the shape that chat interfaces take."""
+        """The conversation so far as chat messages: `{"role": "user", "content": ...}`."""
         messages: list[Json] = []
         for question, answer in self.history:
             messages += [{"role": "user", "content": to_json(question)}, {"role": "assistant", "content": answer}]

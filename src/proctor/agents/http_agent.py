@@ -1,4 +1,4 @@
-"""An agent behind an HTTP address: one JSON request for each turn, and the reply read from the body."""
+"""An agent behind an HTTP endpoint: one JSON request per turn; the reply is read from the body of the response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from proctor.cases.suite import Case, Turn
 
 
 def read_body(body: str, options: HttpOptions) -> Reply:
-    """The reply in `body`; raises `UnreadableReply` that says what was looked for and what is there."""
+    """The reply in `body`; raises `UnreadableReply` with what was expected and what the body has."""
     try:
         data = to_json(json.loads(body))
     except RecursionError:
@@ -48,10 +48,10 @@ def read_body(body: str, options: HttpOptions) -> Reply:
 
 
 def _read_text(body: str, options: HttpOptions) -> Reply:
-    """A body that is no JSON is the answer itself, unless the options say where in the JSON the answer is."""
-    wanted = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
-    if wanted:
-        raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {to_text(body.strip(), 300)}")
+    """Read a body that is not JSON: it is the answer itself, unless the options say where in the JSON the answer is."""
+    required = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
+    if required:
+        raise UnreadableReply(f"expected JSON with {required[0].text}, but the body is {to_text(body.strip(), 300)}")
     return Reply(body)
 
 
@@ -62,19 +62,20 @@ def _read_default(data: Json) -> Reply:
     if reply is None:
         places = ", ".join((*TEXT_KEYS, "choices[0].message.content"))
         raise UnreadableReply(
-            f"looked for {places} but there is {_keys_or_type(data)}; say where the words are with 'text'"
+            f"no text found at {places}; the body has {_keys_or_type(data)}; set 'text' to the path of the answer"
         )
     return reply
 
 
 def _select(selector: Selector, data: Json, what: str) -> Json:
-    found = selector.find(data)
-    if isinstance(found, Unset):
+    """The value at a selector; raises `UnreadableReply` if it is missing and the selector does not end in `?`."""
+    value = selector.find(data)
+    if isinstance(value, Unset):
         if selector.optional:
             return None
-        hint = f"; write {selector.text}? if it may be missing"
-        raise UnreadableReply(f"looked for {what} at {selector.text} but there is {_keys_or_type(data)}{hint}")
-    return found
+        hint = f"write {selector.text}? if it may be missing"
+        raise UnreadableReply(f"no {what} at {selector.text}; the body has {_keys_or_type(data)}; {hint}")
+    return value
 
 
 def _keys_or_type(data: Json) -> str:
@@ -84,42 +85,36 @@ def _keys_or_type(data: Json) -> str:
 
 
 def _tool_calls(data: Json, selector: Selector, fields: Mapping[str, Selector]) -> tuple[ToolCall, ...]:
-    found = _select(selector, data, "tool calls")
-    if found is None:
+    items = _select(selector, data, "tool calls")
+    if items is None:
         return ()
-    if not is_list(found):
-        raise UnreadableReply(
-            f"looked for a list of tool calls at {selector.text} but there is {json_type_name(found)}"
-        )
+    if not is_list(items):
+        raise UnreadableReply(f"the tool calls at {selector.text} must be a list, not {json_type_name(items)}")
     calls = []
-    for index, item in enumerate(found, 1):
+    for index, item in enumerate(items, 1):
         values = {name: inner.find(item) for name, inner in fields.items()}
         if values.get("name", "") is UNSET:
-            looked = fields["name"].text
-            raise UnreadableReply(
-                f"looked for the name of tool call {index} at {looked} but there is {_keys_or_type(item)}"
-            )
-        known = {name: None if value is UNSET else value for name, value in values.items()}
-        calls.append(to_tool_call(item, f"tool call {index}", known))
+            path = fields["name"].text
+            raise UnreadableReply(f"tool call {index} has no name at {path}; it has {_keys_or_type(item)}")
+        parts = {name: None if value is UNSET else value for name, value in values.items()}
+        calls.append(to_tool_call(item, f"tool call {index}", parts))
     return tuple(calls)
 
 
 def _usage(data: Json, usage: Selector | Mapping[str, Selector]) -> Usage | None:
-    """Token counts that are not there are not known; they never make an answer unreadable."""
+    """The token counts and the cost. Missing ones are unknown; they never make an answer unreadable."""
     if isinstance(usage, Selector):
-        found = usage.find(data)
+        counts = usage.find(data)
     else:
-        found = {name: selector.find(data) for name, selector in usage.items()}
-    return None if found is UNSET else to_usage(found)
+        counts = {name: selector.find(data) for name, selector in usage.items()}
+    return None if counts is UNSET else to_usage(counts)
 
 
 def _state(data: Json, selector: Selector) -> Mapping[str, Json] | None:
-    found = _select(selector, data, "the state")
-    if found is None or isinstance(found, Mapping):
-        return found
-    raise UnreadableReply(
-        f"looked for the state at {selector.text} but there is {json_type_name(found)} instead of an object"
-    )
+    state = _select(selector, data, "state")
+    if state is None or isinstance(state, Mapping):
+        return state
+    raise UnreadableReply(f"the state at {selector.text} is {json_type_name(state)} instead of an object")
 
 
 _MAX_REDIRECTS = 5
@@ -127,7 +122,7 @@ _MAX_BODY_CHARS = 300
 
 
 class HttpAgent(BaseAgent):
-    """Asks one address; all sessions share one pool of connections."""
+    """Sends turns to one URL; all sessions share one connection pool."""
 
     reads_files = False
 
@@ -167,7 +162,7 @@ class HttpAgent(BaseAgent):
         return HttpSession(self, case)
 
     def check(self, case: Case) -> str | None:
-        """Why a request cannot be made for a turn of this case, if it cannot."""
+        """Why there is no request for a turn of this case, or None if there is one for each."""
         for turn in case.turns:
             try:
                 self.options.request.render(_placeholder_values(Conversation(case), turn))
@@ -177,35 +172,35 @@ class HttpAgent(BaseAgent):
 
 
 class HttpSession(BaseSession):
-    """One conversation; it has a connection pool of its own only where the agent was not started."""
+    """One conversation; it opens its own connection pool only if the agent was not started."""
 
     def __init__(self, agent: HttpAgent, case: Case) -> None:
         super().__init__(case)
         self._agent = agent
         self._options = agent.options
         self._conversation = Conversation(case)
-        self._own: Any = None
+        self._own_client: Any = None
         self._received = bytearray()
 
     async def open(self) -> None:
         if self._agent.client is None:
-            self._own = self._agent.connect()
+            self._own_client = self._agent.connect()
 
     async def close(self) -> None:
-        own, self._own = self._own, None
-        if own is not None:
-            await own.aclose()
+        client, self._own_client = self._own_client, None
+        if client is not None:
+            await client.aclose()
 
     async def send(self, turn: Turn) -> Reply:
         self._received = bytearray()
         try:
-            reply = await self._ask(turn)
-        except BaseException:  # also when the turn is cancelled because it takes too long
+            reply = await self._request_reply(turn)
+        except BaseException:  # also if the turn is cancelled because it takes too long
             self._report_partial_answer()
             raise
         return self._conversation.record(turn, reply)
 
-    async def _ask(self, turn: Turn) -> Reply:
+    async def _request_reply(self, turn: Turn) -> Reply:
         try:
             body = self._options.request.render(_placeholder_values(self._conversation, turn))
         except MissingTemplateValue as error:
@@ -220,15 +215,15 @@ class HttpSession(BaseSession):
             raise UnreadableReply(self._mask_secrets(f"{self._agent.name}: {error}")) from None
 
     def _report_partial_answer(self) -> None:
-        """Tell the recorder how much of the body arrived, also of an answer that could not be read."""
+        """Record the part of the body that arrived, also of an answer that could not be read."""
         recorder = current_turn()
         if recorder is None:
             return
         text = self._mask_secrets(self._received.decode("utf-8", "replace"))
         try:
-            recorder.partial(read_body(text, self._options))
+            recorder.set_partial(read_body(text, self._options))
         except UnreadableReply:
-            recorder.partial(text)
+            recorder.set_partial(text)
 
     async def _exchange(self, body: Json) -> HttpResponse:
         import httpx2
@@ -240,28 +235,28 @@ class HttpSession(BaseSession):
         except httpx2.DecodingError as error:
             raise UnreadableReply(f"the body cannot be decoded: {one_line(error)}") from None
         except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
-            raise self._failed(f"cannot be asked: {one_line(error)}") from None
+            raise self._failed(f"cannot be called: {one_line(error)}") from None
         except httpx2.TransportError as error:
             raise self._failed(f"could not be reached: {one_line(error)}", transient=True) from None
         if response.status_code >= 400:
-            self._received = bytearray()  # the body is in the reason; it is not part of an answer
+            self._received = bytearray()  # the body goes into the reason and is not part of an answer
             raise self._http_error(response)
         return response
 
     def _request(self, body: Json) -> Any:
-        client = self._own or self._agent.client
+        client = self._own_client or self._agent.client
         if self._options.method == "GET":
             query = {name: to_text(value) for name, value in body.items() if value is not None}
             return client.build_request("GET", self._options.url, params=query)
         headers = {} if _has_header(self._options.headers, "content-type") else {"content-type": "application/json"}
-        # Escaped to ASCII, because text may hold halves of surrogate pairs, which UTF-8 cannot carry.
+        # Escaped to ASCII, because text may contain lone surrogates, which UTF-8 cannot encode.
         return client.build_request(
             self._options.method, self._options.url, content=json.dumps(body).encode(), headers=headers
         )
 
     async def _follow(self, request: Any) -> HttpResponse:
-        """Redirects are followed on the same host only: the headers, with their keys, are not meant for another."""
-        client = self._own or self._agent.client
+        """Send a request and follow redirects on the same host: no other host may see the headers with their keys."""
+        client = self._own_client or self._agent.client
         for _ in range(1 + _MAX_REDIRECTS):
             response = await client.send(request, stream=True)
             try:
@@ -272,7 +267,7 @@ class HttpSession(BaseSession):
                 await response.aclose()
             if not _is_same_origin(request.url, following.url):
                 host = following.url.host
-                raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
+                raise self._failed(f"redirects to another host, {host}; use that URL if you trust it")
             request = following
         raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
 
@@ -298,13 +293,13 @@ class HttpSession(BaseSession):
 
 
 def _placeholder_values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
-    """What the placeholders of a template stand for."""
-    case, said = conversation.case, conversation.messages()
-    question = to_json(turn.input)
+    """The values of the placeholders of a template in this turn."""
+    case, history = conversation.case, conversation.messages()
+    turn_input = to_json(turn.input)
     return {
-        "input": question,
-        "history": said,
-        "messages": [*said, {"role": "user", "content": question}],
+        "input": turn_input,
+        "history": history,
+        "messages": [*history, {"role": "user", "content": turn_input}],
         "state": to_json(conversation.state),
         "session_id": conversation.id,
         "turn": len(conversation.history),
@@ -327,16 +322,17 @@ def _has_header(headers: Mapping[str, str], name: str) -> bool:
     return any(header.lower() == name for header in headers)
 
 
-def _is_same_origin(here: Any, there: Any) -> bool:
-    if here.host != there.host:
+def _is_same_origin(url: Any, target: Any) -> bool:
+    """Whether a redirect stays on the same host and port; an upgrade from http to https does."""
+    if url.host != target.host:
         return False
-    if here.scheme == "http" and there.scheme == "https":
+    if url.scheme == "http" and target.scheme == "https":
         return True
-    return bool(here.scheme == there.scheme and here.port == there.port)
+    return bool(url.scheme == target.scheme and url.port == target.port)
 
 
 class HttpResponse:
-    """A response whose body was read, up to the limit."""
+    """A response with its whole body, which is within the limit of a reply."""
 
     def __init__(self, response: Any, body: bytes) -> None:
         self.status_code: int = response.status_code
@@ -349,7 +345,7 @@ class HttpResponse:
 
 
 def _retry_after_seconds(retry_after: str | None) -> float | None:
-    """The wait that a `Retry-After` header asks for, given in seconds or as a date."""
+    """The seconds to wait by a `Retry-After` header, which has a number or a date."""
     if not retry_after:
         return None
     try:

@@ -1,8 +1,8 @@
-"""How an agent is described in a file: the keys of a mapping, and for HTTP its address, request and answer.
+"""Reads the mapping that describes an agent in a suite file, and all that an HTTP agent is configured with.
 
-The keys are pydantic models that refuse what they do not know. `read_config` turns every problem of a mapping into one
-`UsageError` that names the key, says what to write and guesses what a misspelt key was meant to be; the caller adds the
-file and the line.
+The keys are pydantic models that refuse unknown keys. `read_config` turns all problems of a mapping into one
+`UsageError`, which names the keys, says what to write and suggests the right spelling of a misspelt key. The caller
+adds the file and the line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proctor.base.selectors import Selector, parse_selector
 
 
 class AgentConfig(BaseModel):
-    """The keys of one mapping that describes an agent; numbers are not read from text, nor text from numbers."""
+    """The keys of one mapping that describes an agent. Text is not converted to numbers, nor numbers to text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -42,30 +42,29 @@ _TYPE_NOUNS = {
     "int_type": "a number",
     "float_type": "a number",
 }
-"""By pydantic's kind of error: what the value must be."""
+"""By pydantic's type of error: what the value must be."""
 
 
 def read_config(model: type[ConfigT], data: Json, where: str, example: str) -> ConfigT:
-    """The mapping as an object of the model; raises one `UsageError` with everything that is wrong about it.
+    """The mapping as an object of the model; raises one `UsageError` with everything that is wrong with it.
 
-    `where` is the place of the mapping for a person to read, and `example` what to write instead. A key without a
-    value counts as absent.
+    `where` names the mapping in messages, and `example` shows how to write it. A key without a value counts as absent.
     """
     if not isinstance(data, Mapping):
-        raise UsageError(f"{where} must be an object, not {json_type_name(data)}; write for example {example}")
+        raise UsageError(f"{where} must be an object, not {json_type_name(data)}; for example {example}")
     try:
         return model.model_validate({str(key): value for key, value in data.items() if value is not None})
     except ValidationError as error:
         problems = [_problem(model, where, detail) for detail in error.errors(include_url=False)]
-        raise UsageError(f"{'; '.join(problems)}; write for example {example}") from None
+        raise UsageError(f"{'; '.join(problems)}; for example {example}") from None
 
 
 def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
     place = ".".join([where, *(str(part) for part in detail["loc"])])
     match detail["type"]:
         case "extra_forbidden":
-            key, known = str(detail["loc"][-1]), sorted(model.model_fields)
-            return f"{where} has no key {key!r}{did_you_mean(key, known)}; its keys are {', '.join(known)}"
+            key, keys = str(detail["loc"][-1]), sorted(model.model_fields)
+            return f"{where} has no key {key!r}{did_you_mean(key, keys)}; its keys are {', '.join(keys)}"
         case "missing":
             return f"{where} needs {str(detail['loc'][-1])!r}"
         case "string_too_short" | "too_short":
@@ -74,19 +73,19 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
             return f"{place} must be at least {detail['ctx']['ge']}"
         case "finite_number":
             return f"{place} must be a finite number"
-        case known if known in _TYPE_NOUNS:
-            return f"{place} must be {_TYPE_NOUNS[known]}, not {json_type_name(detail['input'])}"
+        case kind if kind in _TYPE_NOUNS:
+            return f"{place} must be {_TYPE_NOUNS[kind]}, not {json_type_name(detail['input'])}"
         case _:
             return f"{place} {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def invalid_value(message: str) -> PydanticCustomError:
-    """A problem that a validator found; the message goes after the name of the key."""
+    """The error of a validator; `message` follows the name of the key, as in "must be ..."."""
     return PydanticCustomError("wrong", "{message}", {"message": message})
 
 
 def one_of(noun: str, *types: type) -> AfterValidator:
-    """For a key that may have several types; pydantic would complain about each of them on its own."""
+    """Validate a key that may have several types with one message; pydantic would report each type separately."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, types):
@@ -106,22 +105,22 @@ Seconds = Annotated[float, AfterValidator(_seconds)]
 
 
 PLACEHOLDER_NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
-"""What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
+"""The names that a placeholder may start with. `input`, `state` and `case` may be followed by a path: `{{case.id}}`."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _OPTIONAL_PLACEHOLDERS = ("state", "case")
 
 
 class MissingTemplateValue(Exception):
-    """The template asks for a part of the input that this input does not have."""
+    """The template uses a part of the input that this input does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """JSON with placeholders, checked: `{"question": "{{input}}", "user": "{{state.user}}"}`.
+    """JSON with placeholders: `{"question": "{{input}}", "user": "{{state.user}}"}`.
 
-    A text that is one placeholder becomes the value itself, with its type; inside a longer text the value is written
-    out. Values that were filled in are not searched for placeholders again.
+    A string that is one placeholder becomes the value itself, with its type. Inside a longer string the value is
+    inserted as text. Inserted values are not searched for placeholders.
     """
 
     data: Json
@@ -129,7 +128,7 @@ class Template:
 
     @classmethod
     def parse(cls, data: Json) -> Template:
-        """Raises `UsageError` for a placeholder that means nothing."""
+        """Parse a template; raises `UsageError` for an unknown placeholder."""
         selectors: dict[str, Selector] = {}
         for text in _strings_in(data):
             for name in _PLACEHOLDER.findall(text):
@@ -137,7 +136,7 @@ class Template:
         return cls(data, selectors)
 
     def render(self, values: Mapping[str, Json]) -> Json:
-        """The template with `values`, one for each of `NAMES`, put in."""
+        """The template with its placeholders replaced; `values` has one value for each of `PLACEHOLDER_NAMES`."""
         return self._render(self.data, values)
 
     def _render(self, data: Json, values: Mapping[str, Json]) -> Json:
@@ -157,7 +156,7 @@ class Template:
         if found is UNSET:
             if self.selectors[name].steps[0] in _OPTIONAL_PLACEHOLDERS:
                 return None
-            raise MissingTemplateValue(f"the request template wants {name}, which the input lacks")
+            raise MissingTemplateValue(f"the request template uses {{{{{name}}}}}, but the input has no such value")
         return found
 
 
@@ -169,7 +168,7 @@ def _placeholder_selector(name: str) -> Selector:
     if selector is None or not selector.steps or selector.steps[0] not in PLACEHOLDER_NAMES:
         hint = did_you_mean(name, PLACEHOLDER_NAMES)
         raise UsageError(
-            f"{{{{{name}}}}} is not a placeholder{hint}; use one of {', '.join(PLACEHOLDER_NAMES)}, or a path into one"
+            f"unknown placeholder {{{{{name}}}}}{hint}; use one of {', '.join(PLACEHOLDER_NAMES)}, or a path into one"
         )
     return selector
 
@@ -196,14 +195,14 @@ _METHODS = ("POST", "PUT", "PATCH", "GET")
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """A checked description; header values never appear in its `repr`."""
+    """The validated configuration of an HTTP agent. Header values never appear in its `repr`."""
 
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     request: Template = field(default_factory=lambda: Template.parse(DEFAULT_REQUEST))
     text: Selector | None = None
-    """Where the words are; `None` looks in the usual places."""
+    """Where the text of the answer is; `None` looks under common names."""
     tool_calls: Selector | None = None
     call_fields: Mapping[str, Selector] = field(default_factory=dict)
     usage: Selector | Mapping[str, Selector] | None = None
@@ -218,7 +217,7 @@ class HttpOptions:
 
     @property
     def safe_url(self) -> str:
-        """The address without what may be secret in it."""
+        """The URL without the parts that may be secret: user, password and query."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
@@ -231,25 +230,28 @@ class HttpOptions:
         headers = {name: expand(value, f"headers.{name}") for name, value in self.headers.items()}
         for name, value in headers.items():
             if not value.isascii() or any(ord(character) < 32 and character != "\t" for character in value):
-                raise UsageError(f"the header {name} has a value that HTTP cannot carry; check for a stray line end")
+                raise UsageError(
+                    f"the header {name} has a value that HTTP does not allow; check it for line breaks and other "
+                    "characters that are not ASCII"
+                )
         return headers
 
     def secrets(self) -> list[str]:
-        """What must never be shown: values from the environment, and headers whose name says that they are secret."""
-        found = [os.environ.get(name, "") for value in self.headers.values() for name in variables_in(value)]
-        found += [
+        """Texts that must never be shown: values from the environment, and of headers with a name such as `X-Token`."""
+        secrets = [os.environ.get(name, "") for value in self.headers.values() for name in variables_in(value)]
+        secrets += [
             part
             for name, value in self.headers.items()
             if is_secret_name(name, wide=True)
             for part in (value, value.rpartition(" ")[2])
         ]
         parts = urlsplit(self.url)
-        found += [parts.password or "", parts.query]
-        return sorted({secret for secret in found if len(secret) >= 4}, key=len, reverse=True)
+        secrets += [parts.password or "", parts.query]
+        return sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True)
 
 
 class HttpConfig(AgentConfig):
-    """The keys of an agent behind an HTTP address."""
+    """The keys of an HTTP agent."""
 
     url: str = Field(min_length=1)
     method: str = "POST"
@@ -271,7 +273,7 @@ class HttpConfig(AgentConfig):
         except ValueError:
             is_valid = False
         if not is_valid or any(character.isspace() for character in url):
-            raise invalid_value("is not an http:// or https:// address")
+            raise invalid_value("must be an http:// or https:// URL")
         return url
 
     @field_validator("method")
@@ -307,7 +309,7 @@ _USAGE_EXAMPLE = '{"input_tokens": "meta.tokens.in"}'
 
 
 def read_http_options(data: Json) -> HttpOptions:
-    """The options that an address or a mapping describes; raises `UsageError` that says what to write."""
+    """The options of a URL or a mapping; raises `UsageError` with every problem."""
     config = read_config(HttpConfig, {"url": data} if isinstance(data, str) else data, "http", EXAMPLE)
     calls, call_fields = _call_selectors(config.tool_calls)
     options = HttpOptions(
@@ -324,7 +326,7 @@ def read_http_options(data: Json) -> HttpOptions:
         name=config.name,
     )
     if options.method == "GET" and not isinstance(options.request.data, Mapping):
-        raise UsageError("http.request must be an object when the method is GET, whose query it becomes")
+        raise UsageError("http.request must be an object if the method is GET, because it becomes the query")
     options.expanded_headers()
     return options
 

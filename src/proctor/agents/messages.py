@@ -1,4 +1,8 @@
-"""Reads chat messages, tool calls and token counts in the shapes that vendors and frameworks use."""
+"""Reads chat messages, tool calls and token counts in the many shapes that vendors and frameworks use.
+
+Values may be mappings or objects of any library, so everything is read through `get_field`. `tool_calls_in` joins calls
+with their results, which come in later messages.
+"""
 
 from __future__ import annotations
 
@@ -33,34 +37,34 @@ _MODEL_CALLS = ("model_calls", "requests", "num_requests")
 
 
 def get_field(value: Any, *names: str) -> Any:
-    """The first of `names` that is there and not nothing, among a mapping's keys or an object's attributes."""
+    """The first of `names` that is not None, among the keys of a mapping or the attributes of an object."""
     for name in names:
-        found = value.get(name) if isinstance(value, Mapping) else _attribute(value, name)
-        if found is not None:
-            return found
+        item = value.get(name) if isinstance(value, Mapping) else _attribute(value, name)
+        if item is not None:
+            return item
     return None
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """Data only: a method is something else, and a property that raises is as good as absent."""
+    """An attribute that is data: not a method, and not a property that raises."""
     try:
-        found = getattr(value, name, None)
+        attribute = getattr(value, name, None)
     except Exception:
         return None
-    return None if inspect.isroutine(found) else found
+    return None if inspect.isroutine(attribute) else attribute
 
 
 def to_tool_calls(value: Any) -> tuple[ToolCall, ...]:
-    """The calls in a list of any shape; nothing at all is no calls, and anything but a list cannot be read."""
+    """The calls in a list of any shape; none if `value` is None. Raises `UnreadableReply` for anything but a list."""
     if value is None:
         return ()
     if not is_list(value):
-        raise UnreadableReply(f"tool calls are a {type(value).__name__}; give a list of calls, or leave them out")
+        raise UnreadableReply(f"tool_calls must be a list, not {type(value).__name__}")
     return tuple(to_tool_call(item, f"tool call {index}") for index, item in enumerate(value, 1))
 
 
 def is_list(value: Any) -> bool:
-    """Lists, tuples and the list-like containers of other libraries; never text, mappings or single objects."""
+    """Whether it is a list, a tuple or a list-like container of another library; not a text, mapping or namedtuple."""
     if isinstance(value, (list, tuple)):
         return not hasattr(value, "_fields")
     if isinstance(value, (str, bytes, bytearray, Mapping, type)):
@@ -68,30 +72,30 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
 
 
-def to_tool_call(value: Any, place: str = "a tool call", found: Mapping[str, Json] = MappingProxyType({})) -> ToolCall:
-    """One call; what is already `found` (`name`, `arguments`, `result`, `error`, `id`) is not looked for."""
+def to_tool_call(value: Any, place: str = "a tool call", fields: Mapping[str, Json] = MappingProxyType({})) -> ToolCall:
+    """One call of any shape. `fields` has values that are known already, such as `name` or `arguments`."""
     if isinstance(value, ToolCall):
         return value
     if isinstance(value, str):
         value = {"name": value}
     function = get_field(value, "function")
     inner = None if function is None or isinstance(function, str) else function
-    name = found.get("name") or get_field(inner, *_NAMES) or get_field(value, *_NAMES)
+    name = fields.get("name") or get_field(inner, *_NAMES) or get_field(value, *_NAMES)
     name = function if name is None and isinstance(function, str) else name
     if not isinstance(name, str) or not name:
-        raise UnreadableReply(f"{place} has no name; there is {_keys_or_type(value)}")
-    arguments = found.get("arguments", UNSET)
+        raise UnreadableReply(f"{place} has no name; it has {_keys_or_type(value)}")
+    arguments = fields.get("arguments", UNSET)
     if isinstance(arguments, Unset):
         arguments = get_field(inner, "arguments", "args")
         arguments = get_field(value, *_ARGUMENTS) if arguments is None else arguments
-    error = found["error"] if "error" in found else get_field(value, *_ERRORS)
-    identity = found["id"] if "id" in found else get_field(value, *_IDS)
+    error = fields["error"] if "error" in fields else get_field(value, *_ERRORS)
+    call_id = fields["id"] if "id" in fields else get_field(value, *_IDS)
     return _parse(
         name,
         arguments,
-        result=to_json(found["result"] if "result" in found else get_field(value, *_RESULTS)),
+        result=to_json(fields["result"] if "result" in fields else get_field(value, *_RESULTS)),
         error=None if error is None or error is False else to_text(to_json(error)),
-        id=None if identity is None or isinstance(identity, Unset) else to_text(to_json(identity)),
+        id=None if call_id is None or isinstance(call_id, Unset) else to_text(to_json(call_id)),
         started_at=_number(get_field(value, "started_at")),
         duration_ms=_number(get_field(value, "duration_ms")),
     )
@@ -108,13 +112,13 @@ def _parse(name: str, arguments: Any, **rest: Any) -> ToolCall:
     except RecursionError:
         return ToolCall(name, raw_arguments=arguments if isinstance(arguments, str) else repr(arguments), **rest)
     if isinstance(arguments, (str, bytes)) and call.arguments:
-        # Python's JSON parser lets NaN through, which no later reader of the results would.
+        # Python's JSON parser accepts NaN, which later readers of the results would not.
         return ToolCall(name, to_json(call.arguments), **rest)
     return call
 
 
 def to_usage(value: Any) -> Usage | None:
-    """Token counts and cost under any of the common names; what is no count is not known rather than wrong."""
+    """Token counts and cost under any of the common names. A value that is not a count is unknown, not an error."""
     if value is None or isinstance(value, Usage):
         return value
     usage = Usage(
@@ -122,7 +126,7 @@ def to_usage(value: Any) -> Usage | None:
         _count(get_field(value, *_OUTPUT_TOKENS)),
         _number(get_field(value, *_COSTS)),
         _count(get_field(value, *_MODEL_CALLS)),
-        named if isinstance(named := get_field(value, "model", "model_name"), str) else None,
+        model if isinstance(model := get_field(value, "model", "model_name"), str) else None,
     )
     return None if replace(usage, model=None) == Usage() else usage
 
@@ -156,10 +160,9 @@ _PART_TYPES = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave back, as a message of its own says."""
+    """The result of a tool call, read from a message."""
 
-    call: str
-    """The id of the call."""
+    call_id: str
     content: Json
     failed: bool
 
@@ -181,50 +184,50 @@ def _is_error(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a conversation, from any library's object."""
+    """One message of a conversation, read from any library's object."""
 
     role: str
     content: Any
     calls: Any = None
-    answers: str | None = None
-    """The id of the tool call whose result this message is."""
+    result_of: str | None = None
+    """The id of the tool call whose result this message is, if it is one."""
     failed: bool = False
     """Whether that result is an error."""
 
     @classmethod
     def of(cls, value: Any) -> ChatMessage | None:
-        """The message that `value` is, or `None` when it is something else."""
+        """The message that `value` is, or `None` if it is something else."""
         role = get_field(value, "role", "type")
         calls = get_field(value, "tool_calls")
         if not isinstance(role, str) or not (_has_field(value, "content") or _has_field(value, "tool_calls")):
             return None
         if calls is None and (only := get_field(value, "function_call")) is not None:
-            calls = [only]  # how OpenAI's first tool calls were written
-        answers = get_field(value, "tool_call_id") if role == "tool" else None
+            calls = [only]  # the form of OpenAI's first tool calls
+        call_id = get_field(value, "tool_call_id") if role == "tool" else None
         return cls(
-            role, get_field(value, "content"), calls, None if answers is None else str(answers), _is_error(value)
+            role, get_field(value, "content"), calls, None if call_id is None else str(call_id), _is_error(value)
         )
 
     @property
-    def is_answer(self) -> bool:
+    def is_assistant(self) -> bool:
         return self.role in _ASSISTANT_ROLES
 
     @property
-    def is_person(self) -> bool:
-        """Whether a person speaks; tool results that some interfaces send as the user are none."""
+    def is_user(self) -> bool:
+        """Whether it is a message of the user; tool results that some interfaces send as the user are not."""
         return self.role in _USER_ROLES and not self.results()
 
     def results(self) -> list[ToolResult]:
         """The results of tool calls in this message, each with the id of its call."""
-        if self.answers is not None:
-            return [ToolResult(self.answers, to_json(self.content), self.failed)]
+        if self.result_of is not None:
+            return [ToolResult(self.result_of, to_json(self.content), self.failed)]
         if not _is_parts(self.content):
             return []
         parts = [part for part in self.content if get_field(part, "type") == "tool_result"]
         return [
-            ToolResult(str(identity), _part_result(part), _is_error(part))
+            ToolResult(str(call_id), _part_result(part), _is_error(part))
             for part in parts
-            if (identity := get_field(part, "tool_use_id", *_IDS)) is not None
+            if (call_id := get_field(part, "tool_use_id", *_IDS)) is not None
         ]
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -235,7 +238,7 @@ class ChatMessage:
 
 
 def completion_message(value: Any) -> list[ChatMessage]:
-    """The assistant's message in a chat completion, or one that stands under `message`; in a list, as it may miss."""
+    """The assistant's message in a chat completion or under the key `message`: a list of one message or none."""
     choices = get_field(value, "choices")
     inner = get_field(choices[0], "message") if is_list(choices) and len(choices) else get_field(value, "message")
     if isinstance(inner, Mapping) and "role" not in inner:
@@ -244,41 +247,41 @@ def completion_message(value: Any) -> list[ChatMessage]:
     return [] if message is None else [message]
 
 
-def latest_messages(value: Any, asked: Json = None) -> list[ChatMessage]:
-    """The messages since the person said what was `asked`, or else since they last spoke, of a whole conversation.
+def latest_messages(value: Any, turn_input: Json = None) -> list[ChatMessage]:
+    """The agent's messages since the user's message `turn_input`, or else since the user's last one.
 
-    One that ends with the person is no answer to what they said last, but the record of a conversation that is over:
-    then all of it counts.
+    `value` is a whole conversation. If it ends with a message of the user, it does not answer that message: it is the
+    record of a finished conversation (with a simulated user, for example), and all of it counts.
     """
-    given = value if is_list(value) else get_field(value, "messages")
-    if not is_list(given):
+    items = value if is_list(value) else get_field(value, "messages")
+    if not is_list(items):
         return []
     messages: list[ChatMessage] = []
-    for item in given:
+    for item in items:
         message = ChatMessage.of(item)
         if message is None:
             return []
         messages.append(message)
-    people = [index for index, message in enumerate(messages) if message.is_person]
-    if not people:
+    users = [index for index, message in enumerate(messages) if message.is_user]
+    if not users:
         return messages
-    is_over = people[-1] == len(messages) - 1
-    since = next((index for index in reversed(people) if asked is not None and messages[index].content == asked), None)
-    start = (-1 if is_over else people[-1]) if since is None else since
-    return [message for message in messages[start + 1 :] if not message.is_person]
+    ends_with_user = users[-1] == len(messages) - 1
+    matches = (i for i in reversed(users) if turn_input is not None and messages[i].content == turn_input)
+    start = next(matches, -1 if ends_with_user else users[-1])
+    return [message for message in messages[start + 1 :] if not message.is_user]
 
 
 def tool_calls_in(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
-    """The calls in messages, each with the result that a later message brings.
+    """The calls in messages, each with its result from a later message.
 
-    An id may come twice in a long conversation: a result belongs to the latest message with a call of that id that
-    still waits for one, and there to the first such call.
+    An id may occur twice in a long conversation. A result belongs to the latest message that has a call of that id
+    without a result, and there to the first such call.
     """
     calls: list[ToolCall] = []
     waiting: dict[str, list[list[int]]] = {}
     for message in messages:
         for result in message.results():
-            _add_result(calls, waiting.get(result.call, []), result)
+            _add_result(calls, waiting.get(result.call_id, []), result)
         own: dict[str, list[int]] = {}
         for call in message.tool_calls():
             if call.id is not None and call.result is None:
@@ -302,7 +305,7 @@ def _add_result(calls: list[ToolCall], waiting: list[list[int]], result: ToolRes
 
 
 def parts_text(value: Any) -> str | None:
-    """The text in a message's content given in parts; `None` when it is no such content."""
+    """The text of a message whose content is a list of parts; `None` if it is not such a list."""
     if not _is_parts(value):
         return None
     texts = [get_field(part, "text") for part in value if get_field(part, "type") in _TEXT_PARTS]

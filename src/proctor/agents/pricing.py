@@ -1,7 +1,7 @@
-"""What tokens cost when the agent does not say it: an estimate from a price list that comes with a package.
+"""Estimates the cost of tokens from the price list of the package `genai-prices`, for agents that do not report it.
 
-No network is involved. An estimate knows nothing of discounts, cached tokens or negotiated prices, so every cost that
-comes from here is marked as estimated. A model that is not on the list has no price, which is not a price of zero.
+No network is involved. An estimate ignores discounts, cached tokens and negotiated prices, so every cost from here is
+marked as estimated. The cost of a model that is not on the list is unknown, which is not the same as zero.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 _NAME_ATTRIBUTES = ("model_name", "model", "model_id", "id", "name")
-"""Where the model objects of libraries keep the name of the model."""
+"""Attributes in which model objects of libraries have the name of the model."""
 _SEPARATORS = (":", "/")
 
 
@@ -36,14 +36,14 @@ def has_price(model: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _price_entry(model: str) -> tuple[str, str | None] | None:
-    """The model's name on the list, and its provider if the name says one, as in `openai:gpt-5` or `models/x`."""
+    """The model's name on the list, and its provider if the name has one, as in `openai:gpt-5` or `models/x`."""
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
     candidates: list[tuple[str, str | None]] = [(model, None)]
     for separator in _SEPARATORS:
-        provider, found, rest = model.partition(separator)
-        if found and rest:
+        provider, _, rest = model.partition(separator)
+        if rest:
             candidates += [(rest, provider), (rest, None)]
     for name, provider_id in candidates:
         try:
@@ -55,7 +55,7 @@ def _price_entry(model: str) -> tuple[str, str | None] | None:
 
 
 def model_name_of(agent: Any) -> str | None:
-    """The name of the model that an agent object says it uses, or `None` if it does not say."""
+    """The name of the model in the agent's attribute `model`, or in that of the object it wraps."""
     for owner in (agent, getattr(agent, "target", None)):
         if (model := getattr(owner, "model", None)) is not None:
             return _model_name(model)
@@ -73,10 +73,10 @@ def _model_name(model: Any) -> str | None:
 
 
 def unknown_cost_reason(agent: Any) -> str:
-    """Why the cost of an agent will stay unknown, as far as that is clear before it answers; empty if it will not."""
+    """Why the cost of an agent will stay unknown, as far as that is clear before it answers; empty if it is known."""
     if getattr(agent, "reports_cost", False):
         return ""
     model = model_name_of(agent)
     if model is None:
-        return "it names no model, so that its cost counts only if its answers tell it"
+        return "it names no model, so its cost counts only if its replies report it"
     return "" if has_price(model) else f"the price list does not have its model {model!r}"

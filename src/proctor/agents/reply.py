@@ -1,4 +1,4 @@
-"""What an agent returns for one turn: a Reply with its text or data, tool calls, and tokens."""
+"""`Reply`, what an agent returns for one turn, with its parts: `ToolCall` and `Usage`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from proctor.base.json_data import Json, parse_json_or_keep, to_json
 from proctor.cases.suite import NamedData
 
 UNFINISHED_CALL = "had not come back when the turn broke off"
-"""The error of a tool call that had not finished when its turn ended."""
+"""The error of a tool call that had not finished when its turn ended. Reports recognize stored calls by these words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer cost: tokens and, if known, money. `None` means unknown, which differs from zero."""
+    """The tokens of an answer and, if known, its cost. `None` means unknown, which differs from zero."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     model_calls: int | None = None
     model: str | None = None
-    """The model that was called; `None` if it is not known or if there were several."""
+    """The model that was called; `None` if it is unknown or if there were several."""
     estimated: bool = False
     """Whether the cost comes from a price list instead of from the provider."""
 
     @classmethod
     def of_counts(cls, input_tokens: int | None, output_tokens: int | None, model: str | None = None) -> Usage:
-        """The usage of one model call, from a library that reports zero and zero when it does not know the counts."""
+        """The usage of one model call, from a library that reports zero tokens when it does not know the counts."""
         if not input_tokens and not output_tokens:
             return cls(model_calls=1)
         return cls(input_tokens, output_tokens, model_calls=1, model=model)
@@ -41,13 +41,13 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def to_json(self) -> dict[str, Json]:
-        """The known parts as JSON: no `None`, and `estimated` only if it is true."""
+        """The fields that are known, as JSON; `estimated` only if it is true."""
         return {name: value for name, value in to_json(self).items() if value is not None and value is not False}
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. What is unknown in one part is unknown in the sum, except that `Usage()` adds nothing.
+        """The sum. A field that is unknown in one part is unknown in the sum, except that `Usage()` adds nothing.
 
-        The tokens of two models are priced before they are added, because their sum has no price.
+        The cost of two models is estimated before they are added: there is no price for a mixture of tokens.
         """
         if self == _NO_USAGE or other == _NO_USAGE:
             return other if self == _NO_USAGE else self
@@ -73,15 +73,15 @@ def _sum(left: _Number | None, right: _Number | None) -> _Number | None:
 
 
 def _common_model(left: Usage, right: Usage) -> str | None:
-    """The model of all tokens; a part without tokens need not name it."""
+    """The model of all tokens, or None if there are several. A part without tokens need not name a model."""
     models = {part.model for part in (left, right) if part.input_tokens or part.output_tokens or part.model}
     return models.pop() if len(models) == 1 else None
 
 
 def with_estimated_cost(usage: Usage, model: str | None = None) -> Usage:
-    """The usage with its estimated cost, or unchanged if the cost is known already or cannot be estimated.
+    """The usage with an estimated cost, or unchanged if the cost is already known or cannot be estimated.
 
-    `model` is the agent's own model, for a usage that does not name one.
+    `model` is the agent's model; it counts if the usage does not name one.
     """
     name = usage.model or model
     if usage.cost_usd is not None or name is None or usage.input_tokens is None or usage.output_tokens is None:
@@ -92,7 +92,7 @@ def with_estimated_cost(usage: Usage, model: str | None = None) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One use of a tool by the agent."""
+    """One tool call of the agent."""
 
     name: str
     arguments: Mapping[str, Json] = field(default_factory=dict)
@@ -103,13 +103,13 @@ class ToolCall:
     """Seconds since the epoch."""
     duration_ms: float | None = None
     raw_arguments: str | None = None
-    """The argument text as the model wrote it, if it is not a JSON object."""
+    """The arguments as the model wrote them, if they are not a JSON object."""
     parent: str | None = None
-    """The id of the call inside which it was made, if an agent is used as a tool."""
+    """The id of the surrounding call, if an agent is used as a tool."""
 
     @classmethod
     def parse(cls, name: str, arguments: Json, **rest: Any) -> ToolCall:
-        """A call whose arguments may be an object, JSON text, or text that was meant to be JSON."""
+        """A call from arguments that are an object, JSON text, or text that was meant to be JSON."""
         if isinstance(arguments, Mapping):
             return cls(name, dict(arguments), **rest)
         if arguments is None or arguments == "":
@@ -123,13 +123,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for one turn."""
+    """The agent's answer to one turn, and what it did on the way."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     outputs: tuple[NamedData, ...] = ()
-    """Values that the application named with `wrap`; if there are any, they are what evaluators see."""
+    """Values that the application named with `wrap`. If there are any, they are the output that is scored."""
     structured: Json = None
     """The answer as data, if the agent answers with data."""
     state: Mapping[str, Json] | None = None
@@ -137,15 +137,15 @@ class Reply:
     retrieval_context: tuple[str, ...] | None = None
     duration_ms: float | None = None
     raw: Any = None
-    """The framework's own object; never stored."""
+    """The framework's result object; never stored."""
     error: str | None = None
-    """Why the turn failed, if it did; the other fields hold what there was of an answer by then."""
+    """Why the turn failed, if it did. The other fields then hold the part of the answer that had arrived."""
 
     @property
     def answer(self) -> Json:
         """The answer that is scored and shown: the named outputs, else the data, else the text.
 
-        One named output is its value, several are an object of values by name.
+        One named output stands for itself; several become an object of values by name.
         """
         if len(self.outputs) == 1:
             return self.outputs[0].value

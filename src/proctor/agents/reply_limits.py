@@ -1,4 +1,4 @@
-"""How large a reply may be, and readers that stop at that limit."""
+"""The limit for the size of a reply, and readers that stop there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.agents.trial_context import current_turn, max_reply_bytes
 from proctor.base.errors import AgentFailed, UnreadableReply
 
 HEAD_BYTES = 10_000
-"""How much of an answer that is too large is kept, so that people see what it was."""
+"""The size of the beginning of a too large answer that is stored, so that people can see what it was."""
 
 
 class ReplyTooLarge(AgentFailed):
@@ -19,25 +19,28 @@ class ReplyTooLarge(AgentFailed):
     def __init__(self, what: str, head: str = "", limit: int | None = None) -> None:
         self.head = head[:HEAD_BYTES]
         amount = _size_text(max_reply_bytes() if limit is None else limit)
-        super().__init__(f"{what} is larger than {amount}, the most that a reply may have (max_reply_bytes)")
+        super().__init__(f"{what} is larger than {amount}, the limit for a reply (max_reply_bytes)")
 
 
 def _size_text(size: int) -> str:
     return f"{size / 2**20:.3g} MB" if size >= 100_000 else f"{size:,} bytes"
 
 
-async def read_limited(chunks: AsyncIterable[bytes], what: str, found: bytearray) -> bytes:
-    """All of a stream, or `ReplyTooLarge` as soon as it is more than allowed; `found` has what came so far."""
+async def read_limited(chunks: AsyncIterable[bytes], what: str, received: bytearray) -> bytes:
+    """Read a whole stream; raises `ReplyTooLarge` as soon as it exceeds the limit.
+
+    `what` names the stream in the message. `received` is filled while the chunks arrive.
+    """
     limit = max_reply_bytes()
     async for chunk in chunks:
-        found += chunk
-        if len(found) > limit:
-            raise ReplyTooLarge(what, bytes(found[:HEAD_BYTES]).decode("utf-8", "replace"))
-    return bytes(found)
+        received += chunk
+        if len(received) > limit:
+            raise ReplyTooLarge(what, bytes(received[:HEAD_BYTES]).decode("utf-8", "replace"))
+    return bytes(received)
 
 
 class StreamedText:
-    """The text of an answer that arrives in chunks; an endless stream is read no further than the limit."""
+    """The text of an answer that arrives in chunks; raises `ReplyTooLarge` at the limit."""
 
     def __init__(self) -> None:
         self._chunks: list[str] = []
@@ -47,11 +50,11 @@ class StreamedText:
 
     def add(self, chunk: Any) -> None:
         if not isinstance(chunk, str):
-            raise UnreadableReply(f"the agent streamed a {type(chunk).__name__}; a stream is read as chunks of text")
+            raise UnreadableReply(f"the agent streamed a {type(chunk).__name__}; a stream must consist of text")
         self._chunks.append(chunk)
         if self._turn is not None:
             self._turn.append_text(chunk)
-        self._size += len(chunk) or 1  # a stream of empty chunks has to come to an end too
+        self._size += len(chunk) or 1  # a stream of empty chunks has to end too
         if self._size > self._limit:
             raise ReplyTooLarge("the agent's stream", self.text()[:HEAD_BYTES])
 
@@ -60,9 +63,9 @@ class StreamedText:
 
 
 def check_size(reply: Reply, limit: int | None = None) -> None:
-    """Raise `ReplyTooLarge` for a reply with too much in it, whether in text, data, tool calls or state.
+    """Raise `ReplyTooLarge` if a reply exceeds the limit in text, data, tool calls and state together.
 
-    The limit is that of the trial that runs here unless it is passed.
+    `limit` is in bytes; by default it is that of the current trial.
     """
     limit = max_reply_bytes() if limit is None else limit
     parts: list[Any] = [reply.text]
@@ -76,7 +79,7 @@ def check_size(reply: Reply, limit: int | None = None) -> None:
 
 
 def _is_larger(parts: Iterable[Any], limit: int) -> bool:
-    """Whether texts and values come to more than `limit` bytes; looks no further than needed to know."""
+    """Whether texts and values have more than `limit` bytes; stops counting as soon as they do."""
     size, waiting = 0, list(parts)
     while waiting and size <= limit:
         value = waiting.pop()

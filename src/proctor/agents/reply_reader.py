@@ -1,8 +1,8 @@
-"""Reads what an agent returned: text, data, a chat completion, a result object, or a whole conversation.
+"""Reads the value that an agent returned: text, data, a chat completion, a result object, or a whole conversation.
 
-Agents answer in many shapes, and guessing wrong turns data into words or words into data. The text is looked for under
-the usual names; what has none of them is data. Parts such as `state` count only in their right shape, so that an answer
-`{"state": "Ohio"}` stays the data that it is.
+Agents answer in many shapes, and guessing wrong turns data into text or text into data. The text is looked up under
+common names (`TEXT_KEYS`); a value with none of them is data. Parts such as `state` count only in their proper shape,
+so the answer `{"state": "Ohio"}` remains data.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import NamedData, Turn
 
 TEXT_KEYS = ("text", "output", "response", "answer", "content", "message")
-"""The keys of a mapping under which an answer's words are looked for, in this order."""
+"""The keys of a mapping under which the text of an answer is looked up, in this order."""
 _TEXT_ATTRIBUTES = ("text", "output", "content", "final_output")
 _USAGE = ("usage", "usage_metadata", "usageMetadata")
 _DATA = (list, tuple, bool, int, float)
 
 
-def to_reply(value: Any, asked: Json = None) -> Reply:
-    """The reply that `value` means; raises `UnreadableReply` when it means none.
+def to_reply(value: Any, turn_input: Json = None) -> Reply:
+    """The reply that `value` means; raises `UnreadableReply` if no answer can be read from it.
 
-    The text is looked for under the usual names, so that `{"answer": ..., "tool_calls": [...]}`, a chat completion and
-    a framework's result object all read the same. A value without text is data, and data is an answer too.
-    `asked` is what the agent was given, so that the answer to it is found in a record of a whole conversation.
+    The text is looked up under common names, so that `{"answer": ..., "tool_calls": [...]}`, a chat completion and a
+    framework's result object all read the same. A value without text is data, and data is an answer too. `turn_input`
+    is the input of the turn, by which its answer is found in the record of a whole conversation.
     """
     if isinstance(value, str):
         return Reply(str(value))
@@ -52,22 +52,22 @@ def to_reply(value: Any, asked: Json = None) -> Reply:
         return Reply(bytes(value).decode("utf-8", "replace"))
     if _is_code(value) or isinstance(value, BaseException):
         raise _unreadable(value)
-    envelope = read_envelope(value, asked)
+    envelope = read_envelope(value, turn_input)
     return _data_reply(value) if envelope is None else envelope
 
 
-def read_envelope(value: Any, asked: Json = None) -> Reply | None:
-    """A reply from something that wraps one; `None` when there are neither words nor calls nor named parts in it."""
+def read_envelope(value: Any, turn_input: Json = None) -> Reply | None:
+    """A reply from an object that wraps one; `None` if it has no text, no tool calls and no other part of a reply."""
     if isinstance(value, _DATA) and not _is_conversation(value):
         return None
-    messages = latest_messages(value, asked) or completion_message(value)
-    found, words = _find_text(value, messages)
-    if not found and not _has_reply_parts(value):
+    messages = latest_messages(value, turn_input) or completion_message(value)
+    has_text_field, content = _find_text(value, messages)
+    if not has_text_field and not _has_reply_parts(value):
         return None
-    text, structured = text_and_data(words if found else _without_reply_parts(value))
+    text, structured = text_and_data(content if has_text_field else _without_reply_parts(value))
     return Reply(
         text=text,
-        tool_calls=to_tool_calls(get_field(value, "tool_calls")) or _calls(words, messages),
+        tool_calls=to_tool_calls(get_field(value, "tool_calls")) or _calls(content, messages),
         usage=to_usage(get_field(value, *_USAGE)),
         outputs=_outputs(get_field(value, "outputs")),
         structured=to_json(get_field(value, "structured")) if structured is None else structured,
@@ -78,12 +78,12 @@ def read_envelope(value: Any, asked: Json = None) -> Reply | None:
 
 
 def _is_conversation(value: Any) -> bool:
-    """A list of messages, the agent's among them, and not just any list of data."""
-    return is_list(value) and any(message.is_answer for message in latest_messages(value))
+    """Whether it is a list of messages with one of the agent's among them, and not just a list of data."""
+    return is_list(value) and any(message.is_assistant for message in latest_messages(value))
 
 
 def text_and_data(value: Any) -> tuple[str, Json]:
-    """The text of an answer and, where it is data instead of words, that data."""
+    """The text of an answer and, if the answer is data, the data."""
     if value is None:
         return "", None
     if isinstance(value, str):
@@ -94,7 +94,7 @@ def text_and_data(value: Any) -> tuple[str, Json]:
     if parts is not None:
         return parts, None
     message = ChatMessage.of(value)
-    if message is not None and message.is_answer:
+    if message is not None and message.is_assistant:
         return text_and_data(message.content)
     data = to_json(value)
     return to_text(data), data
@@ -114,27 +114,27 @@ def _is_code(value: Any) -> bool:
 def _unreadable(value: Any) -> UnreadableReply:
     kind = f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
     return UnreadableReply(
-        f"the agent returned {kind}, in which no answer can be read; return text, data, a Reply, "
+        f"the agent returned {kind}, which cannot be read as an answer; return text, data, a Reply, "
         "or an object with .text, .output or .content"
     )
 
 
 def _find_text(value: Any, messages: list[ChatMessage]) -> tuple[bool, Any]:
-    """Whether there is a place for words, and what stands in it; it may be empty when the agent only acts."""
+    """Whether there is a field for the text, and its content, which is None if the agent only called tools."""
     names = TEXT_KEYS if isinstance(value, Mapping) else _TEXT_ATTRIBUTES
     for name in names:
-        words = get_field(value, name)
-        if words is not None and not (name == "message" and messages):
-            return True, words
+        content = get_field(value, name)
+        if content is not None and not (name == "message" and messages):
+            return True, content
     for message in reversed(messages):
-        if message.is_answer:
+        if message.is_assistant:
             return True, message.content
-    is_empty_place = isinstance(value, Mapping) and any(name in value for name in names)
-    return is_empty_place or bool(messages), None
+    has_empty_field = isinstance(value, Mapping) and any(name in value for name in names)
+    return has_empty_field or bool(messages), None
 
 
 def _has_reply_parts(value: Any) -> bool:
-    """Parts of a reply without words: each counts only in its right shape, so that `{"state": "Ohio"}` stays data."""
+    """Whether a value without text has other parts of a reply. Each counts only in its proper shape."""
     if isinstance(value, Mapping) and "tool_calls" in value:
         return True
     return (
@@ -147,14 +147,14 @@ def _has_reply_parts(value: Any) -> bool:
 
 
 def _without_reply_parts(value: Any) -> Any:
-    """The answer of a mapping that names its parts but has no text: everything else in it."""
+    """The answer of a mapping with parts of a reply but no text: everything else in it."""
     parts = {"tool_calls", "outputs", "state", "retrieval_context", "structured", *_USAGE}
     return {k: v for k, v in value.items() if k not in parts} or None if isinstance(value, Mapping) else None
 
 
-def _calls(words: Any, messages: list[ChatMessage]) -> tuple[ToolCall, ...]:
+def _calls(content: Any, messages: list[ChatMessage]) -> tuple[ToolCall, ...]:
     if not messages:
-        message = ChatMessage.of({"role": "assistant", "content": words}) if is_list(words) else ChatMessage.of(words)
+        message = ChatMessage.of({"role": "assistant", "content": content} if is_list(content) else content)
         messages = [] if message is None else [message]
     return tool_calls_in(messages)
 
@@ -170,7 +170,9 @@ def _outputs(value: Any) -> tuple[NamedData, ...]:
         return ()
     if not _is_named_values(value):
         kind = type(value).__name__
-        raise UnreadableReply(f"outputs are a {kind}; give an object of values by name, or a list of name and value")
+        raise UnreadableReply(
+            f"outputs must be an object of values by name, or a list of objects with name and value, not {kind}"
+        )
     if isinstance(value, Mapping):
         return tuple(NamedData(str(name), to_json(item)) for name, item in value.items())
     return tuple(NamedData(get_field(item, "name"), to_json(get_field(item, "value"))) for item in value)
@@ -183,12 +185,12 @@ def _passages(value: Any) -> tuple[str, ...] | None:
 
 
 def as_text(turn: Turn) -> str:
-    """A turn's input as the text that a chat interface takes."""
+    """The input of a turn as text, for chat interfaces."""
     return turn.input if isinstance(turn.input, str) else to_text(turn.input)
 
 
 def parse_json_answer(text: str) -> Json:
-    """An answer that should be JSON, as data; `None` if it is not."""
+    """The data of an answer that should be JSON; `None` if it is not JSON."""
     try:
         return to_json(json.loads(text))
     except (ValueError, RecursionError):
@@ -196,5 +198,5 @@ def parse_json_answer(text: str) -> Json:
 
 
 def as_state(value: Any) -> Mapping[str, Json] | None:
-    """A state as plain data; `None` for what is no mapping."""
+    """A state as JSON; `None` if the value is not a mapping."""
     return to_json(value) if isinstance(value, Mapping) else None

@@ -1,10 +1,10 @@
-"""Follows a generator that somebody else drains: `observe`, `tool` and `wrap` all see streams through here.
+"""Wraps generators so that their chunks can be recorded while the caller drains them (for `observe`, `tool`, `wrap`).
 
 A generator does its work while it is drained, not when it is called. Recording its result when it is called would
 record `<generator object ...>`, and would end the step before its work begins. So the stream is replaced by one that
-yields the same chunks, collects them, and says once how it ended. Between two chunks the caller's own code runs, which
-is not part of the step: `step` is entered for each chunk and left before the chunk is handed on. `send` and `throw`
-reach the original generator, and leaving early closes it.
+yields the same chunks, collects them, and calls `finish` once at the end. Between two chunks the caller's own code
+runs, which is not part of the step: `step` is entered for each chunk and left before the chunk is passed on. `send` and
+`throw` reach the original generator, and leaving early closes it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 from proctor.base.json_data import Json, to_json
 
 Step = Callable[[], AbstractContextManager[Any]]
+"""Makes the context manager that is entered while the generator produces a chunk."""
 Finish = Callable[[list[Any], BaseException | None], None]
-"""Called once, with the chunks and what the generator raised."""
+"""Called once, with the chunks and the exception that the generator raised, if any."""
 
 
 def follow_stream(
@@ -86,5 +87,5 @@ async def follow_async_stream(
 
 
 def join_stream(chunks: list[Any]) -> Json:
-    """A finished stream as one value: chunks of text as one text, anything else as a list."""
+    """The chunks of a finished stream as one value: strings are joined, anything else becomes a list."""
     return "".join(chunks) if chunks and all(isinstance(chunk, str) for chunk in chunks) else to_json(chunks)

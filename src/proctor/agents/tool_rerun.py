@@ -1,4 +1,4 @@
-"""Calls an agent's tools again with the agent's own arguments, to compare an answer with what they return now."""
+"""Re-runs an agent's tools with the agent's own arguments, to compare an answer with the results they return now."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 from proctor.cases.matchers import same
 
 TOOL_TIMEOUT_SECONDS = 30.0
-"""How long one tool may take."""
+"""The time limit for one tool."""
 
 SIDE_EFFECTS = "it has side effects"
-MOCKED = "the case answers for it"
+MOCKED = "the case mocks it"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRerun:
-    """One call of the agent, made again."""
+    """One call of the agent, re-run."""
 
     name: str
     arguments: Mapping[str, Json]
     original: Json = None
-    """What the agent was given, an `error` included; `None` where that is not known."""
+    """The result that the agent got, or `{"error": ...}`; `None` if it is unknown."""
     result: Json = None
-    """What the tool gives now, whole, as plain data."""
+    """The result now, as JSON."""
     changed: bool | None = None
-    """Whether that is something else than the agent was given; `None` where it cannot be told."""
+    """Whether the result now differs from the original; `None` if that is unknown."""
     error: str | None = None
     """Why there is no result now."""
     skipped: str | None = None
-    """Why the tool was not called again."""
+    """Why the tool was not re-run."""
 
     @property
     def passage(self) -> str | None:
-        """The result as text; what the agent was given, where there is no other."""
+        """The result now as text, or the original if there is none now."""
         if self.skipped is None and self.error is None:
             return to_text(self.result)
         return None if self.original is None else to_text(self.original)
@@ -55,46 +55,47 @@ async def rerun_tools(
     seconds: float = TOOL_TIMEOUT_SECONDS,
     exclude: Sequence[str] = (),
 ) -> list[ToolRerun]:
-    """Each call made again, in order. Never raises: what fails or must not be repeated is told call by call.
+    """Re-run each call, in order. Never raises: each `ToolRerun` says whether its call failed or was skipped.
 
-    Tools with side effects, tools that the case answers for, and those in `apart_from` are not called.
+    Tools with side effects, tools that the case mocks, and those in `exclude` are not called. `seconds` is the time
+    limit for one call.
     """
     return [await _rerun(call, tools.get(call.name), seconds, exclude) for call in calls]
 
 
-def results_as_context(again: Iterable[ToolRerun]) -> list[str]:
-    """What the tools gave, as the texts an answer is held against, in the order of the calls."""
-    return [passage for item in again if (passage := item.passage) is not None]
+def results_as_context(reruns: Iterable[ToolRerun]) -> list[str]:
+    """The results as texts that an answer is compared with, in the order of the calls."""
+    return [passage for rerun in reruns if (passage := rerun.passage) is not None]
 
 
 async def _rerun(call: ToolCall, tool: Tool | None, seconds: float, exclude: Sequence[str]) -> ToolRerun:
-    known: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "original": _original(call)}
+    fields: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "original": _original(call)}
     if reason := _skip_reason(call, tool, exclude):
-        return ToolRerun(**known, skipped=reason)
+        return ToolRerun(**fields, skipped=reason)
     assert tool is not None
     if call.raw_arguments is not None:
-        return ToolRerun(**known, error=f"the arguments are not a JSON object: {to_text(call.raw_arguments, 200)}")
+        return ToolRerun(**fields, error=f"the arguments are not a JSON object: {to_text(call.raw_arguments, 200)}")
     try:
         positional, named = bind_arguments(tool.function, call.arguments)
         async with asyncio.timeout(seconds) as limit:
             raw = await call_user_function(_collecting(tool.function), *positional, **named)
     except InvalidArguments as error:
-        return ToolRerun(**known, error=f"the arguments do not fit: {error}", changed=_changed_on_failure(call))
+        return ToolRerun(**fields, error=f"the arguments do not fit: {error}", changed=_changed_on_failure(call))
     except (Exception, SystemExit) as error:
-        late = isinstance(error, TimeoutError) and limit.expired()
-        said = f"no result within {seconds:g} s" if late else one_line(error)
-        return ToolRerun(**known, error=said, changed=_changed_on_failure(call))
+        is_late = isinstance(error, TimeoutError) and limit.expired()
+        reason = f"no result within {seconds:g} s" if is_late else one_line(error)
+        return ToolRerun(**fields, error=reason, changed=_changed_on_failure(call))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return ToolRerun(**known, error="it cancelled itself")
+        return ToolRerun(**fields, error="it cancelled itself")
     result = to_json(raw)
-    return ToolRerun(**known, result=result, changed=_has_changed(call, result, raw))
+    return ToolRerun(**fields, result=result, changed=_has_changed(call, result, raw))
 
 
 def _collecting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool that yields its result piece by piece gives all of them."""
+    """A function that returns a list instead of the generator that `function` returns, if it returns one."""
     if inspect.isgeneratorfunction(function):
         return lambda *args, **kwargs: list(function(*args, **kwargs))
     if not inspect.isasyncgenfunction(function):
@@ -114,12 +115,12 @@ def _skip_reason(call: ToolCall, tool: Tool | None, exclude: Sequence[str]) -> s
     if call.name in exclude or is_mocked(call.name):
         return MOCKED
     if tool is None:
-        return "no tool of that name is known, or several are; mark it with @proctor.tool or give `tools`"
+        return "there is no tool with this name, or more than one; mark it with @proctor.tool, or list it in `tools`"
     return SIDE_EFFECTS if tool.side_effects else ""
 
 
 def _changed_on_failure(call: ToolCall) -> bool | None:
-    """A tool that failed for the agent and fails again is as it was; one that only fails now may be out of order."""
+    """Whether a failing tool has changed: no if it failed for the agent too, else unknown (it may be out of order)."""
     return None if call.error is None else False
 
 
@@ -131,15 +132,15 @@ def _has_changed(call: ToolCall, result: Json, raw: Any) -> bool | None:
     return not _is_same_result(call.result, result, raw)
 
 
-def _is_same_result(seen: Json, result: Json, raw: Any) -> bool:
-    """Frameworks hand results to the model as text: JSON, or the result of `str`."""
-    if same(seen, result):
+def _is_same_result(original: Json, result: Json, raw: Any) -> bool:
+    """Whether both are the same value. Frameworks pass results to the model as JSON text or as `str(result)`."""
+    if same(original, result):
         return True
-    if not isinstance(seen, str) or isinstance(result, str):
+    if not isinstance(original, str) or isinstance(result, str):
         return False
-    if same(parse_json_or_keep(seen), result):
+    if same(parse_json_or_keep(original), result):
         return True
     try:
-        return seen in (str(raw), repr(raw), to_text(result))
+        return original in (str(raw), repr(raw), to_text(result))
     except Exception:
         return False

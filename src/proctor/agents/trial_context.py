@@ -1,10 +1,10 @@
-"""What code that runs inside a trial can ask about that trial.
+"""The trial that the current code belongs to: its number, its settings, its mocks and the recorder of its turn.
 
 There is one object per trial in one context variable. A context variable follows tasks, `asyncio.to_thread` and thread
 pools, so concurrent trials never see each other's. A raw thread starts with an empty context and does not know its
-trial. The obvious answer, treating a call from such a thread as "no trial", would execute a tool that a running case
-mocks. So the process also knows which trials are running: `check_stray_call` refuses such a call, marks the trials
-that mock the tool, and counts all other calls that cannot be attributed to a trial.
+trial. Treating a call from such a thread as "no trial" would execute a tool that a running case mocks. So the process
+also keeps a list of running trials: `check_stray_call` refuses a call of a tool that one of them mocks and marks those
+trials, and it counts all other calls that cannot be attributed to a trial.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from proctor.agents.turn_recorder import TurnRecorder
 
 MAX_REPLY_BYTES = 10 * 1024 * 1024
-"""How large a reply may be unless the settings say otherwise."""
+"""The default limit for the size of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What the caller of a run says and code inside a trial may read.
+    """Settings of a run that code inside a trial may read.
 
-    It goes as a whole to processes of trials and to workers, so a new field reaches the agent wherever it runs.
+    The object is sent as a whole to processes of trials and to workers, so a new field reaches the agent wherever it
+    runs.
     """
 
     max_reply_bytes: int = MAX_REPLY_BYTES
@@ -43,25 +44,25 @@ DEFAULT_SETTINGS = AgentSettings()
 
 @dataclass(slots=True)
 class TrialContext:
-    """The trial that is running; shared by all tasks and threads that work on it."""
+    """One running trial; shared by all tasks and threads that work on it."""
 
     number: int = 1
-    """Which repetition of its case it is, from 1."""
+    """The number of the trial among those of its case, from 1."""
     settings: AgentSettings = DEFAULT_SETTINGS
     mocks: ToolMocks | None = None
     """The mocks of its case, if the case has any."""
     turn: TurnRecorder | None = None
     """The recorder of the turn that is being answered, or of the last one."""
     excluded_seconds: float = 0.0
-    """Waiting that is not the agent's time, such as the queue for a worker."""
+    """Time spent waiting for something other than the agent, such as a free worker."""
     waiting_since: float | None = None
-    """Since when the trial has been waiting for something that is not the agent, if it is (`CLOCK.monotonic`)."""
+    """When the current wait for something other than the agent began (`Clock.monotonic`), if there is one."""
     bypassed_mocks: list[str] = field(default_factory=list)
-    """Mocked tools that were called from a thread which does not belong to the trial."""
+    """Mocked tools that were called from a thread outside the trial."""
 
     @property
     def waited_seconds(self) -> float:
-        """All waiting that is not the agent's time, up to this moment."""
+        """All time spent waiting for something other than the agent, up to now."""
         waiting = 0.0 if self.waiting_since is None else Clock.monotonic() - self.waiting_since
         return self.excluded_seconds + waiting
 
@@ -77,24 +78,24 @@ def current_turn() -> TurnRecorder | None:
 
 
 def trial_number() -> int:
-    """Which repetition of its case the trial that runs here is; 1 outside a trial."""
+    """The number of the current trial among those of its case; 1 outside a trial."""
     trial = current_trial.get()
     return 1 if trial is None else trial.number
 
 
 def agent_settings() -> AgentSettings:
-    """The settings of the trial that runs here; the defaults outside a trial."""
+    """The settings of the current trial; the defaults outside a trial."""
     trial = current_trial.get()
     return DEFAULT_SETTINGS if trial is None else trial.settings
 
 
 def max_reply_bytes() -> int:
-    """How large a reply may be in the trial that runs here."""
+    """The limit for the size of a reply in the current trial."""
     return agent_settings().max_reply_bytes
 
 
 class MockBypassed(ProctorError):
-    """A tool that a running case mocks was called from a thread that does not belong to the trial."""
+    """A tool that a running case mocks was called from a thread outside the trial."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(
@@ -110,21 +111,21 @@ _STRAY_CALLS: Counter[str] = Counter()
 
 @contextmanager
 def running_trial(trial: TrialContext) -> Iterator[TrialContext]:
-    """Make `trial` the current one inside the block, and let the process know that it is running."""
+    """Make `trial` the current one inside the block, and add it to the running trials of the process."""
     with _LOCK:
         _RUNNING.append(trial)
     token = current_trial.set(trial)
     try:
         yield trial
     finally:
-        with suppress(ValueError):  # a conversation that was abandoned is cleared up in another context
+        with suppress(ValueError):  # an abandoned conversation is closed in another context than it was opened in
             current_trial.reset(token)
         with _LOCK:
             _RUNNING[:] = [other for other in _RUNNING if other is not trial]
 
 
 def check_stray_call(tool: str) -> None:
-    """Called for a tool call that happens outside a trial; raises `MockBypassed` if a running case mocks the tool.
+    """Check a tool call from outside a trial; raises `MockBypassed` if a running case mocks the tool.
 
     Without a mock the call goes ahead. It is counted if trials are running, since it may belong to one of them.
     """
@@ -139,7 +140,7 @@ def check_stray_call(tool: str) -> None:
 
 
 def take_stray_calls() -> dict[str, int]:
-    """How often each tool was called outside a trial while trials were running, since this was last asked."""
+    """Return and reset the counts of calls outside a trial while trials were running, by tool."""
     with _LOCK:
         counts = dict(_STRAY_CALLS)
         _STRAY_CALLS.clear()
@@ -147,13 +148,12 @@ def take_stray_calls() -> dict[str, int]:
 
 
 def stray_call_warnings() -> list[str]:
-    """A sentence for each tool in `take_stray_calls`.
+    """A warning for each tool in `take_stray_calls`.
 
-    Nobody knows which trial such a call belongs to; it is a warning of the trial that ends next.
+    It is unknown which trial such a call belongs to, so the warnings go to the trial that ends next.
     """
     return [
-        f"{tool!r} was called {'once' if count == 1 else f'{count} times'} from a thread that belongs to no trial, "
-        "so it is in no trial's tool calls; start such threads with contextvars.copy_context().run, or use a thread "
-        "pool"
+        f"{tool!r} was called {'once' if count == 1 else f'{count} times'} from a thread that belongs to no trial, so "
+        "no trial has the call; start such threads with contextvars.copy_context().run, or use a thread pool"
         for tool, count in take_stray_calls().items()
     ]

@@ -1,4 +1,4 @@
-"""Records what one turn does: tool calls, model calls, named outputs, and the part of the answer that exists so far.
+"""Records what happens in one turn: tool calls, model calls, named outputs, and the answer as far as it has arrived.
 
 Everything that acts during a turn writes into the same recorder: `@proctor.tool`, `proctor.wrap`, the framework
 adapters and the chat agent. `call_tool` is the one place that runs a tool or its mock and records the call with its
@@ -6,15 +6,15 @@ time, error, parent and id.
 
 Three things are less simple than they look:
 
-- *Ids.* Some model services number their tool calls from zero in every response. Calls are therefore kept under a key
-  of our own, and the second call with a vendor's id gets an id of its own. Keeping calls by the vendor's id would lose
-  the first of the two.
-- *Two reporters of one call.* A function marked with `@tool` may also be a tool of a framework whose adapter reports
-  it. If a framework reports calls, those are the calls of the turn, and those of `@tool` are left out.
+- *Ids.* Some model services number their tool calls from zero in every response. A dict by the vendor's id would lose
+  the first of two calls with the same id. So calls are stored by a key that the recorder assigns, and the second call
+  with an id gets a new one.
+- *Two reports of one call.* A function marked with `@tool` may also be a tool of a framework whose adapter reports it.
+  If a framework reports calls, those are the calls of the turn, and those of `@tool` are left out.
 - *Unfinished calls.* A turn can break off inside a call, and a thread can outlive its turn. Calls are recorded when
-  they begin, and a closed recorder records nothing more. Mocks still stand in for tools then.
+  they begin, and a closed recorder records nothing more. Mocks still replace tools then.
 
-A recorder can live in another process than the engine. `listener` hears every change as an event that can be pickled,
+The recorder may be in another process than the engine. `listener` gets every change as an event that can be pickled,
 and `apply` repeats an event in the recorder on the other side.
 """
 
@@ -40,13 +40,13 @@ from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
 
 _PARENT_CALL: ContextVar[tuple[TurnRecorder, str] | None] = ContextVar("proctor_parent_call", default=None)
-"""The tool call around this place: its recorder and its id. It differs between the concurrent tasks of one trial, so it
-cannot be a field of `TrialContext`, which they share."""
+"""The tool call that the current code runs inside: its recorder and its id. The concurrent tasks of one trial differ in
+it, so it cannot be a field of `TrialContext`, which they share."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEvent:
-    """A tool call began, or ended if `ended`; both have the same `key`."""
+    """A tool call began, or ended if `ended`. Both events have the same `key`; `marked` calls come from `@tool`."""
 
     key: int
     call: ToolCall
@@ -70,21 +70,21 @@ class InputEvent:
 
 @dataclass(frozen=True, slots=True)
 class ChunkEvent:
-    """A further piece of a streamed answer arrived."""
+    """Another piece of a streamed answer arrived."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartialEvent:
-    """All of the answer so far."""
+    """The whole answer as far as it has arrived."""
 
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """What the turn has used so far."""
+    """The usage of the turn up to now."""
 
     usage: Usage | None
 
@@ -103,9 +103,10 @@ class TurnRecorder:
         trace_wraps: bool = False,
         listener: Callable[[TurnEvent], None] | None = None,
     ) -> None:
-        """`inputs` are the case's values for `wrap`; `None` lets the application use its own.
+        """Start a record.
 
-        `trace_wraps` shows each `wrap` in the trace as well. `listener` is called for every change, possibly from
+        `inputs` are the case's values for `wrap`; with `None` the application uses its own. `mocks` are the mocks of
+        the case. `trace_wraps` adds each `wrap` to the trace. `listener` is called for every change, possibly from
         several threads.
         """
         self.inputs = inputs
@@ -113,7 +114,7 @@ class TurnRecorder:
         self.outputs: list[NamedData] = []
         self.usage: Usage | None = None
         self.closed = False
-        """The turn is over: nothing is recorded any more."""
+        """Whether the turn is over; nothing is recorded after that."""
         self.trace_wraps = trace_wraps
         self.listener = listener
         self._mocks = mocks
@@ -124,7 +125,7 @@ class TurnRecorder:
         self._calls: dict[int, CallEvent] = {}
         self._clocks: dict[int, float] = {}
         self._outer: dict[int, tuple[TurnRecorder, str] | None] = {}
-        """By key of a call, the call around the place where it began."""
+        """By key of a call: the call that surrounds it."""
         self._lock = threading.Lock()
 
     # Tool calls
@@ -142,8 +143,8 @@ class TurnRecorder:
         """Run a tool, or its mock if the case has one, and record the call; returns what the tool returns.
 
         `run` takes no arguments and may be sync or async. `arguments` is an object or JSON text, `id` the vendor's id
-        of the call. `read` turns the tool's result into what is recorded, for frameworks that wrap results. `marked`
-        is for calls that `@proctor.tool` reports.
+        of the call. `read` converts the tool's result to the value that is recorded, for frameworks that wrap results.
+        `marked` is for calls that `@proctor.tool` reports.
         """
         key = self.begin_call(name, arguments, id=id, marked=marked)
         try:
@@ -171,7 +172,7 @@ class TurnRecorder:
     ) -> Any:
         """Like `call_tool`, for tools that are called without an event loop.
 
-        What has yet to be awaited or drained is returned as such, and the call ends when that is done.
+        An awaitable or a generator is returned as one, and the call ends when it has been awaited or drained.
         """
         key = self.begin_call(name, arguments, id=id, marked=marked)
         try:
@@ -186,7 +187,7 @@ class TurnRecorder:
         return self._follow(key, result, read)
 
     def _follow(self, key: int, result: Any, read: Callable[[Any], Any]) -> Any:
-        """The result; if it is a stream or an awaitable, one like it at whose end the call ends."""
+        """End the call and return the result. A stream or an awaitable is wrapped, and the call ends with it."""
 
         def finish(chunks: list[Any], error: BaseException | None) -> None:
             self.end_call(key, join_stream([read(chunk) for chunk in chunks]), error)
@@ -214,7 +215,7 @@ class TurnRecorder:
 
     @contextmanager
     def _inside(self, key: int) -> Iterator[None]:
-        """Calls that begin in the block are inside this call, in whatever task or thread the block runs."""
+        """Make this call the parent of calls that begin in the block, in whatever task or thread the block runs."""
         outer = _PARENT_CALL.get()
         self.enter_call(key)
         try:
@@ -223,7 +224,7 @@ class TurnRecorder:
             _PARENT_CALL.set(outer)
 
     def enter_call(self, key: int) -> None:
-        """Continue a call in this task or thread: calls that begin here from now on are inside it."""
+        """Continue a call in this task or thread: it is the parent of calls that begin here from now on."""
         event = self._calls.get(key)
         if event is not None and event.call.id is not None and not event.marked:
             self._outer.setdefault(key, _PARENT_CALL.get())
@@ -234,7 +235,7 @@ class TurnRecorder:
             _PARENT_CALL.set(self._outer[key])
 
     def _parent_id(self) -> str | None:
-        """The call around this place, if it is one of this turn: one of an earlier turn may never have ended."""
+        """The surrounding call, if it belongs to this turn: a call of an earlier turn may never have ended."""
         parent = _PARENT_CALL.get()
         return self._handoff if parent is None or parent[0] is not self else parent[1]
 
@@ -263,22 +264,22 @@ class TurnRecorder:
             if marked:
                 call = ToolCall.parse(name, to_json(arguments), started_at=time.time())
             else:
-                own = self._unique_id(id or f"{name}-{len(self._calls) + 1}")
+                call_id = self._unique_id(id or f"{name}-{len(self._calls) + 1}")
                 parent = self._parent_id()
-                call = ToolCall.parse(name, to_json(arguments), id=own, started_at=time.time(), parent=parent)
+                call = ToolCall.parse(name, to_json(arguments), id=call_id, started_at=time.time(), parent=parent)
             event = CallEvent(key, call, ended=False, marked=marked)
             self._calls[key] = event
         self.enter_call(key)
         self._announce(event)
         return key
 
-    def _unique_id(self, wish: str) -> str:
-        taken = {event.call.id for event in self._calls.values()}
-        wishes = itertools.chain([wish], (f"{wish}-{number}" for number in itertools.count(2)))
-        return next(candidate for candidate in wishes if candidate not in taken)
+    def _unique_id(self, preferred: str) -> str:
+        existing = {event.call.id for event in self._calls.values()}
+        candidates = itertools.chain([preferred], (f"{preferred}-{number}" for number in itertools.count(2)))
+        return next(candidate for candidate in candidates if candidate not in existing)
 
     def end_call(self, key: int, result: Any = None, error: BaseException | str | None = None) -> None:
-        """Record the end of a call; calls that begin here afterwards are again inside the call around it."""
+        """Record the end of a call. Its surrounding call is the parent of calls that begin here afterwards."""
         event = self._calls.get(key)
         if event is None:
             return
@@ -288,10 +289,10 @@ class TurnRecorder:
         reason = error if error is None or isinstance(error, str) else one_line(error)
         duration_ms = (time.perf_counter() - self._clocks[key]) * 1000
         call = replace(event.call, result=to_json(result), error=reason, duration_ms=duration_ms)
-        self._put(replace(event, call=call, ended=True))
+        self._update_call(replace(event, call=call, ended=True))
 
     def record_unexecuted_call(self, name: str, arguments: Any, reason: str, *, id: str | None = None) -> None:  # noqa: A002
-        """Record a call that the model requested and that was not executed, such as one of an unknown tool."""
+        """Record a call that the model requested but that was not executed, such as a call of an unknown tool."""
         self.end_call(self.begin_call(name, arguments, id=id), error=reason)
 
     def add_call(self, call: ToolCall) -> None:
@@ -299,13 +300,13 @@ class TurnRecorder:
         if self.closed:
             return
         with self._lock:
-            own = self._unique_id(call.id or f"{call.name}-{len(self._calls) + 1}")
+            call_id = self._unique_id(call.id or f"{call.name}-{len(self._calls) + 1}")
             key = next(self._keys)
-            self._calls[key] = event = CallEvent(key, replace(call, id=own), ended=True, marked=False)
+            self._calls[key] = event = CallEvent(key, replace(call, id=call_id), ended=True, marked=False)
         self._announce(event)
 
     def record_handoff(self, name: str, arguments: Any, agent: str, *, id: str | None = None) -> None:  # noqa: A002
-        """Record that another agent takes over; the calls that it makes are inside this call."""
+        """Record that another agent takes over. This call is the parent of the calls that it makes."""
         key = self.begin_call(name, arguments, id=id)
         self.end_call(key, {"agent": agent})
         event = self._calls.get(key)
@@ -319,7 +320,7 @@ class TurnRecorder:
 
     @property
     def partial_tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of a turn that broke off; one that did not end has an error that says so."""
+        """The calls of a turn that broke off. A call that did not end has the error `UNFINISHED_CALL`."""
         return tuple(
             event.call if event.ended else replace(event.call, error=UNFINISHED_CALL)
             for event in self._reported_calls()
@@ -331,32 +332,32 @@ class TurnRecorder:
 
     # Model calls
 
-    def model_call(self, input_tokens: int | None, output_tokens: int | None, model: str | None = None) -> None:
-        """Record one call of a model. Zero and zero tokens is how libraries say that the number is unknown."""
+    def add_model_call(self, input_tokens: int | None, output_tokens: int | None, model: str | None = None) -> None:
+        """Record one model call. Zero input and zero output tokens mean unknown: that is how libraries report it."""
         if input_tokens or output_tokens:
             self.add_usage(Usage(input_tokens, output_tokens, model_calls=1, model=model))
         else:
             self.add_usage(Usage(model_calls=1))
 
     def add_usage(self, usage: Usage | None) -> None:
-        """Add what a part of the turn used."""
+        """Add the usage of a part of the turn."""
         if usage is None or self.closed:
             return
         with self._lock:
             self.usage = usage if self.usage is None else self.usage + usage
         self._announce(UsageEvent(self.usage))
 
-    # The answer so far
+    # The answer while it arrives
 
-    def partial(self, answer: str | Reply) -> None:
-        """Set the answer so far: its text, or a `Reply` if more of it can be read."""
+    def set_partial(self, answer: str | Reply) -> None:
+        """Replace the partial answer: its text, or a `Reply` if more than the text is known."""
         if self.closed:
             return
         self._partial = Reply(answer) if isinstance(answer, str) else replace(answer, raw=None)
         self._announce(PartialEvent(self._partial))
 
     def append_text(self, chunk: str) -> None:
-        """Add a piece of an answer that is streamed."""
+        """Add a piece of a streamed answer."""
         if self.closed:
             return
         self._chunks.append(chunk)
@@ -364,18 +365,18 @@ class TurnRecorder:
 
     @property
     def partial_text(self) -> str:
-        """The text of the answer so far."""
+        """The text of the answer as far as it has arrived."""
         return self._partial.text or "".join(self._chunks)
 
     @property
     def partial_reply(self) -> Reply:
-        """The answer so far; an empty reply if there is none."""
+        """The answer as far as it has arrived; an empty reply if nothing has."""
         return replace(self._partial, text=self.partial_text)
 
     # Values that the application names with `wrap`
 
     def use_input(self, name: str) -> Json:
-        """The case's value of an input, which counts as used; raises `KeyError` if the case does not have it."""
+        """Return the case's value of an input and mark it as used; raises `KeyError` if the case does not have it."""
         value = (self.inputs or {})[name]
         self.used_inputs.add(name)
         self._announce(InputEvent(name))
@@ -390,17 +391,17 @@ class TurnRecorder:
         self._announce(OutputEvent(output))
 
     def unused_inputs(self) -> list[str]:
-        """Inputs that the application did not ask for, if it asked for others."""
+        """Inputs of the case that the application did not use although it used others."""
         return [name for name in self.inputs or () if name not in self.used_inputs] if self.used_inputs else []
 
     # The same record in another process
 
     def apply(self, event: TurnEvent) -> None:
-        """Repeat what the recorder in another process announced to its listener."""
+        """Repeat a change that the recorder in another process announced to its listener."""
         if self.closed:
             return
         if isinstance(event, CallEvent):
-            self._put(event)
+            self._update_call(event)
         elif isinstance(event, OutputEvent):
             self.add_output(event.output.name, event.output.value)
         elif isinstance(event, InputEvent):
@@ -410,9 +411,9 @@ class TurnRecorder:
         elif isinstance(event, ChunkEvent):
             self.append_text(event.text)
         else:
-            self.partial(event.reply)
+            self.set_partial(event.reply)
 
-    def _put(self, event: CallEvent) -> None:
+    def _update_call(self, event: CallEvent) -> None:
         self._calls[event.key] = event
         self._announce(event)
 
@@ -437,10 +438,10 @@ _PATCHED: set[tuple[type, str]] = set()
 
 
 def patch_once(owner: type, method: str, wrapper: Callable[..., Any]) -> None:
-    """Let `wrapper(original, self, *args, **kwargs)` stand in for a method of a vendor's class during a turn.
+    """Patch a method of a vendor's class: during a turn, `wrapper(original, self, *args, **kwargs)` is called instead.
 
-    Outside a turn the original is called. The patch stays in place, so there is nothing to put back. The method is
-    looked up with `getattr`: another library may have put a descriptor in the class, which has to be bound.
+    Outside a turn the original is called. The patch is never removed. The method is looked up with `getattr`: another
+    library may have put a descriptor in the class, which has to be bound.
     """
     if (owner, method) in _PATCHED:
         return

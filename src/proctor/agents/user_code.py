@@ -1,7 +1,7 @@
-"""Calls functions of users, whatever kind they are, and waits for the whole answer.
+"""Calls functions of users, sync or async, plain or generator, and waits for the whole answer.
 
-Synchronous functions run in a thread, so that one that blocks does not stop the event loop. An answer that comes in
-chunks is joined, and is in the record of its turn while it comes.
+Synchronous functions run in a thread, so that one that blocks does not stop the event loop. The chunks of a streamed
+answer are joined, and are recorded in the turn as they arrive.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ async def call_user_function(function: Callable[..., Any], /, *args: Any, **kwar
 async def call_user_function_as(
     asynchronous: bool, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Like `call_user_function`, for callers that know which kind of function it is.
-
-    What has to be awaited is awaited, and an answer that comes in chunks is joined.
-    """
+    """Like `call_user_function`, for callers that know whether the function is asynchronous."""
     if asynchronous:
         result = function(*args, **kwargs)
     else:
@@ -43,13 +40,13 @@ async def call_user_function_as(
 
 
 def _call_and_drain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """A generator does its work while it is drained, so that has to happen in the same thread."""
+    """Call a function and drain its generator, if it returns one, in the same thread: that is where its work runs."""
     result = function(*args, **kwargs)
     return join_chunks(result) if inspect.isgenerator(result) else result
 
 
 def join_chunks(chunks: Iterable[Any]) -> str:
-    """The whole text of an answer that came in pieces."""
+    """The whole text of a streamed answer."""
     streamed = StreamedText()
     for chunk in chunks:
         streamed.add(chunk)

@@ -117,7 +117,7 @@ def test_a_suite_fails_when_a_tool_answers_otherwise(tmp_path: Path) -> None:
 def test_a_tool_that_a_case_answers_for_is_not_called_again(tmp_path: Path) -> None:
     trial = run(tmp_path, later=9, double="doubles: {current_rate: [{result: {rate: 7}}]}")
     [found] = trial.scores
-    assert (found.outcome, "the case answers for it" in found.reasoning) == ("skipped", True)
+    assert (found.outcome, "the case mocks it" in found.reasoning) == ("skipped", True)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_tools_are_called_again_with_the_agents_own_arguments_and_results_become
 
 
 def test_what_is_no_tool_is_refused() -> None:
-    with pytest.raises(UsageError, match="is no tool"):
+    with pytest.raises(UsageError, match="is not a tool"):
         AgentRunner(lambda question: "x", tools=[3])
 
 

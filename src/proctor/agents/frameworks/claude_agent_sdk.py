@@ -184,7 +184,7 @@ class MessageReader:
                 self._begin(block, message.parent_tool_use_id)
             elif isinstance(text := getattr(block, "text", None), str):
                 self._text += text
-                self._recorder.partial(self._text)
+                self._recorder.set_partial(self._text)
 
     def _begin(self, block: Any, parent: str | None) -> None:
         outer = self._open.get(parent or "")

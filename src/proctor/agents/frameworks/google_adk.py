@@ -89,7 +89,7 @@ class GoogleAdk(Adapter):
             if event.error_code and event.error_message:
                 raise _failure(event, session.plugin.failure)
             answer.read(event)
-            recorder.partial(answer.text)
+            recorder.set_partial(answer.text)
         answer.check()
         structured = parse_json_answer(answer.text) if self._answers_data(answer.author) else None
         return Reply(answer.text, structured=structured, state=await _state(session))

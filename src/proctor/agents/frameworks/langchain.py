@@ -243,8 +243,8 @@ def _callback_class() -> type[Any]:
             metadata = getattr(message, "response_metadata", None) or {}
             model = metadata.get("model_name") or metadata.get("model")
             recorder = self.requests.recorder
-            recorder.model_call(usage.get("input_tokens"), usage.get("output_tokens"), model)
-            recorder.partial("" if message is None else _message_text(message))
+            recorder.add_model_call(usage.get("input_tokens"), usage.get("output_tokens"), model)
+            recorder.set_partial("" if message is None else _message_text(message))
             self.requests.add(message)
 
     return ModelCalls

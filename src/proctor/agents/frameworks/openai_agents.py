@@ -151,7 +151,7 @@ def _hooks_class() -> type[Any]:
             if (usage := getattr(response, "usage", None)) is not None:
                 self.recorder.add_usage(_usage(usage))
             parts = [part for item in response.output for part in get_field(item, "content") or ()]
-            self.recorder.partial("".join(str(get_field(part, "text") or "") for part in parts))
+            self.recorder.set_partial("".join(str(get_field(part, "text") or "") for part in parts))
 
         async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
             tools = {getattr(tool, "name", "") for tool in from_agent.tools}

@@ -151,7 +151,7 @@ def _recording_class() -> type[Any]:
 
         async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
             usage = response.usage
-            self.recorder.model_call(usage.input_tokens, usage.output_tokens, response.model_name)
+            self.recorder.add_model_call(usage.input_tokens, usage.output_tokens, response.model_name)
             return response
 
         async def after_run(self, ctx: Any, *, result: Any) -> Any:

@@ -28,7 +28,7 @@ _QUERY: Mapping[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that is ready to be called; it raises `UnfitArguments` for arguments that it cannot take."""
+    """A tool that is ready to be called; it raises `InvalidArguments` for arguments that it cannot take."""
 
     name: str
     description: str
