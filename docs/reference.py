@@ -125,9 +125,9 @@ def _option(parameter: click.Parameter, context: click.Context) -> str:
 def evaluators_page() -> str:
     from proctor import plugins
     from proctor.evaluators.declaration import FAMILIES
-    from proctor.evaluators.index import PACKAGE, declared
+    from proctor.evaluators.index import PACKAGE, collect_declarations
 
-    own = declared(PACKAGE)
+    own = collect_declarations(PACKAGE)
     groups = {
         title: [item for item in own if item.family == family and not item.variant_of]
         for family, title in FAMILIES.items()
@@ -135,7 +135,7 @@ def evaluators_page() -> str:
     groups["Variants"] = [item for item in own if item.variant_of or item.family not in FAMILIES]
     for name in plugins.SHIPPED:
         package, _, module = name.rpartition(".")
-        if module == "plugin" and (items := declared(package)):
+        if module == "plugin" and (items := collect_declarations(package)):
             groups[f"From {TOOLS.get(package, package)}"] = items
     parts = [
         "# Evaluator reference\n",

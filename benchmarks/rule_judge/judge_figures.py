@@ -28,7 +28,7 @@ from minimal_pairs import pairs
 from proctor import EvaluationPending, Factuality, Faithfulness, NothingToCompare
 from proctor.calibration.labelled_rows import implied_evaluator, read_rows
 from proctor.cases.threshold import passes
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.judging.judges import Judges
 from proctor.judging.session import JudgeSession, judge_session
 
@@ -56,7 +56,7 @@ def judged(rows: Iterable[Row], folder: Path) -> list[tuple[Row, bool | None]]:
     path = folder / "judged.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     read = read_rows(path).rows
-    bound = build(implied_evaluator(read))
+    bound = resolve_evaluator(implied_evaluator(read))
     evaluator = Faithfulness() if bound.title == "Faithfulness" else Factuality()
     by_id = {row["id"]: row for row in rows}
 
@@ -111,15 +111,18 @@ def tell_margins(rows: list[Row], folder: Path) -> None:
     """How the margins trade what is answered for what is right; each is moved while the other stays."""
     from proctor.judging.rule_judge import support
 
-    new, own = support.NEW, support.OWN
+    new, own = support.UNMENTIONED_BELOW, support.MAX_OWN_WORDS
     for words in (0, 1, 2, 3, 100):
-        support.OWN = (words, own[1])
+        support.MAX_OWN_WORDS = (words, own[1])
         tell(f"own words up to {words}", judged(rows, folder))
-    support.OWN = own
+    support.MAX_OWN_WORDS = own
     for shift in (-0.2, -0.1, 0.0, 0.1, 0.2):
-        support.NEW = tuple((share + shift, least) for share, least in new)
-        tell("not said below " + " and ".join(f"{share:.0%}" for share, _ in support.NEW), judged(rows, folder))
-    support.NEW = new
+        support.UNMENTIONED_BELOW = tuple((share + shift, least) for share, least in new)
+        tell(
+            "not said below " + " and ".join(f"{share:.0%}" for share, _ in support.UNMENTIONED_BELOW),
+            judged(rows, folder),
+        )
+    support.UNMENTIONED_BELOW = new
 
 
 def rows_of(path: Path, *, held_out: bool) -> list[Row]:

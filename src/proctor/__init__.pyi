@@ -71,7 +71,7 @@ from proctor.evaluators import (
     EvaluationPending as EvaluationPending,
     Evaluator as Evaluator,
     Exchange as Exchange,
-    Judged as Judged,
+    JudgedEvaluator as JudgedEvaluator,
     NothingToCompare as NothingToCompare,
     Step as Step,
     as_evaluable as as_evaluable,
@@ -148,3 +148,5 @@ from proctor.tracing.wrap import wrap as wrap
 from proctor.version import (
     __version__ as __version__,
 )
+
+Judged = JudgedEvaluator  # the former name

@@ -199,9 +199,9 @@ def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it
     write(
         "app.py",
         "from proctor.cases.suite import EvaluatorSpec\n"
-        "from proctor.evaluators.registry import build\n\n"
+        "from proctor.evaluators.registry import resolve_evaluator\n\n"
         "def call():\n"
-        "    build(EvaluatorSpec('no such evaluator'))\n",
+        "    resolve_evaluator(EvaluatorSpec('no such evaluator'))\n",
     )
     call = resolve("app.py:call", tmp_path)
     with pytest.raises(UsageError) as raised:

@@ -20,7 +20,7 @@ from proctor.cases.suite import EvaluatorSpec
 from proctor.cli.list import AGENT_KINDS
 from proctor.cli.options import parse_evaluators
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
-from proctor.evaluators.registry import build, listed
+from proctor.evaluators.registry import resolve_evaluator, shipped_declarations
 
 Command = Callable[..., Any]
 
@@ -38,11 +38,11 @@ def test_every_evaluator_is_listed_with_a_line_and_what_it_needs(proctor: Comman
     ended = proctor("evaluators", "--all")
     assert ended.code == 0
     lines = {line.split()[0]: line for line in ended.out.splitlines() if line.strip()}
-    assert {item.name for item in listed()} <= set(lines)
+    assert {item.name for item in shipped_declarations()} <= set(lines)
     assert lines["ContextualRecall"].endswith("[reference, passages, judge]")
     assert lines["ExpectedTools"].endswith("[tools]")
     rows = json.loads(proctor("evaluators", "--json").out)
-    assert [row["name"] for row in rows] == [item.name for item in listed()]
+    assert [row["name"] for row in rows] == [item.name for item in shipped_declarations()]
     assert all(row["summary"] for row in rows)
 
 
@@ -50,17 +50,17 @@ def test_the_usual_list_has_one_name_for_each_idea_and_counts_the_others(proctor
     names = [line.split()[0] for line in proctor("evaluators").out.splitlines() if line.strip()]
     assert {"ExactMatch", "Faithfulness", "LLMJudge", "Moderation"} <= set(names)
     assert not {"Equality", "Hallucination", "Coherence", "Battle", "Safety"} & set(names)
-    others = [item for item in listed() if item.name not in names]
+    others = [item for item in shipped_declarations() if item.name not in names]
     assert f"Also understood: {len(others)} variants" in proctor("evaluators").out
 
 
 def test_what_is_said_to_be_needed_is_what_an_evaluator_is_skipped_without() -> None:
     """An answer to a question and nothing else: of those that ask nobody, the ones with needs are skipped."""
     seen = Evaluable(eval_input="Where is it?", eval_output="Here.")
-    for item in listed():
+    for item in shipped_declarations():
         if item.judge != "none" or item.family in ("limits", "code"):
             continue
-        call = build(EvaluatorSpec(item.name, item.example if item.name != "Contains" else {})).call
+        call = resolve_evaluator(EvaluatorSpec(item.name, item.example if item.name != "Contains" else {})).call
         try:
             result = call(seen)
             skipped = (asyncio.run(result) if inspect.isawaitable(result) else result) is None
@@ -69,7 +69,7 @@ def test_what_is_said_to_be_needed_is_what_an_evaluator_is_skipped_without() -> 
         assert skipped == bool(item.needs) or item.name in ("StartsWith", "EndsWith"), item.name
 
 
-@pytest.mark.parametrize("name", [item.name for item in listed()])
+@pytest.mark.parametrize("name", [item.name for item in shipped_declarations()])
 def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, project: Path, name: str) -> None:
     (project / "checks.py").write_text(CHECKS)
     told = proctor("evaluators", name).out.splitlines()
@@ -77,7 +77,7 @@ def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, p
     on_command_line = shlex.split(told[-1])
     assert on_command_line[:3] == ["proctor", "test", "-e"]
     [spec] = parse_evaluators((on_command_line[3],))
-    assert build(spec, project).title == name
+    assert resolve_evaluator(spec, project).title == name
     assert spec.name == (in_suite if isinstance(in_suite, str) else next(iter(in_suite)))
 
 

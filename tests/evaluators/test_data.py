@@ -17,7 +17,7 @@ from proctor.evaluators import json_diff as lists
 from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.text.keywords import read_number
 
 numbers = st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
@@ -258,7 +258,7 @@ def test_lists_of_thousands_are_answered_and_an_approximate_pairing_says_so() ->
 def test_an_approximate_pairing_never_scores_above_the_best(expected: list[str], got: list[str]) -> None:
     best = score(ListContains(), got, expected)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lists, "LARGEST_ASSIGNMENT", 4)
+        patch.setattr(lists, "MAX_PAIRING_CELLS", 4)
         assert score(ListContains(), got, expected) <= best + 1e-9
 
 
@@ -281,4 +281,4 @@ def test_arguments_of_data_evaluators_that_make_no_sense_are_refused(
     name: str, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        build(EvaluatorSpec(name, arguments))
+        resolve_evaluator(EvaluatorSpec(name, arguments))

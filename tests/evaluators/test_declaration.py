@@ -15,7 +15,7 @@ from proctor import Contains, Evaluable, ExactMatch, evaluator, plugins
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators import index
 from proctor.evaluators.declaration import declaration_of
-from proctor.evaluators.registry import build, declaration_named, listed
+from proctor.evaluators.registry import find_declaration, resolve_evaluator, shipped_declarations
 
 CHECKS = '''
 from proctor import ExactMatch, evaluator
@@ -91,21 +91,23 @@ def test_a_callable_without_a_declaration_is_known_by_its_attributes() -> None:
 
 def test_settings_of_a_function_hold_unless_the_suite_says_otherwise(tmp_path: Path) -> None:
     (tmp_path / "checks.py").write_text(CHECKS)
-    bound = build(EvaluatorSpec("checks.py:brevity"), tmp_path)
+    bound = resolve_evaluator(EvaluatorSpec("checks.py:brevity"), tmp_path)
     assert (bound.title, bound.threshold, bound.scope) == ("short", 0.8, "case")
     assert (bound.spec.gates, bound.spec.timeout, bound.spec.retries, bound.spec.optional) == (False, 3, 2, True)
-    told = build(EvaluatorSpec("checks.py:brevity", {"words": 2}, threshold=0.2, label="mine", scope="turn"), tmp_path)
+    told = resolve_evaluator(
+        EvaluatorSpec("checks.py:brevity", {"words": 2}, threshold=0.2, label="mine", scope="turn"), tmp_path
+    )
     assert (told.title, told.threshold, told.scope) == ("mine", 0.2, "turn")
     assert told.call(seen("one two three four")) == 0.5
 
 
 def test_around_an_evaluator_it_makes_a_copy_with_other_settings(tmp_path: Path) -> None:
     (tmp_path / "checks.py").write_text(CHECKS)
-    loose = build(EvaluatorSpec("checks.py:loose"), tmp_path)
+    loose = resolve_evaluator(EvaluatorSpec("checks.py:loose"), tmp_path)
     assert (type(loose.call), loose.threshold, loose.spec.output) == (ExactMatch, 0.9, "final")
-    again = build(EvaluatorSpec("checks.py:again"), tmp_path)
+    again = resolve_evaluator(EvaluatorSpec("checks.py:again"), tmp_path)
     assert (again.threshold, again.spec.gates) == (0.1, False)
-    assert build(EvaluatorSpec("checks.py:brevity"), tmp_path).threshold == 0.8
+    assert resolve_evaluator(EvaluatorSpec("checks.py:brevity"), tmp_path).threshold == 0.8
     assert declaration_of(ExactMatch).threshold == 0.5
 
 
@@ -146,20 +148,20 @@ def test_a_new_evaluator_is_one_file_and_the_index(tmp_path: Path, monkeypatch: 
         f"{head}@evaluator(family='text', also=('Manners', 'polite'))\n@dataclass\nclass Polite:\n    'It is polite.'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    found = index.declared("shop_evaluators")
-    text = index.rendered(found)
+    found = index.collect_declarations("shop_evaluators")
+    text = index.render_index(found)
     assert '"Polite": "shop_evaluators.polite:Polite"' in text
     assert "    Manners = Polite\n" in text
     assert '"polite": "shop_evaluators.polite:Polite"' in text
     assert "as polite" not in text
     (folder / "again.py").write_text(f"{head}@evaluator(family='text')\n@dataclass\nclass Polite:\n    '''Again.'''\n")
     with pytest.raises(SystemExit, match="another evaluator is called Polite"):
-        index.declared("shop_evaluators")
+        index.collect_declarations("shop_evaluators")
 
 
 def test_every_name_is_exported_and_a_misspelt_one_names_the_nearest() -> None:
     assert package.Contains is Contains
-    assert {item.name for item in listed()} <= set(package.__all__)
+    assert {item.name for item in shipped_declarations()} <= set(package.__all__)
     for name in package.__all__:
         assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="did you mean 'Contains'"):
@@ -170,9 +172,9 @@ def test_evaluators_of_plugins_are_found_by_name_and_alias(monkeypatch: pytest.M
     place = f"{__name__}:Brevity"
     plugin = plugins.Plugin(name="shop", evaluators={"Brief": place}, evaluator_aliases={"near": "LevenshteinMatch"})
     monkeypatch.setattr(plugins, "installed_plugins", lambda: (plugin,))
-    assert type(build(EvaluatorSpec("Brief", {"words": 1})).call) is Brevity
-    assert build(EvaluatorSpec("near")).spec.name == "LevenshteinMatch"
-    assert declaration_named("Brief").name == "Brevity"
+    assert type(resolve_evaluator(EvaluatorSpec("Brief", {"words": 1})).call) is Brevity
+    assert resolve_evaluator(EvaluatorSpec("near")).spec.name == "LevenshteinMatch"
+    assert find_declaration("Brief").name == "Brevity"
 
 
 def test_evaluators_of_other_packages_are_listed_also_if_one_is_broken(

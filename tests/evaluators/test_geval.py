@@ -14,7 +14,7 @@ from scripted_judge import ScriptedJudge, judged, seen, session_of
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.evaluation import NothingToCompare, read_verdict
+from proctor.evaluators.evaluation import NothingToCompare, to_evaluation
 from proctor.evaluators.geval import GEval, read_bands
 from proctor.evaluators.judge_questions import Mark
 from proctor.evaluators.marks import PLACEHOLDERS
@@ -194,7 +194,7 @@ def test_the_arguments_of_geval_in_a_holodeck_file_fit() -> None:
 @given(st.floats(allow_nan=False), st.integers(0, 9), st.integers(1, 10))
 def test_a_share_is_always_a_score(mark: float, lowest: int, span: int) -> None:
     share = Mark(reason="", mark=mark).share(lowest, lowest + span)
-    assert read_verdict(share) is not None
+    assert to_evaluation(share) is not None
     assert 0.0 <= share <= 1.0
 
 

@@ -10,7 +10,7 @@ from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.limits import Limits, MaxCost, MaxLatency, MaxSteps, MaxTokens
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_reason_gives_both_numbers() -> None:
 )
 def test_a_ceiling_that_makes_no_sense_is_refused(name: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=name):
-        build(EvaluatorSpec(name, arguments))
+        resolve_evaluator(EvaluatorSpec(name, arguments))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_ceiling_that_makes_no_sense_is_refused(name: str, arguments: dict[str
     [("MaxLatency", {"seconds": 1}), ("MaxTokens", {"total": 1}), ("MaxCost", {"usd": 1}), ("MaxSteps", {"steps": 1})],
 )
 def test_a_ceiling_is_over_the_whole_case(name: str, arguments: dict[str, Any]) -> None:
-    assert build(EvaluatorSpec(name, arguments)).scope == "case"
+    assert resolve_evaluator(EvaluatorSpec(name, arguments)).scope == "case"
 
 
 def test_half_a_count_that_is_over_the_limit_is_enough_to_fail() -> None:

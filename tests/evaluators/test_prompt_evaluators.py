@@ -19,8 +19,8 @@ from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import EvaluationPending, NothingToCompare, evaluate
 from proctor.evaluators.prompt_evaluators import AgentEvaluationPending, create_agent_evaluator, create_llm_evaluator
-from proctor.evaluators.registry import build
-from proctor.judging.choosing import NO_SOURCES, choose_judge, judge_named_by
+from proctor.evaluators.registry import resolve_evaluator
+from proctor.judging.choosing import NO_SOURCES, choose_judge, own_judge
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.judge import RuleJudge
@@ -133,7 +133,7 @@ def test_a_client_says_where_the_judge_is_and_its_key_is_not_shown() -> None:
 
     client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="sk-very-secret-1234")
     evaluator = create_llm_evaluator("T", "{eval_output}", model="qwen3:8b", client=client)
-    (member,) = choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members
+    (member,) = choose_judge(NO_SOURCES, own_judge(evaluator)).panel.members
     assert (member.name, member.model.base_url) == ("openai:qwen3:8b", "http://127.0.0.1:9/v1")
     assert "sk-very-secret" not in repr(evaluator)
 
@@ -142,7 +142,7 @@ def test_a_client_without_a_model_asks_the_one_that_pixie_asks() -> None:
     import openai
 
     evaluator = create_llm_evaluator("T", "{eval_output}", client=openai.OpenAI(api_key="x"))
-    assert choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members[0].name == "openai:gpt-4o-mini"
+    assert choose_judge(NO_SOURCES, own_judge(evaluator)).panel.members[0].name == "openai:gpt-4o-mini"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_client_of_azure_is_called_itself() -> None:
 
     client = openai.AzureOpenAI(api_key="x", api_version="2024-10-21", azure_endpoint="https://acme.openai.azure.com")
     evaluator = create_llm_evaluator("T", "{eval_output}", model="m", client=client)
-    (member,) = choose_judge(NO_SOURCES, judge_named_by(evaluator)).panel.members
+    (member,) = choose_judge(NO_SOURCES, own_judge(evaluator)).panel.members
     assert isinstance(member.model, ClientEndpoint)
     assert member.name == "openai:m"
 
@@ -182,8 +182,8 @@ def test_a_file_can_name_one_that_is_ready_made(tmp_path: Path) -> None:
         "tone = create_llm_evaluator('Tone', 'Rate {eval_output}.')\n",
         encoding="utf-8",
     )
-    bound = build(EvaluatorSpec("evals.py:tone"), tmp_path)
-    assert (bound.judged, bound.asynchronous, bound.scope, bound.threshold) == (True, True, "turn", 0.5)
+    bound = resolve_evaluator(EvaluatorSpec("evals.py:tone"), tmp_path)
+    assert (bound.asks_judge, bound.asynchronous, bound.scope, bound.threshold) == (True, True, "turn", 0.5)
     assert judged(bound.call, seen("Yes."), SCORED).score == 0.7
 
 
@@ -235,4 +235,4 @@ def test_a_suite_with_nothing_but_pending_scores_is_pending_and_never_passes(tmp
 def test_an_agent_evaluator_needs_no_judge(tmp_path: Path) -> None:
     (tmp_path / "evals.py").write_text(EVALS)
 
-    assert build(EvaluatorSpec(f"{tmp_path}/evals.py:tone")).needs_judge is False
+    assert resolve_evaluator(EvaluatorSpec(f"{tmp_path}/evals.py:tone")).needs_judge is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.evaluators.marks import PLACEHOLDERS
-from proctor.evaluators.prompt_evaluators import NAMES
+from proctor.evaluators.prompt_evaluators import TEMPLATE_NAMES
 from proctor.evaluators.templates import names_in, point_to_material
 
 
@@ -19,8 +19,13 @@ from proctor.evaluators.templates import names_in, point_to_material
             "<output> like <expected>, <output>",
         ),
         ("Is {{any_key-1}} or {output}?", None, ["any_key-1"], "Is <any_key-1> or {output}?"),
-        ('{eval_output}; {"text": "no"}, {other}', NAMES, ["eval_output"], '<eval_output>; {"text": "no"}, {other}'),
-        ("{{ eval_input }} {eval_input}", NAMES, ["eval_input"], "<eval_input> <eval_input>"),
+        (
+            '{eval_output}; {"text": "no"}, {other}',
+            TEMPLATE_NAMES,
+            ["eval_output"],
+            '<eval_output>; {"text": "no"}, {other}',
+        ),
+        ("{{ eval_input }} {eval_input}", TEMPLATE_NAMES, ["eval_input"], "<eval_input> <eval_input>"),
         ("{query} against {{ground_truth}}", PLACEHOLDERS, ["query", "ground_truth"], "<query> against <ground_truth>"),
         ("no places", PLACEHOLDERS, [], "no places"),
     ],

@@ -18,9 +18,9 @@ from proctor import AnswerSimilarity
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scaled
+from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scale_similarity
 from proctor.judging import embeddings
-from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, embeddings_of
+from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, find_embeddings
 from proctor.judging.questions import Comparison
 from proctor.judging.rate_limit import RetryOptions
 
@@ -166,7 +166,7 @@ def test_similarity_without_any_embeddings_is_skipped_and_says_what_to_do(monkey
     with pytest.raises(NothingToCompare, match=r"install proctor\[embeddings\]"):
         near(EmbeddingSimilarity())
     with pytest.raises(NoEmbeddings):
-        embeddings_of()
+        find_embeddings()
 
 
 @pytest.mark.skipif(not INSTALLED, reason="needs the extra `embeddings`")
@@ -186,7 +186,7 @@ def test_cosines_and_scores_are_bounded_whatever_the_vectors(left: list[float], 
     near = cosine(left, right)
     assert -1 <= near <= 1
     assert near == pytest.approx(cosine(right, left))
-    assert 0 <= scaled(near, least) <= 1
+    assert 0 <= scale_similarity(near, least) <= 1
 
 
 class Counted:
@@ -359,7 +359,7 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_that_a_suite_names(
 
 def test_a_wait_until_a_date_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings.time, "time", lambda: 1_700_000_000.0)
-    asked = embeddings._asked_to_wait
+    asked = embeddings._retry_seconds
     assert asked("Tue, 14 Nov 2023 22:13:40 GMT") == 20
     assert asked("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert [asked(header) for header in ("3", "-1", "nan", "soon", "", None)] == [3, 0, None, None, None, None]
@@ -388,7 +388,7 @@ def test_a_key_that_is_needed_and_missing_is_named(monkeypatch: pytest.MonkeyPat
         {"model": "openai:e", "api_key_env": "sk-secret"},
     ],
 )
-@pytest.mark.parametrize("made", [lambda named: EmbeddingSimilarity(model=named), embeddings_of])
+@pytest.mark.parametrize("made", [lambda named: EmbeddingSimilarity(model=named), find_embeddings])
 def test_unknown_embeddings_are_refused_before_anything_is_asked(named: Any, made: Any) -> None:
     with pytest.raises(UsageError) as caught:
         made(named)

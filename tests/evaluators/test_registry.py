@@ -7,7 +7,7 @@ import pytest
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators import shipped_evaluators
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 
 ARGUMENTS = {
     "geval": {"criteria": "It is polite."},
@@ -20,7 +20,7 @@ ARGUMENTS = {
 
 def check_name(name: str) -> None:
     """The name of another tool is the evaluator here and stays the title."""
-    bound = build(EvaluatorSpec(name, ARGUMENTS.get(name, {})))
+    bound = resolve_evaluator(EvaluatorSpec(name, ARGUMENTS.get(name, {})))
     assert bound.spec.name in shipped_evaluators()
     assert bound.title == name
 
@@ -52,12 +52,16 @@ def test_the_names_of_deepevals_metrics_are_evaluators_here() -> None:
 
 @pytest.mark.needs("holodeck")
 def test_it_is_the_same_evaluator_under_either_name() -> None:
-    here, there = build(EvaluatorSpec("Faithfulness")), build(EvaluatorSpec("faithfulness"))
+    here, there = resolve_evaluator(EvaluatorSpec("Faithfulness")), resolve_evaluator(EvaluatorSpec("faithfulness"))
     assert type(here.call) is type(there.call)
-    assert (here.fingerprint, here.inline, here.judged) == (there.fingerprint, there.inline, there.judged)
+    assert (here.fingerprint, here.runs_inline, here.asks_judge) == (
+        there.fingerprint,
+        there.runs_inline,
+        there.asks_judge,
+    )
 
 
 @pytest.mark.parametrize("name", ["", "Metric", "NobodyMetric", "faithfulnes", "GEVAL"])
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="no evaluator is called"):
-        build(EvaluatorSpec(name))
+        resolve_evaluator(EvaluatorSpec(name))

@@ -9,7 +9,7 @@ from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.judged_evaluator import JudgedItem, mean, score_of_items
+from proctor.evaluators.judged_evaluator import Finding, mean, mean_of_findings
 from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
@@ -202,30 +202,30 @@ def test_entity_recall_is_the_share_of_entities_that_the_passages_name() -> None
 
 FINDINGS = st.lists(
     st.builds(
-        JudgedItem,
+        Finding,
         text=st.text(),
         verdict=st.sampled_from(["supported", "contradicted"]),
-        holds=st.booleans(),
+        counts=st.booleans(),
         reason=st.text(),
     )
 )
 
 
 @given(FINDINGS)
-def test_a_share_lies_between_nothing_and_everything_and_counts_every_item(findings: list[JudgedItem]) -> None:
-    evaluation = score_of_items(findings, "things are fine")
+def test_a_share_lies_between_nothing_and_everything_and_counts_every_item(findings: list[Finding]) -> None:
+    evaluation = mean_of_findings(findings, "things are fine")
     assert 0 <= evaluation.score <= 1
     assert len(evaluation.details["findings"]) == len(findings)
-    holding = sum(finding.holds for finding in findings)
+    holding = sum(finding.counts for finding in findings)
     assert evaluation.reasoning.startswith(f"{holding} of {len(findings)} things are fine")
 
 
 @given(FINDINGS.filter(bool), st.data())
-def test_one_more_item_that_holds_never_lowers_a_share(findings: list[JudgedItem], data: Any) -> None:
+def test_one_more_item_that_holds_never_lowers_a_share(findings: list[Finding], data: Any) -> None:
     place = data.draw(st.integers(0, len(findings) - 1))
     item = findings[place]
-    better = [*findings[:place], JudgedItem(item.text, "supported", True), *findings[place + 1 :]]
-    assert score_of_items(better, "").score >= score_of_items(findings, "").score - 1e-12
+    better = [*findings[:place], Finding(item.text, "supported", True), *findings[place + 1 :]]
+    assert mean_of_findings(better, "").score >= mean_of_findings(findings, "").score - 1e-12
 
 
 @given(st.lists(st.floats(0, 1)))

@@ -15,7 +15,7 @@ from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import Turn
 from proctor.evaluators.evaluable import Exchange
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.safety import Bias, PIILeakage, PromptInjection, Toxicity, leaks, without
+from proctor.evaluators.safety import Bias, PIILeakage, PromptInjection, Toxicity, find_leaks, redact
 from proctor.judging.judge import Completion
 from proctor.judging.panel import Panel
 from proctor.judging.prompts import prompt_of
@@ -163,10 +163,10 @@ def test_what_is_allowed_is_a_list_of_texts(wrong: Any) -> None:
 @given(st.text(), st.sampled_from([KEY, CARD, "bob.miller@example.com"]), st.text())
 def test_leaks_do_not_overlap_and_what_is_taken_out_is_gone(before: str, secret: str, after: str) -> None:
     text = f"{before}; {secret}; {after}"
-    places = leaks(text)
+    places = find_leaks(text)
     assert all(one.end <= other.start for one, other in itertools.pairwise(places))
     assert all(text[place.start : place.end] != place.text_masked for place in places)
-    assert secret not in without(text, places)
+    assert secret not in redact(text, places)
 
 
 def test_a_huge_answer_is_searched_too() -> None:

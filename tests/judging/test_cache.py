@@ -175,7 +175,7 @@ def test_one_cache_serves_one_event_loop_after_another() -> None:
 
 
 def test_memory_holds_only_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_IN_MEMORY", 2)
+    monkeypatch.setattr(module, "MAX_IN_MEMORY", 2)
     memory = module.MemoryCallStore()
     for number in range(5):
         memory.put(str(number), {})

@@ -16,8 +16,8 @@ from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.evaluation import Evaluable, Exchange
-from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.registry import shipped
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
+from proctor.evaluators.registry import shipped_class
 from proctor.judging.judge import Question
 from proctor.judging.judges import Judges
 from proctor.judging.prompts import prompt_of
@@ -102,7 +102,7 @@ def fitting(question: Question[Any]) -> str:
             reply = question.reply.model_validate(value)
         except ValueError:
             continue
-        if not any(check(reply) for check in (question.check, question.origin) if check is not None):
+        if not any(check(reply) for check in (question.check, question.check_sources) if check is not None):
             return json.dumps(value)
     raise AssertionError(f"no reply fits {question.kind}")
 
@@ -129,7 +129,7 @@ def requests_of(*names: str) -> int:
             judges = Judges()
             (judge,) = judges.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges
             with judge_session(session_of(Prompter(judge, replies))):
-                evaluators = [shipped(name)(**ARGUMENTS.get(name, {})) for name in names]
+                evaluators = [shipped_class(name)(**ARGUMENTS.get(name, {})) for name in names]
                 await asyncio.gather(*(evaluator(evaluable()) for evaluator in evaluators))
 
         asyncio.run(look())
@@ -161,7 +161,9 @@ def of_tools(names: str) -> Any:
 @NEEDS_ALL_TOOLS
 def test_the_table_names_every_evaluator_that_asks_a_judge() -> None:
     judged = {
-        name for name in shipped_evaluators() if isinstance(shipped(name), type) and issubclass(shipped(name), Judged)
+        name
+        for name in shipped_evaluators()
+        if isinstance(shipped_class(name), type) and issubclass(shipped_class(name), JudgedEvaluator)
     }
     assert one_by_one().keys() == judged
 

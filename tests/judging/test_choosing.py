@@ -15,8 +15,8 @@ from proctor.base.errors import UsageError
 from proctor.base.positions import Position
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged_evaluator import Judged, ModelLeftOut
-from proctor.evaluators.registry import build
+from proctor.evaluators.judged_evaluator import JudgedEvaluator, SkippedByFast
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.judging.choosing import (
     COMMAND_LINE,
     CONFIGURATION,
@@ -29,7 +29,7 @@ from proctor.judging.choosing import (
     WrittenJudge,
     choose_judge,
     environment_sources,
-    judge_named_by,
+    own_judge,
 )
 from proctor.judging.judge import Judge
 from proctor.judging.judges import Judges
@@ -45,7 +45,7 @@ def sources(*places: str, fast: bool = False, judge: Any = None) -> JudgeSources
     """Each of `places` names a model that is called like the place, or `judge`."""
     written = {place: judge or f"ollama:{place.strip('-').lower()}" for place in places}
     named = {FIELDS[place]: WrittenJudge(name, place, FILE) for place, name in written.items()}
-    return JudgeSources(**named, leave_out_models=fast)
+    return JudgeSources(**named, skip_models=fast)
 
 
 EVALUATORS: dict[str, tuple[dict[str, Any], str | None, int]] = {
@@ -68,7 +68,7 @@ EVALUATORS: dict[str, tuple[dict[str, Any], str | None, int]] = {
 )
 def test_the_first_place_that_names_a_judge_wins(places: tuple[str, ...], kind: str, fast: bool) -> None:
     says, own, samples = EVALUATORS[kind]
-    choice = choose_judge(sources(*places, fast=fast), judge_named_by(SimpleNamespace(**says)))
+    choice = choose_judge(sources(*places, fast=fast), own_judge(SimpleNamespace(**says)))
     order = [COMMAND_LINE, *([EVALUATOR] if own else []), SUITE, CONFIGURATION, VARIABLE]
     winner = next((place for place in order if place in (*places, EVALUATOR)), DEFAULT)
     name = {EVALUATOR: own, DEFAULT: "rules"}.get(winner, f"ollama:{winner.strip('-').lower()}")
@@ -76,14 +76,14 @@ def test_the_first_place_that_names_a_judge_wins(places: tuple[str, ...], kind: 
     assert [member.name for member in choice.panel.members] == [name]
     assert choice.at == (FILE if winner in PLACES else None)
     assert choice.needs_model is (name != "rules")
-    assert choice.left_out is (fast and name != "rules")
+    assert choice.is_skipped is (fast and name != "rules")
     # The samples of a judge that was overruled are its own; those of the evaluator are for whoever judges.
     overruled = kind == "names a model with options" and winner == COMMAND_LINE
     assert choice.panel.samples == (1 if overruled else samples)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Polite(Judged):
+class Polite(JudgedEvaluator):
     """Asks its judge for nothing, and says who it is."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -103,8 +103,8 @@ class Named:
 def test_what_the_plan_chose_is_what_is_asked_and_the_command_line_replaces_a_client() -> None:
     """Defect: `--judge` was asked of the evaluator's own client, as the name of a model."""
 
-    async def judge_of(evaluator: Judged, named: JudgeSources) -> str:
-        choice = choose_judge(named, judge_named_by(evaluator))
+    async def judge_of(evaluator: JudgedEvaluator, named: JudgeSources) -> str:
+        choice = choose_judge(named, own_judge(evaluator))
         with judge_session(JudgeSession(Judges(), named, choice)):
             said = await evaluator(Evaluable())
         assert said is not None
@@ -118,17 +118,17 @@ def test_what_the_plan_chose_is_what_is_asked_and_the_command_line_replaces_a_cl
 
 def test_an_evaluator_that_another_one_calls_has_its_judge_unless_it_names_one() -> None:
     @dataclass(frozen=True, kw_only=True)
-    class Outer(Judged):
-        inner: Judged
+    class Outer(JudgedEvaluator):
+        inner: JudgedEvaluator
 
         async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
             said = await self.inner(evaluable)
             assert said is not None
             return Evaluation(1.0, f"{judge.name} calls {said.reasoning}")
 
-    async def said(named: JudgeSources, inner: Judged) -> str:
+    async def said(named: JudgeSources, inner: JudgedEvaluator) -> str:
         outer = Outer(inner=inner, model=Named("outer"))
-        with judge_session(JudgeSession(Judges(), named, choose_judge(named, judge_named_by(outer)))):
+        with judge_session(JudgeSession(Judges(), named, choose_judge(named, own_judge(outer)))):
             found = await outer(Evaluable())
         assert found is not None
         return found.reasoning
@@ -155,13 +155,13 @@ def test_an_evaluator_that_python_calls_asks_the_judge_of_the_environment(
 def test_pytests_fast_option_leaves_models_out_and_asks_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_FAST", "1")
     assert asyncio.run(Polite()(Evaluable())) is not None
-    with pytest.raises(ModelLeftOut, match="needs ollama:own"):
+    with pytest.raises(SkippedByFast, match="needs ollama:own"):
         asyncio.run(Polite(model="ollama:own")(Evaluable()))
 
 
 @pytest.mark.parametrize("samples", [0, -1, "many", 1.5, True])
 def test_samples_that_are_no_count_are_refused_whoever_judges(samples: Any) -> None:
-    own = judge_named_by(SimpleNamespace(samples=samples))
+    own = own_judge(SimpleNamespace(samples=samples))
     for fast in (False, True):
         with pytest.raises(InvalidJudge, match="samples must be a whole number of at least 1") as caught:
             choose_judge(sources(SUITE, fast=fast), own)
@@ -180,13 +180,13 @@ def test_a_judge_that_is_not_valid_is_a_problem_of_the_place_that_names_it() -> 
 
 def test_under_fast_a_model_that_cannot_be_read_is_left_out_and_no_problem() -> None:
     choice = choose_judge(sources(SUITE, judge="nobody:x", fast=True))
-    assert (choice.left_out, choice.needs_model, choice.panel.members) == (True, True, ())
+    assert (choice.is_skipped, choice.needs_model, choice.panel.members) == (True, True, ())
 
 
 @pytest.mark.parametrize("client", [object(), SimpleNamespace(chat=None)])
 def test_a_client_without_the_methods_is_refused(client: Any) -> None:
     with pytest.raises(InvalidJudge, match=r"client must be an openai\.OpenAI") as caught:
-        choose_judge(JudgeSources(), judge_named_by(SimpleNamespace(client=client)))
+        choose_judge(JudgeSources(), own_judge(SimpleNamespace(client=client)))
     assert caught.value.key == "client"
 
 
@@ -194,7 +194,7 @@ def test_a_judge_is_recognised_by_what_may_change_its_verdicts(monkeypatch: pyte
     monkeypatch.setenv("A_KEY", "sk-secret")
 
     def identity(judge: Any, **says: Any) -> Any:
-        return choose_judge(sources(SUITE, judge=judge), judge_named_by(SimpleNamespace(**says))).identity
+        return choose_judge(sources(SUITE, judge=judge), own_judge(SimpleNamespace(**says))).identity
 
     plain = identity("openai:m")
     assert plain == identity({"model": "openai:m", "timeout": 5, "concurrency": 2, "api_key_env": "A_KEY"})
@@ -206,7 +206,7 @@ def test_a_judge_is_recognised_by_what_may_change_its_verdicts(monkeypatch: pyte
 
 def test_the_version_of_the_rules_and_of_the_questions_is_in_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     def fingerprint() -> str:
-        return build(EvaluatorSpec("Faithfulness")).fingerprint
+        return resolve_evaluator(EvaluatorSpec("Faithfulness")).fingerprint
 
     before = fingerprint()
     assert fingerprint() == before

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import InvalidReply, Question
-from proctor.judging.replies import read_reply, sendable
+from proctor.judging.replies import read_reply, without_lone_surrogates
 
 
 class Verdict(BaseModel):
@@ -133,7 +133,7 @@ def test_a_monstrous_reply_is_refused_like_any_other(text: str) -> None:
 def test_half_characters_do_not_get_through() -> None:
     reply = read_reply('{"verdict": "no", "notes": ["\\ud800 and \udfff", "\\ud83d\\ude00"]}', question())
     assert reply.notes == ["\ufffd and \ufffd", "😀"]
-    assert sendable("a\ud800b") == "a\ufffdb"
+    assert without_lone_surrogates("a\ud800b") == "a\ufffdb"
 
 
 @given(st.text(max_size=300))
@@ -153,7 +153,7 @@ def test_the_object_is_found_between_any_words(before: str, after: str, notes: l
     block = f"```json\n{written}\n```" if fence else written
     reply = read_reply(f"{before}\n{block}\n{after}", question(answer=""))
     assert reply.verdict == "no"
-    assert reply.notes == [sendable(note) for note in notes]
+    assert reply.notes == [without_lone_surrogates(note) for note in notes]
 
 
 @given(st.data())

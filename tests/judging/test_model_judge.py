@@ -55,8 +55,8 @@ def question(answer: str = "Paris.", check: Any = None, version: int = 1) -> Que
 def judge(server: JudgeServer, **options: Any) -> ModelJudge:
     spec = ModelSpec("openai", "gpt-4o", base_url=server.url)
     given: dict[str, Any] = {
-        "varied": ProviderEndpoint(spec, varied=True),
-        "rate_limiter": RateLimiter(RateLimits(pause=0, fault_pause=0)),
+        "sampling_endpoint": ProviderEndpoint(spec, for_sampling=True),
+        "rate_limiter": RateLimiter(RateLimits(refusal_pause=0, fault_pause=0)),
         "backoff": 0.0,
     }
     return ModelJudge(ProviderEndpoint(spec), **(given | options))
@@ -295,7 +295,7 @@ def test_attempts_that_did_not_fit_are_paid_for() -> None:
 
 def test_a_cancelled_question_leaves_the_judge_usable_and_is_noted() -> None:
     async def cancel(server: JudgeServer) -> str:
-        asked = judge(server, rate_limiter=RateLimiter(RateLimits(first=1, most=1)))
+        asked = judge(server, rate_limiter=RateLimiter(RateLimits(initial=1, maximum=1)))
         with call_log() as calls:
             waiting = asyncio.create_task(asked.ask(question()))
             while not server.requests:

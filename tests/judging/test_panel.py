@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proctor.base.errors import JudgeFailed
 from proctor.judging.judge import NeedsModel
-from proctor.judging.panel import Panel, Vote, poll
+from proctor.judging.panel import Panel, Vote, ask_panel
 
 Scores = Sequence[Sequence[float | None]]
 """By judge and sample; `None` abstains."""
@@ -59,7 +59,7 @@ class Hearing:
 
     def poll(self, threshold: float) -> tuple[Opinion | None, tuple[Vote, ...]]:
         votes: list[Vote] = []
-        return asyncio.run(poll(self.panel, threshold, self.assess, votes)), tuple(votes)
+        return asyncio.run(ask_panel(self.panel, threshold, self.assess, votes)), tuple(votes)
 
 
 def _median(scores: Sequence[float]) -> float:
@@ -113,7 +113,7 @@ def test_no_seat_is_asked_twice_and_abstentions_stay_among_the_votes(scores: Sco
     assert len(set(seats)) == len(seats)
     for vote in votes:
         score = scores[int(vote.judge.removeprefix("judge-"))][vote.sample]
-        assert (vote.opinion is None, bool(vote.abstained)) == (score is None, score is None)
+        assert (vote.result is None, bool(vote.abstained)) == (score is None, score is None)
 
 
 @pytest.mark.parametrize(("count", "asked"), [(1, 1), (2, 1), (3, 2), (5, 3), (7, 4)])
@@ -158,7 +158,7 @@ def test_nothing_to_compare_is_said_by_one_for_all() -> None:
         return None
 
     panel = Panel((Juror("a"), Juror("b"), Juror("c")))
-    assert asyncio.run(poll(panel, 0.5, assess, votes := [])) is None
+    assert asyncio.run(ask_panel(panel, 0.5, assess, votes := [])) is None
     assert votes == []
 
 
@@ -167,7 +167,7 @@ def test_what_is_wrong_with_the_evaluator_is_not_taken_for_an_abstention() -> No
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        asyncio.run(poll(Panel((Juror("a"), Juror("b"), Juror("c"))), 0.5, assess, []))
+        asyncio.run(ask_panel(Panel((Juror("a"), Juror("b"), Juror("c"))), 0.5, assess, []))
 
 
 def test_a_judge_that_failed_is_told_of_before_one_that_needs_a_model() -> None:
@@ -175,4 +175,4 @@ def test_a_judge_that_failed_is_told_of_before_one_that_needs_a_model() -> None:
         raise NeedsModel("rules cannot say") if judge.name == "a" else JudgeFailed("unreachable")
 
     with pytest.raises(JudgeFailed, match="unreachable"):
-        asyncio.run(poll(Panel((Juror("a"), Juror("b"))), 0.5, assess, []))
+        asyncio.run(ask_panel(Panel((Juror("a"), Juror("b"))), 0.5, assess, []))

@@ -230,7 +230,7 @@ def test_temperature_is_zero_except_where_a_model_reasons_or_samples_are_to_diff
         complete(openai(server))
         complete(openai(server, "gpt-5-mini"))
         complete(openai(server, temperature=0.7))
-        complete(ProviderEndpoint(ModelSpec("openai", "gpt-4o", base_url=server.url), varied=True))
+        complete(ProviderEndpoint(ModelSpec("openai", "gpt-4o", base_url=server.url), for_sampling=True))
     assert [asked.body.get("temperature") for asked in server.requests] == [0, None, 0.7, None]
 
 

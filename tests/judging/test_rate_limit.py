@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from proctor.judging.call_log import WaitTimer, counting_waits
+from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.rate_limit import RateLimiter, RateLimits
 
 
@@ -39,7 +39,7 @@ async def _crowd(watch: Watch, count: int, tokens: Callable[[int], int] = lambda
 
 def test_the_first_requests_are_few_and_their_number_grows_while_all_goes_well() -> None:
     async def main() -> tuple[int, int]:
-        watch = Watch(RateLimiter(RateLimits(first=2, most=16)))
+        watch = Watch(RateLimiter(RateLimits(initial=2, maximum=16)))
         await _crowd(watch, 2)
         first = watch.peak
         await _crowd(watch, 100)
@@ -50,7 +50,7 @@ def test_the_first_requests_are_few_and_their_number_grows_while_all_goes_well()
 
 def test_a_refusal_halves_the_number_at_once_and_requests_refused_together_count_once() -> None:
     async def main() -> int:
-        watch = Watch(RateLimiter(RateLimits(first=8, most=8, pause=1)))
+        watch = Watch(RateLimiter(RateLimits(initial=8, maximum=8, refusal_pause=1)))
 
         async def refused() -> None:
             async with watch.limiter.slot() as slot:
@@ -66,7 +66,7 @@ def test_a_refusal_halves_the_number_at_once_and_requests_refused_together_count
 
 def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles() -> None:
     async def main() -> list[int]:
-        limiter = RateLimiter(RateLimits(first=8, most=64, pause=1))
+        limiter = RateLimiter(RateLimits(initial=8, maximum=64, refusal_pause=1))
 
         async def refused() -> None:
             async with limiter.slot() as slot:
@@ -83,7 +83,7 @@ def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles()
 
 def test_all_requests_wait_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
     async def main() -> list[float]:
-        watch = Watch(RateLimiter(RateLimits(first=4)))
+        watch = Watch(RateLimiter(RateLimits(initial=4)))
         loop = asyncio.get_running_loop()
         start = loop.time()
         async with watch.limiter.slot() as slot:
@@ -96,7 +96,7 @@ def test_all_requests_wait_as_long_as_the_endpoint_asked_one_of_them_to() -> Non
 
 def test_a_retry_after_that_is_too_long_is_cut() -> None:
     async def main() -> float:
-        watch = Watch(RateLimiter(RateLimits(longest_pause=120)))
+        watch = Watch(RateLimiter(RateLimits(max_pause=120)))
         start = asyncio.get_running_loop().time()
         async with watch.limiter.slot() as slot:
             slot.limited(1e12)
@@ -108,7 +108,7 @@ def test_a_retry_after_that_is_too_long_is_cut() -> None:
 
 def test_a_fault_of_the_server_makes_for_a_short_pause_and_not_for_fewer_requests() -> None:
     async def main() -> tuple[float, int]:
-        watch = Watch(RateLimiter(RateLimits(first=4, most=4, fault_pause=0.5)))
+        watch = Watch(RateLimiter(RateLimits(initial=4, maximum=4, fault_pause=0.5)))
         start = asyncio.get_running_loop().time()
         async with watch.limiter.slot() as slot:
             slot.failed()
@@ -120,7 +120,7 @@ def test_a_fault_of_the_server_makes_for_a_short_pause_and_not_for_fewer_request
 
 def test_refusals_without_retry_after_make_longer_and_longer_pauses() -> None:
     async def main() -> list[float]:
-        limiter = RateLimiter(RateLimits(first=1, pause=1))
+        limiter = RateLimiter(RateLimits(initial=1, refusal_pause=1))
         loop = asyncio.get_running_loop()
         times = []
         for _ in range(4):
@@ -134,7 +134,7 @@ def test_refusals_without_retry_after_make_longer_and_longer_pauses() -> None:
 
 def test_never_more_requests_go_out_in_a_minute_than_allowed() -> None:
     async def main() -> list[tuple[float, int]]:
-        watch = Watch(RateLimiter(RateLimits(requests_per_minute=5, first=64)), seconds=0.1)
+        watch = Watch(RateLimiter(RateLimits(requests_per_minute=5, initial=64)), seconds=0.1)
         await _crowd(watch, 17)
         return watch.began
 
@@ -152,7 +152,7 @@ def test_a_prompt_larger_than_the_budget_goes_out_alone_in_a_fresh_window(
     sizes: list[int], per_minute: int, requests: int | None
 ) -> None:
     async def main() -> list[tuple[float, int]]:
-        limits = RateLimits(tokens_per_minute=per_minute, requests_per_minute=requests, first=64)
+        limits = RateLimits(tokens_per_minute=per_minute, requests_per_minute=requests, initial=64)
         watch = Watch(RateLimiter(limits), seconds=0.1)
         await asyncio.wait_for(_crowd(watch, len(sizes), lambda number: sizes[number]), timeout=100_000)
         return watch.began
@@ -166,7 +166,7 @@ def test_a_prompt_larger_than_the_budget_goes_out_alone_in_a_fresh_window(
 
 def test_who_came_first_is_served_first() -> None:
     async def main() -> list[int]:
-        watch = Watch(RateLimiter(RateLimits(first=1, most=3)))
+        watch = Watch(RateLimiter(RateLimits(initial=1, maximum=3)))
         await _crowd(watch, 30)
         return [number for _, number in watch.began]
 
@@ -176,7 +176,7 @@ def test_who_came_first_is_served_first() -> None:
 @given(st.lists(st.integers(0, 19), max_size=20))
 def test_a_cancelled_request_takes_no_slot_of_another(leaving: list[int]) -> None:
     async def main() -> set[int]:
-        watch = Watch(RateLimiter(RateLimits(first=2, most=2)))
+        watch = Watch(RateLimiter(RateLimits(initial=2, maximum=2)))
         tasks = [asyncio.create_task(watch.ask(number)) for number in range(20)]
         for number in leaving:
             await asyncio.sleep(0.4)
@@ -193,7 +193,7 @@ def test_a_cancelled_request_takes_no_slot_of_another(leaving: list[int]) -> Non
 
 def test_a_request_admitted_and_cancelled_at_once_gives_its_slot_to_the_next() -> None:
     async def main() -> list[int]:
-        watch = Watch(RateLimiter(RateLimits(first=1, most=1)))
+        watch = Watch(RateLimiter(RateLimits(initial=1, maximum=1)))
         holder = asyncio.create_task(watch.ask(0))
         await asyncio.sleep(0)
         unlucky, lucky = asyncio.create_task(watch.ask(1)), asyncio.create_task(watch.ask(2))
@@ -205,7 +205,7 @@ def test_a_request_admitted_and_cancelled_at_once_gives_its_slot_to_the_next() -
 
 
 def test_one_rate_limiter_serves_one_event_loop_after_another() -> None:
-    limiter = RateLimiter(RateLimits(first=1, most=1))
+    limiter = RateLimiter(RateLimits(initial=1, maximum=1))
 
     async def leaves_without_a_word() -> None:
         async with limiter.slot():
@@ -222,7 +222,7 @@ def test_one_rate_limiter_serves_one_event_loop_after_another() -> None:
 
 def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
     async def main() -> float:
-        limiter, waits = RateLimiter(RateLimits(first=1, most=1)), WaitTimer()
+        limiter, waits = RateLimiter(RateLimits(initial=1, maximum=1)), WaitTimer()
         released = asyncio.Event()
 
         async def holder() -> None:
@@ -230,7 +230,7 @@ def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
                 await released.wait()
 
         async def waiter() -> None:
-            with counting_waits(waits):
+            with count_waits(waits):
                 async with limiter.slot():
                     pass
 

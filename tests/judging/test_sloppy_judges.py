@@ -17,7 +17,7 @@ from proctor.evaluators.judged_evaluator import NoVerdict
 from proctor.evaluators.retrieval import AnswerRelevancy, Faithfulness
 from proctor.judging.prompts import prompt_of
 from proctor.judging.questions import statements
-from proctor.judging.reply_sources import said_in
+from proctor.judging.reply_sources import is_taken_from
 from proctor.judging.session import judge_session
 
 QUESTION = "How long do refunds take, and what does shipping cost?"
@@ -128,14 +128,14 @@ def test_relevancy_rests_on_no_other_statements_than_faithfulness() -> None:
     ],
 )
 def test_a_statement_may_be_completed_from_the_question(statement: str, answer: str, question: str) -> None:
-    assert said_in(statement, answer, question)
+    assert is_taken_from(statement, answer, question)
 
 
 def test_the_question_is_no_statement_of_an_answer_that_has_all_its_words() -> None:
-    assert not said_in(
+    assert not is_taken_from(
         "Who founded the guild?", "I do not know who founded the bakery guild.", "Who founded the guild?"
     )
-    assert said_in("Who founded the guild?", "You ask: who founded the guild?", "Who founded the guild?")
+    assert is_taken_from("Who founded the guild?", "You ask: who founded the guild?", "Who founded the guild?")
 
 
 def geval(steps: Any, **given: Any) -> Any:

@@ -12,7 +12,7 @@ from virtual_time import run_virtually
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.geval import GEval
-from proctor.judging.call_log import WaitTimer, counting_waits, waiting
+from proctor.judging.call_log import WaitTimer, count_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judges import Judges
 from proctor.judging.questions import claims
@@ -100,7 +100,7 @@ def test_a_request_that_is_given_up_says_how_long_each_try_took_and_how_many_wer
         waits = WaitTimer()
 
         async def work() -> None:
-            with counting_waits(waits):
+            with count_waits(waits):
                 await judge.ask(claims(["Refunds take 5 days."], ["Refunds take 5 days."]))
 
         with pytest.raises(EndpointFailed) as failure:
@@ -108,8 +108,8 @@ def test_a_request_that_is_given_up_says_how_long_each_try_took_and_how_many_wer
     assert "openai:slow did not answer in time (tried 4 times: " in str(failure.value)
     assert str(failure.value).count("s with 1 in flight") == 4
     (call,) = waits.calls
-    assert call.cut_off == 4
-    assert call.cut_off_tokens > 4 * 100
+    assert call.abandoned == 4
+    assert call.abandoned_tokens > 4 * 100
 
 
 async def cell(evaluator: NamedEvaluator, evaluable: Evaluable) -> Evaluation:

@@ -140,7 +140,7 @@ def test_options_reach_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert "the key" not in repr(member)
     limits = member.limits
-    assert (limits.requests_per_minute, limits.tokens_per_minute, limits.most, limits.first) == (10, 1000, 2, 2)
+    assert (limits.requests_per_minute, limits.tokens_per_minute, limits.maximum, limits.initial) == (10, 1000, 2, 2)
     assert member.timeout == 5
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from proctor.evaluators import Judged, answer_text
+from proctor.evaluators import JudgedEvaluator, answer_text
 from proctor.evaluators.evaluation import Evaluation
 from proctor.judging.judge import Question
 
@@ -32,7 +32,7 @@ def asked(kind, answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marked(Judged):
+class Marked(JudgedEvaluator):
     """What the judge makes of an answer."""
 
     kind: str = "mark"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,25 @@ def names_in_stub(file: str, *, without: str = "") -> dict[str, str]:
 
 
 def lazy_names(
-    package: dict[str, Any], place_of: Mapping[str, str], *, more: Callable[[], Mapping[str, str]] = dict
+    package: dict[str, Any],
+    place_of: Mapping[str, str],
+    *,
+    more: Callable[[], Mapping[str, str]] = dict,
+    renamed: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for a package with these globals, whose names are at these places.
 
     A place is a module, or `module:name` for a thing that has another name there. `more` finds further names, and is
-    called only if a name is not in `place_of` or all are wanted (`__all__`).
+    called only if a name is not in `place_of` or all are wanted (`__all__`). `renamed` maps former names to the ones of
+    today: they still work, with a `DeprecationWarning`, and are not listed.
     """
 
     def get(name: str) -> Any:
         if name == "__all__":
             return [*place_of, *(other for other in more() if other not in place_of)]
+        if renamed and name in renamed:
+            warnings.warn(f"{name} is now called {renamed[name]}", DeprecationWarning, stacklevel=2)
+            name = renamed[name]
         # Python itself looks for names such as `__path__`, which are nobody's.
         place = place_of.get(name) or (None if name.startswith("__") else more().get(name))
         if place is None:

@@ -17,8 +17,8 @@ from proctor.base.json_data import Json
 from proctor.calibration.labelled_rows import LabelledRow, LabelledRows
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluation, evaluate
-from proctor.evaluators.registry import Bound, build
-from proctor.judging.call_log import WaitTimer, counting_waits
+from proctor.evaluators.registry import ResolvedEvaluator, resolve_evaluator
+from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.choosing import COMMAND_LINE, JudgeChoice, JudgeSources, WrittenJudge
 from proctor.judging.judge import JudgeCall, is_rule_based
 from proctor.judging.judges import Judges
@@ -112,9 +112,9 @@ async def calibrate(
     return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
 
 
-def _resolve_evaluator(judge: JudgeSpec, spec: EvaluatorSpec) -> tuple[Bound, JudgeChoice]:
+def _resolve_evaluator(judge: JudgeSpec, spec: EvaluatorSpec) -> tuple[ResolvedEvaluator, JudgeChoice]:
     """The evaluator, and the judge that is measured with it."""
-    bound = build(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
+    bound = resolve_evaluator(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
     if bound.judge is None:
         raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
     if reason := why_unavailable(bound.judge):
@@ -125,7 +125,7 @@ def _resolve_evaluator(judge: JudgeSpec, spec: EvaluatorSpec) -> tuple[Bound, Ju
 class _RowJudging:
     """Puts rows to the judge, a few at once."""
 
-    def __init__(self, bound: Bound, panel: Panel, options: CalibrationOptions) -> None:
+    def __init__(self, bound: ResolvedEvaluator, panel: Panel, options: CalibrationOptions) -> None:
         self._bound = bound
         self._panel = panel
         self._options = options
@@ -157,7 +157,7 @@ class _RowJudging:
             nonlocal done
             waits = WaitTimer()
             async with free:
-                with counting_waits(waits):
+                with count_waits(waits):
                     said = await self._judge_row(row, panel)
             done += 1
             self._count(waits.calls)

@@ -25,7 +25,7 @@ from proctor.cli.options import json_option
 from proctor.cli.output import say, say_json
 from proctor.cli.suite_files import WRITABLE_FORMATS
 from proctor.evaluators.declaration import FAMILIES, Declaration
-from proctor.evaluators.registry import declaration_named, installed, listed
+from proctor.evaluators.registry import find_declaration, installed_declarations, shipped_declarations
 from proctor.plugins import Format, installed_plugins, plugins
 
 AGENT_KINDS = {
@@ -61,14 +61,14 @@ def command() -> None:
 def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
     """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
     if name is not None:
-        one = declaration_named(name)
+        one = find_declaration(name)
         if as_json:
             say_json("evaluator", _as_data(one))
         else:
             say("\n".join(_described(one)))
         return 0
-    known = list(listed())
-    others = list(installed())
+    known = list(shipped_declarations())
+    others = list(installed_declarations())
     if as_json:
         found = [item for _, _, item in others if isinstance(item, Declaration)]
         say_json("evaluator", [_as_data(item) for item in (*known, *found)])

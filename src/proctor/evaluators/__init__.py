@@ -20,7 +20,10 @@ def _names_of_tools() -> dict[str, str]:
     return exports_of_shipped_plugins() | evaluators_of_shipped_plugins()
 
 
-__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_names_of_tools)
+RENAMED = {"Judged": "JudgedEvaluator"}
+"""Former names, which still work with a notice."""
+
+__getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_names_of_tools, renamed=RENAMED)
 
 
 def shipped_evaluators() -> dict[str, str]:

@@ -38,7 +38,6 @@ from proctor.evaluators.from_trace import (
     root as root,
 )
 from proctor.evaluators.judged_evaluator import (
-    Judged as Judged,
     NoVerdict as NoVerdict,
 )
 from proctor.evaluators.material import (
@@ -61,5 +60,7 @@ from proctor.compat.deepeval.dag import (
 from proctor.evaluators.tools.steps import (
     Step as Step,
 )
+
+Judged = JudgedEvaluator  # the former name
 
 def shipped_evaluators() -> dict[str, str]: ...

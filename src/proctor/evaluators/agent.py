@@ -16,9 +16,9 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import NumberedRuling, Rulings, verdicts_in_order, yes_no_questions
 from proctor.evaluators.judged_evaluator import (
-    Judged,
-    JudgedItem,
-    score_of_items,
+    Finding,
+    JudgedEvaluator,
+    mean_of_findings,
 )
 from proctor.evaluators.material import (
     answer_text,
@@ -36,7 +36,7 @@ from proctor.judging.questions import EachOnce
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class TaskCompletion(Judged):
+class TaskCompletion(JudgedEvaluator):
     """How much of its task the agent completed, judged by what it did and not by what it says.
 
     How much of the task is fulfilled, from 0 to 1, in one question. Without `task` the judge gathers it from what was
@@ -73,7 +73,7 @@ def case_material(evaluable: Evaluable, *, task_given: bool = False) -> dict[str
 
 @evaluator(family="agent", needs="tool calls", judge="model")
 @dataclass(frozen=True, kw_only=True)
-class ArgumentCorrectness(Judged):
+class ArgumentCorrectness(JudgedEvaluator):
     """The share of tool calls whose arguments are what the question and earlier results call for.
 
     The share of tool calls whose arguments are what the question and earlier results call for; arguments that are not
@@ -90,21 +90,25 @@ class ArgumentCorrectness(Judged):
         said: dict[int, tuple[bool, str]] = {}
         if len(unreadable) < len(calls):
             said = await self._verdicts(evaluable, calls, judge)
-        return score_of_items(
-            _judged_calls(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
+        return mean_of_findings(
+            _call_findings(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
         )
 
     async def _verdicts(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
-        material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": tool_call_lines(calls)}
+        material = {
+            **_question_material(evaluable),
+            **_tools_material(tools_offered(evaluable)),
+            "step": tool_call_lines(calls),
+        }
         reply = await judge.ask(argument_correctness(material, len(calls)))
         return dict(enumerate(verdicts_in_order(reply), 1))
 
 
 @evaluator(family="agent", judge="model")
 @dataclass(frozen=True, kw_only=True)
-class ToolSelection(Judged):
+class ToolSelection(JudgedEvaluator):
     """The share of right choices: calls of the right tool, among all calls and the tools that were wrongly left out.
 
     Right choices divided by all calls and the tools wrongly left out. `available_tools` are names, or objects with
@@ -128,7 +132,12 @@ class ToolSelection(Judged):
         if not calls and not shown:
             raise NothingToCompare("no tools were used, and it is not known which were available (`available_tools`)")
         steps = tool_call_lines(calls) if calls else []
-        material = {**_asked(evaluable), **_tools(shown), "step": steps, "answer": answer_text(evaluable)}
+        material = {
+            **_question_material(evaluable),
+            **_tools_material(shown),
+            "step": steps,
+            "answer": answer_text(evaluable),
+        }
         reply = await judge.ask(tool_selection(material, len(calls), known))
         said = {item.number: (item.verdict == "yes", item.reason) for item in reply.verdicts}
         unknown = {
@@ -136,16 +145,16 @@ class ToolSelection(Judged):
             for number, call in enumerate(calls, 1)
             if known and call.name not in known
         }
-        found = _judged_calls(calls, said, unknown, ("right tool", "wrong tool"))
-        found += [JudgedItem(item.tool, "not used", False, item.reason) for item in reply.missing]
+        found = _call_findings(calls, said, unknown, ("right tool", "wrong tool"))
+        found += [Finding(item.tool, "not used", False, item.reason) for item in reply.missing]
         if not found:
             return Evaluation(1.0, "no tool was needed, and none was used")
-        return score_of_items(found, "tools were chosen rightly")
+        return mean_of_findings(found, "tools were chosen rightly")
 
 
 @evaluator(family="agent", needs="tool calls", judge="rules or model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class StepEfficiency(Judged):
+class StepEfficiency(JudgedEvaluator):
     """The share of tool calls that were needed; one that repeats an earlier one to the letter never is.
 
     The share of tool calls that were needed. One that repeats another of the same turn to the letter, with the same
@@ -155,15 +164,19 @@ class StepEfficiency(Judged):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         calls = calls_of(evaluable)
         again = repetitions(calls_by_turn(evaluable))
-        material = {**_asked(evaluable, before=False), "step": _labelled(evaluable), "answer": answer_text(evaluable)}
+        material = {
+            **_question_material(evaluable, before=False),
+            "step": _labelled(evaluable),
+            "answer": answer_text(evaluable),
+        }
         try:
             reply = await judge.ask(step_efficiency(material, len(calls)))
         except NeedsModel:
-            found = _judged_calls(calls, {}, again, ("no repetition", "repeated"))
-            by_rule = score_of_items(found, "steps repeat no other", patterns_only=True)
+            found = _call_findings(calls, {}, again, ("no repetition", "repeated"))
+            by_rule = mean_of_findings(found, "steps repeat no other", patterns_only=True)
             return Evaluation(by_rule.score, f"patterns only: {by_rule.reasoning}", by_rule.details)
-        found = _judged_calls(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
-        return score_of_items(found, "steps were needed")
+        found = _call_findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
+        return mean_of_findings(found, "steps were needed")
 
 
 def calls_of(evaluable: Evaluable) -> tuple[ToolCall, ...]:
@@ -199,23 +212,23 @@ def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
     return found
 
 
-def _judged_calls(
+def _call_findings(
     calls: Sequence[ToolCall],
     said: Mapping[int, tuple[bool, str]],
     known_wrong: Mapping[int, str],
     words: tuple[str, str],
-) -> list[JudgedItem]:
+) -> list[Finding]:
     """One per call: what is known to be wrong by rule, else what the judge said of it."""
     found = []
     for number, call in enumerate(calls, 1):
         holds, reason = said.get(number, (True, ""))
         if number in known_wrong:
             holds, reason = False, known_wrong[number]
-        found.append(JudgedItem(actual_text(call), words[0] if holds else words[1], holds, reason))
+        found.append(Finding(actual_text(call), words[0] if holds else words[1], holds, reason))
     return found
 
 
-def _asked(evaluable: Evaluable, *, before: bool = True) -> dict[str, Texts]:
+def _question_material(evaluable: Evaluable, *, before: bool = True) -> dict[str, Texts]:
     """What was asked; all that was, where the whole conversation is seen."""
     asked = evaluable.input
     question: Texts = question_text(evaluable)
@@ -234,7 +247,7 @@ def _labelled(evaluable: Evaluable) -> list[str]:
     ]
 
 
-def _tools(shown: Sequence[str]) -> dict[str, Texts]:
+def _tools_material(shown: Sequence[str]) -> dict[str, Texts]:
     return {"available-tool": list(shown)} if shown else {}
 
 
@@ -243,9 +256,7 @@ def _tool_name(tool: Any) -> str:
     return name.strip() if isinstance(name, str) else ""
 
 
-STEPS_ARE_DATA = (
-    "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
-)
+STEPS = "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
 
 
 class TaskVerdict(BaseModel):
@@ -277,7 +288,7 @@ def argument_correctness(material: Mapping[str, Texts], count: int) -> Question[
     return yes_no_questions(
         "arguments",
         "Say of each numbered step whether its arguments are right: 'yes' or 'no'. "
-        f"{STEPS_ARE_DATA} Arguments are right if the values are those that the question, the conversation before it "
+        f"{STEPS} Arguments are right if the values are those that the question, the conversation before it "
         "or the results of earlier steps call for: nothing made up, nothing changed, nothing missing that the user "
         "said and the tool needs. A call without arguments is right if the tool needs none. Whether the tool was the "
         "right one, and whether it worked, does not matter here.",
@@ -312,7 +323,7 @@ def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[st
         version=1,
         instructions=(
             "Assess whether an agent chose the right tools for what it was asked. "
-            f"{STEPS_ARE_DATA} Say of each step whether its tool was the right one: 'yes' if it serves the question "
+            f"{STEPS} Say of each step whether its tool was the right one: 'yes' if it serves the question "
             "and no other available tool would have served better, 'no' otherwise; its arguments do not matter here. "
             "If no steps are shown there are no verdicts. Then list the available tools that were needed and not "
             "used; if none was needed, or it is not known which are available, the list is empty."
@@ -328,7 +339,7 @@ def step_efficiency(material: Mapping[str, Texts], count: int) -> Question[Rulin
     return yes_no_questions(
         "step-efficiency",
         "Say of each numbered step whether it was needed: 'yes' or 'no'. "
-        f"{STEPS_ARE_DATA} A step was needed if what it brought was used for what was asked, or if it had to be tried "
+        f"{STEPS} A step was needed if what it brought was used for what was asked, or if it had to be tried "
         "at the time: a search that found nothing, another try after a failure, a question whose answer changes. It "
         "was not needed if nothing was asked for that it serves, if an earlier step had brought the same already, or "
         "if one step would have done for several.",

@@ -14,7 +14,7 @@ from proctor.base.json_data import fingerprint, to_json
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import as_text
@@ -39,7 +39,7 @@ def evaluation_of(reply: Choice, options: Mapping[str, Option]) -> Evaluation:
 
 
 @dataclass(frozen=True)
-class ChoiceEvaluator(Judged):
+class ChoiceEvaluator(JudgedEvaluator):
     """The base of evaluators that ask one question with a few possible answers."""
 
     kind: ClassVar[str]
@@ -84,7 +84,7 @@ class PairwiseChoice(ChoiceEvaluator):
     example={"prompt_template": "Is {{output}} an apology? Choose yes or no.", "choice_scores": {"yes": 1, "no": 0}},
 )
 @dataclass(frozen=True)
-class LLMClassifier(Judged):
+class LLMClassifier(JudgedEvaluator):
     """Asks what `prompt_template` asks.
 
     What your choice is worth: `choice_scores` are the choices and their scores, and the prompt may mention

@@ -14,7 +14,7 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
-from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
+from proctor.evaluators.judged_evaluator import Finding, JudgedEvaluator, mean_of_findings
 from proctor.evaluators.material import answer_of, answer_text, transcript
 from proctor.evaluators.values import as_text, require_int, require_text
 from proctor.judging.judge import Judge, Question, Texts
@@ -26,7 +26,7 @@ ROLE_KEYS = ("chatbot_role", "chatbotRole")
 
 @evaluator(family="agent", needs="role", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class RoleAdherence(Judged):
+class RoleAdherence(JudgedEvaluator):
     """The share of the agent's answers that keep to its role.
 
     The share of answers that keep to the `role`, or to `chatbot_role` of the case's metadata. Skipped if the agent
@@ -44,10 +44,10 @@ class RoleAdherence(Judged):
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
         reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
         found = [
-            JudgedItem(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
+            Finding(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
             for exchange, (holds, reason) in zip(spoken, verdicts_in_order(reply), strict=True)
         ]
-        return score_of_items(found, "answers keep to the role", role=role)
+        return mean_of_findings(found, "answers keep to the role", role=role)
 
     def _role(self, evaluable: Evaluable) -> str:
         metadata = evaluable.eval_metadata or {}
@@ -59,7 +59,7 @@ class RoleAdherence(Judged):
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class KnowledgeRetention(Judged):
+class KnowledgeRetention(JudgedEvaluator):
     """The share of the agent's answers that forget nothing the user has told.
 
     The share of answers that forget nothing the user told, counted from the first fact on. Skipped if the user told
@@ -73,12 +73,12 @@ class KnowledgeRetention(Judged):
             raise NothingToCompare("the user told nothing that could be forgotten")
         first = min(fact.turn for fact in reply.facts)
         found = [
-            JudgedItem(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
+            Finding(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
             if item.number >= first
         ]
         facts = [{"turn": fact.turn, "text": fact.text} for fact in reply.facts]
-        return score_of_items(found, "answers forget nothing", facts=facts)
+        return mean_of_findings(found, "answers forget nothing", facts=facts)
 
 
 _RETAINED = {"yes": "forgot", "no": "remembers"}
@@ -86,7 +86,7 @@ _RETAINED = {"yes": "forgot", "no": "remembers"}
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class ConversationCompleteness(Judged):
+class ConversationCompleteness(JudgedEvaluator):
     """The share of the user's intentions that were satisfied by the end.
 
     The share of what the user wanted that was satisfied when the conversation ended. Skipped if the user wanted
@@ -98,10 +98,10 @@ class ConversationCompleteness(Judged):
         if not reply.intentions:
             raise NothingToCompare("the user wanted nothing that could be satisfied")
         found = [
-            JudgedItem(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
+            Finding(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
             for item in reply.intentions
         ]
-        return score_of_items(found, "intentions were satisfied")
+        return mean_of_findings(found, "intentions were satisfied")
 
 
 _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
@@ -109,7 +109,7 @@ _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class TurnRelevancy(Judged):
+class TurnRelevancy(JudgedEvaluator):
     """The share of the agent's answers that respond to what the user said, given what was said before.
 
     The share of answers that respond to what the user said in their turn; an empty one does not. `window` turns are
@@ -126,9 +126,9 @@ class TurnRelevancy(Judged):
         spoken = exchanges_of(evaluable)
         starts = range(0, len(spoken), self.window)
         parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
-        return score_of_items([item for part in parts for item in part], "answers are relevant to their turn")
+        return mean_of_findings([item for part in parts for item in part], "answers are relevant to their turn")
 
-    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
+    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):
             return [_relevance(exchange, False, "") for exchange in part]
@@ -139,11 +139,11 @@ class TurnRelevancy(Judged):
         return [_relevance(exchange, *said) for exchange, said in zip(part, verdicts_in_order(reply), strict=True)]
 
 
-def _relevance(exchange: Exchange, relevant: bool, reason: str) -> JudgedItem:
+def _relevance(exchange: Exchange, relevant: bool, reason: str) -> Finding:
     text = answer_of(exchange)
     if not text.strip():
-        return JudgedItem(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
-    return JudgedItem(text, "relevant" if relevant else "irrelevant", relevant, reason)
+        return Finding(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
+    return Finding(text, "relevant" if relevant else "irrelevant", relevant, reason)
 
 
 def exchanges_of(evaluable: Evaluable) -> list[Exchange]:

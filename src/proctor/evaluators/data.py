@@ -23,17 +23,17 @@ from proctor.evaluators.json_diff import (
 )
 from proctor.evaluators.text.keywords import read_number
 from proctor.evaluators.values import (
-    expectation_of,
+    as_plain_data,
     expected_but_got,
+    expected_value,
     parse_json,
-    plain_of,
     quote,
     require_bool,
     require_choice,
     require_number,
 )
 
-_SHOWN_DIFFERENCES = 20
+_MAX_DIFFERENCES = 20
 
 
 @evaluator(family="data", needs="reference")
@@ -46,7 +46,7 @@ class NumericDiff:
     """
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expectation, output = expectation_of(evaluable, "NumericDiff"), evaluable.output
+        expectation, output = expected_value(evaluable, "NumericDiff"), evaluable.output
         wanted = read_number(expectation)
         if wanted is None:
             raise NothingToCompare(f"NumericDiff needs a number to compare with, and expects {quote(expectation)}")
@@ -77,7 +77,7 @@ class Numeric:
         require_bool(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expectation, output = expectation_of(evaluable, "Numeric"), evaluable.output
+        expectation, output = expected_value(evaluable, "Numeric"), evaluable.output
         wanted = read_number(expectation, separators=True, percent=True, currency=False)
         if wanted is None:
             raise NothingToCompare(f"Numeric needs a number to compare with, and expects {quote(expectation)}")
@@ -124,11 +124,11 @@ class JSONDiff:
         require_choice("number_scorer", self.number_scorer, tuple(NUMBER_SCORERS))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expectation, output = expectation_of(evaluable, "JSONDiff"), evaluable.output
+        expectation, output = expected_value(evaluable, "JSONDiff"), evaluable.output
         strings = self.string_scorer if isinstance(self.string_scorer, str) else pair_scorer(self.string_scorer)
         comparison = JsonComparison(strings, self.number_scorer)
-        score = min(1.0, max(0.0, comparison.score(plain_of(expectation), plain_of(output))))
-        worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_SHOWN_DIFFERENCES]
+        score = min(1.0, max(0.0, comparison.score(as_plain_data(expectation), as_plain_data(output))))
+        worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_MAX_DIFFERENCES]
         if not worst and score == 1.0:
             return Evaluation(1.0, f"the data are as expected: {quote(expectation)}")
         named = [
@@ -161,7 +161,7 @@ class ValidJSON:
         if output is None:
             return Evaluation(0.0, "there is no output")
         try:
-            data = parse_json(output) if isinstance(output, str) else plain_of(output)
+            data = parse_json(output) if isinstance(output, str) else as_plain_data(output)
         except ValueError as error:
             fenced = "; it is inside a code fence" if output.lstrip().startswith("```") else ""
             return Evaluation(0.0, f"the output is not JSON ({error}){fenced}: {quote(output)}")
@@ -175,7 +175,7 @@ class ValidJSON:
         errors = []
         for error in self._validator.iter_errors(data):
             errors.append({"place": "/".join(map(str, error.instance_path)), "message": error.message})
-            if len(errors) == _SHOWN_DIFFERENCES:
+            if len(errors) == _MAX_DIFFERENCES:
                 break
         if not errors:
             return Evaluation(1.0, "the output fulfils the schema")
@@ -226,7 +226,7 @@ class ListContains:
         require_choice("pairwise", self.pairwise, ("levenshtein", "exact"))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected = as_items(expectation_of(evaluable, "ListContains"))
+        expected = as_items(expected_value(evaluable, "ListContains"))
         got = as_items(evaluable.output)
         if not expected and self.allow_extra_entities:
             raise NothingToCompare("ListContains has no expected items to look for, and extra ones are allowed")
@@ -252,7 +252,7 @@ def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
     def score(expected: Any, got: Any) -> float:
         if callable(getattr(made, "eval", None)):
             found = made.eval(output=got, expected=expected)
-        elif _takes_one(made):
+        elif _takes_evaluable(made):
             found = made(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
         else:
             found = made(got, expected)
@@ -265,7 +265,7 @@ def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
     return score
 
 
-def _takes_one(scorer: Any) -> bool:
+def _takes_evaluable(scorer: Any) -> bool:
     """Whether it is an evaluator, which takes all in one, and no function of two values."""
     try:
         parameters = inspect.signature(scorer).parameters.values()

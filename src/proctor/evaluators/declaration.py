@@ -64,7 +64,7 @@ FAMILIES = {
 }
 """The families of shipped evaluators, in the order in which people are shown them."""
 
-FILLED_IN = frozenset({"base", "client", "pairwise_scorer"})
+HIDDEN_PARAMETERS = frozenset({"base", "client", "pairwise_scorer"})
 """Parameters that Proctor gives a value itself, or that only Python can give."""
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -107,12 +107,12 @@ class Declaration:
     @property
     def summary(self) -> str:
         """What it is, in one line: the first of its docstring."""
-        return _documentation(self.target)[0]
+        return _docstring_parts(self.target)[0]
 
     @property
     def score(self) -> str:
         """How it scores: the rest of its docstring."""
-        return _documentation(self.target)[1]
+        return _docstring_parts(self.target)[1]
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -130,7 +130,7 @@ class Declaration:
                 p.name, p.default is p.empty, to_json(made.get(p.name, None if p.default is p.empty else p.default))
             )
             for p in found
-            if p.name not in FILLED_IN and p not in taken
+            if p.name not in HIDDEN_PARAMETERS and p not in taken
         )
 
     @property
@@ -330,6 +330,6 @@ def _copy(target: Any) -> Any:
     return copy
 
 
-def _documentation(target: Any) -> tuple[str, str]:
+def _docstring_parts(target: Any) -> tuple[str, str]:
     first, _, rest = (inspect.getdoc(target) or "").partition("\n")
     return first, " ".join(rest.split())

@@ -84,7 +84,7 @@ def _named_value(item: Any, place: str) -> NamedData:
     raise ValueError(f'{place} must be NamedData or {{"name": ..., "value": ...}}, not {to_text(item, 80)}')
 
 
-def _taking_expected_output(make: Any) -> Any:
+def _accept_expected_output(make: Any) -> Any:
     """The constructor of `Evaluable` under pixie's other name for the expectation."""
 
     @functools.wraps(make)
@@ -98,7 +98,7 @@ def _taking_expected_output(make: Any) -> Any:
     return init
 
 
-Evaluable.__init__ = _taking_expected_output(Evaluable.__init__)  # type: ignore[method-assign]
+Evaluable.__init__ = _accept_expected_output(Evaluable.__init__)  # type: ignore[method-assign]
 
 
 def collapse(items: Sequence[NamedData]) -> Json:

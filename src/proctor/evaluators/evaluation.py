@@ -27,7 +27,7 @@ class Evaluation:
     """The evaluator's own verdict, whatever the score and the threshold; `None` leaves it to them."""
 
 
-Verdict: TypeAlias = Evaluation | bool | int | float | None
+EvaluatorResult: TypeAlias = Evaluation | bool | int | float | None
 """What an evaluator may return. `None`: there was nothing to compare."""
 
 
@@ -50,14 +50,14 @@ class Evaluator(Protocol):
     It may also have these attributes: `default_threshold` (0.5), `scope` ("turn" or "case"), `version`, `needs_judge`.
     """
 
-    def __call__(self, evaluable: Evaluable) -> Verdict | Awaitable[Verdict]: ...
+    def __call__(self, evaluable: Evaluable) -> EvaluatorResult | Awaitable[EvaluatorResult]: ...
 
 
 UNCLAMPED = "unclamped_score"
 """The detail that keeps a score which was out of range."""
 
 
-class BadVerdict(Exception):
+class InvalidScore(Exception):
     """An evaluator returned something that is no score: the instrument broke, so the outcome is `error`."""
 
 
@@ -79,7 +79,7 @@ async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace
         verdict = await run_in_thread(evaluator, evaluable, **extra)
         if inspect.isawaitable(verdict):
             verdict = await verdict
-    evaluation = read_verdict(verdict)
+    evaluation = to_evaluation(verdict)
     if evaluation is not None and UNCLAMPED in evaluation.details:
         warnings.warn(clamp_notice(evaluation), RuntimeWarning, stacklevel=2)
     return evaluation
@@ -90,7 +90,7 @@ def clamp_notice(evaluation: Evaluation) -> str:
     return f"an evaluator returned the score {evaluation.details[UNCLAMPED]:g}; clamped to {evaluation.score:g}"
 
 
-def read_verdict(verdict: Any) -> Evaluation | None:
+def to_evaluation(verdict: Any) -> Evaluation | None:
     """The Evaluation an evaluator means: a bool is 1 or 0, a number is a score, out-of-range scores are clamped."""
     if verdict is None:
         return None
@@ -103,7 +103,7 @@ def read_verdict(verdict: Any) -> Evaluation | None:
         passed = getattr(verdict, "passed", None)
         own = passed if isinstance(passed, bool) else None
         return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details, own))
-    raise BadVerdict(
+    raise InvalidScore(
         f"returned {type(verdict).__name__}; an evaluator returns an Evaluation, a bool, a number, or None to skip"
     )
 
@@ -120,13 +120,13 @@ def _is_evaluation_like(verdict: Any) -> bool:
 def _in_range(evaluation: Evaluation) -> Evaluation:
     score: Any = evaluation.score
     if evaluation.passed is not None and not isinstance(evaluation.passed, bool):
-        raise BadVerdict(f"returned passed={evaluation.passed!r}; it is True, False or None")
+        raise InvalidScore(f"returned passed={evaluation.passed!r}; it is True, False or None")
     if isinstance(score, str) or not hasattr(score, "__float__"):
-        raise BadVerdict(f"returned the score {score!r}; a score is a number between 0 and 1")
+        raise InvalidScore(f"returned the score {score!r}; a score is a number between 0 and 1")
     number = float(score)
     if not math.isfinite(number):
         shown = "NaN" if math.isnan(number) else "an infinite score"
-        raise BadVerdict(f"returned {shown}; a score is a number between 0 and 1")
+        raise InvalidScore(f"returned {shown}; a score is a number between 0 and 1")
     if 0.0 <= number <= 1.0:
         return evaluation if type(score) is float else replace(evaluation, score=number)
     clamped = min(1.0, max(0.0, number))

@@ -23,7 +23,7 @@ from proctor.tracing.spans import (
 
 INPUT, OUTPUT = "input", "output"
 
-_TOLD = (
+_METADATA_FIELDS = (
     "provider request_model response_model operation input_tokens output_tokens cache_read_tokens"
     " cache_creation_tokens finish_reasons response_id output_type error_type tool_definitions"
 ).split()
@@ -33,9 +33,9 @@ _TOLD = (
 def as_evaluable(span: Span) -> Evaluable:
     """What went into a span and what came out of it, in plain data; what was expected, no span knows."""
     if isinstance(span, ObserveSpan):
-        return _seen(span, span.input, span.output, {**span.metadata, **_error(span)})
-    told: dict[str, Json] = {name: to_json(getattr(span, name)) for name in _TOLD}
-    return _seen(span, [_message(message) for message in span.input_messages], _answer(span), told)
+        return _evaluable(span, span.input, span.output, {**span.metadata, **_error(span)})
+    told: dict[str, Json] = {name: to_json(getattr(span, name)) for name in _METADATA_FIELDS}
+    return _evaluable(span, [_message(message) for message in span.input_messages], _answer(span), told)
 
 
 def root(trace: Sequence[ObservationNode]) -> Evaluable:
@@ -67,7 +67,7 @@ def _spans(trace: Sequence[ObservationNode]) -> Iterator[Span]:
     return (node.span for top in trace for _, node in top.walk())
 
 
-def _seen(span: Span, given: Json, answer: Json, told: dict[str, Json]) -> Evaluable:
+def _evaluable(span: Span, given: Json, answer: Json, told: dict[str, Json]) -> Evaluable:
     return Evaluable(
         eval_input=(NamedData(INPUT, to_json(given)),),
         eval_output=(NamedData(OUTPUT, to_json(answer)),),

@@ -11,34 +11,34 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, question_text, tool_call_lines
 from proctor.evaluators.tools.calls import expected_text as call_text
 from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import InvalidReply, Judge, Texts
 
-TOP = 10
+MAX_MARK = 10
 
-PLAN = (
+STEPS_PROMPT = (
     "Work out how to assess an answer by the criteria below: three or four short steps, each of which can be carried "
     "out by looking at these parts: {parts}. The steps have to serve for any answer, so name no "
     "example. Carry nothing out yet.\n\n"
     "The criteria:\n"
     "{criteria}"
 )
-MARKED = (
+MARK_PROMPT = (
     "Assess the answer by the steps below, one after the other, and give a mark from {lowest} to {highest}: {highest} "
     "if it does all they ask for, {lowest} if it does none of it. Look at nothing else.\n\n"
     "{criteria}The steps:\n"
     "{steps}"
 )
-STRICT = (
+STRICT_PROMPT = (
     "Assess the answer by the steps below, one after the other, and say whether it does all they ask for: 'yes' only "
     "if nothing at all is wanting. Look at nothing else.\n\n"
     "{criteria}The steps:\n"
     "{steps}"
 )
-BANDS = "\n\nWhat the marks mean:\n{bands}"
+BANDS_PROMPT = "\n\nWhat the marks mean:\n{bands}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ScoreBand:
 
 @evaluator(family="rubric", judge="model", example={"criteria": "The answer names the deadline and the fee."})
 @dataclass(frozen=True, kw_only=True)
-class GEval(Judged):
+class GEval(JudgedEvaluator):
     """The answer meets criteria of your own, marked by steps that are the same for every case.
 
     A mark from 0 to 10 by the steps, brought to 0 to 1. Without `evaluation_steps` the judge works them out from the
@@ -96,11 +96,11 @@ class GEval(Judged):
             "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         }
         if self.strict_mode:
-            strict = yes_no_question("geval-strict", STRICT.format(**words), material)
+            strict = yes_no_question("geval-strict", STRICT_PROMPT.format(**words), material)
             reply = await judge.ask(strict)
             return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
-        asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
+        asked = MARK_PROMPT.format(lowest=lowest, highest=highest, **words) + self._meaning()
         # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
         slack = (highest - lowest) / 2
         question = mark_question("geval", asked, material, lowest, highest, slack)
@@ -110,7 +110,7 @@ class GEval(Judged):
     @property
     def ends(self) -> tuple[int, int]:
         """The lowest and the highest mark."""
-        return (self.rubric[0].lowest, self.rubric[-1].highest) if self.rubric else (0, TOP)
+        return (self.rubric[0].lowest, self.rubric[-1].highest) if self.rubric else (0, MAX_MARK)
 
     async def _steps(self, judge: Judge) -> tuple[str, ...]:
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
@@ -118,7 +118,7 @@ class GEval(Judged):
             return self.evaluation_steps
         parts = ", ".join(MATERIAL_NAMES[part] for part in self.evaluation_params)
         criteria = str(self.criteria)
-        asked = steps_question("geval-steps", PLAN.format(parts=parts, criteria=criteria), criteria, parts)
+        asked = steps_question("geval-steps", STEPS_PROMPT.format(parts=parts, criteria=criteria), criteria, parts)
         try:
             reply = await judge.ask(asked)
         except InvalidReply as error:
@@ -127,7 +127,7 @@ class GEval(Judged):
 
     def _meaning(self) -> str:
         lines = [f"{band.lowest} to {band.highest}: {band.outcome}" for band in self.rubric]
-        return BANDS.format(bands="\n".join(lines)) if lines else ""
+        return BANDS_PROMPT.format(bands="\n".join(lines)) if lines else ""
 
 
 def read_bands(given: Any) -> tuple[ScoreBand, ...]:
@@ -150,8 +150,10 @@ def _band(item: Any, index: int) -> ScoreBand:
     ends = item.get("score_range") if isinstance(item, Mapping) else getattr(item, "score_range", None)
     outcome = item.get("expected_outcome") if isinstance(item, Mapping) else getattr(item, "expected_outcome", None)
     whole = isinstance(ends, Sequence) and len(ends) == 2 and all(type(end) is int for end in ends)
-    if not whole or not 0 <= ends[0] <= ends[1] <= TOP:  # type: ignore[index]
-        raise ValueError(f"rubric[{index}]: score_range must be two whole numbers from 0 to {TOP}, the lower one first")
+    if not whole or not 0 <= ends[0] <= ends[1] <= MAX_MARK:  # type: ignore[index]
+        raise ValueError(
+            f"rubric[{index}]: score_range must be two whole numbers from 0 to {MAX_MARK}, the lower one first"
+        )
     if not isinstance(outcome, str) or not outcome.strip():
         raise ValueError(f"rubric[{index}]: expected_outcome must say what such an answer is like")
     return ScoreBand(ends[0], ends[1], outcome)  # type: ignore[index]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 '''
 
 
-def declared(package: str) -> list[Declaration]:
+def collect_declarations(package: str) -> list[Declaration]:
     """Every evaluator that a module of the package declares, in the order of families, files and lines."""
     found: dict[str, Declaration] = {}
     for module_name in _modules(package):
@@ -61,7 +61,7 @@ def _check_example(item: Declaration) -> None:
         raise SystemExit(f"{item.name}: its example has {', '.join(sorted(unknown))}, which are no parameters")
 
 
-def rendered(items: list[Declaration]) -> str:
+def render_index(items: list[Declaration]) -> str:
     """The text of `_index.py`."""
     names = {name: item.target for item in items for name in (item.name, *item.also)}
     exported = {name: target for name, target in names.items() if name[:1].isupper()}
@@ -80,16 +80,16 @@ def rendered(items: list[Declaration]) -> str:
     )
 
 
-def outputs() -> dict[Path, str]:
+def generated_files() -> dict[Path, str]:
     """Every file that is derived from declarations, and what must be in it."""
     source = Path(__file__).parents[2]
-    own = declared(PACKAGE)
-    found = {Path(__file__).with_name("_index.py"): rendered(own)}
+    own = collect_declarations(PACKAGE)
+    found = {Path(__file__).with_name("_index.py"): render_index(own)}
     for name in plugins.SHIPPED:
         package, _, module = name.rpartition(".")
         # A plugin that is one module, with no folder of its own, names its evaluators itself.
-        if module == "plugin" and (items := declared(package)):
-            found[source.joinpath(*package.split("."), "_index.py")] = rendered(items)
+        if module == "plugin" and (items := collect_declarations(package)):
+            found[source.joinpath(*package.split("."), "_index.py")] = render_index(items)
     listed = [item for item in own if item.family in FAMILIES and not item.variant_of]
     found[source / SCHEMA] = schema_text({item.name: item.summary for item in listed})
     return found
@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> int:
     """Write the files, or with `--check` say which of them are not up to date."""
     stale = [
         (path, text)
-        for path, text in outputs().items()
+        for path, text in generated_files().items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
     for path, text in stale:

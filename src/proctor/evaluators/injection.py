@@ -42,7 +42,7 @@ class Injection:
     phrases: tuple[str, ...]
 
 
-def prompt_injection(text: str) -> Injection:
+def detect_injection(text: str) -> Injection:
     """Looks for instructions aimed at an assistant or a judge; several phrases make it more certain than one."""
     doubt = 1.0
     phrases: list[str] = []

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from proctor.base.json_data import Json, canonical
 from proctor.evaluators.text.comparison import edit_score
 from proctor.evaluators.tools.pairing import best_assignment
-from proctor.evaluators.values import as_text, data_of, parse_if_json
+from proctor.evaluators.values import as_data, as_text, parse_if_json
 
-_DEEPEST_EMBEDDED = 200
+_MAX_NESTED_JSON = 200
 
 
 def number_score(expected: float, got: float) -> float:
@@ -54,7 +54,7 @@ class JsonComparison:
 
     def score(self, expected: Json, got: Json, place: str = "", depth: int = 0) -> float:
         """Objects: the mean over the keys of both. Lists: place by place, over the longer one. Leaves by type."""
-        if depth < _DEEPEST_EMBEDDED:
+        if depth < _MAX_NESTED_JSON:
             expected, got = parse_if_json(expected), parse_if_json(got)
         if isinstance(expected, dict) and isinstance(got, dict):
             keys = list(expected) + [key for key in got if key not in expected]
@@ -96,7 +96,7 @@ class JsonComparison:
             return float(expected == got)
 
 
-LARGEST_ASSIGNMENT = 90_000
+MAX_PAIRING_CELLS = 90_000
 """The product of lengths up to which the best pairing is sought; beyond it, equal items and then neighbours pair."""
 
 
@@ -119,7 +119,7 @@ class Pairing:
 
 def as_items(value: Json) -> list[Json]:
     """The items of a list or of a JSON list in text; nothing has none, anything else is one item itself."""
-    data = data_of(value)
+    data = as_data(value)
     if isinstance(data, list):
         return data
     return [] if data is None or data == "" else [data]
@@ -134,12 +134,12 @@ def pair_items(
         return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if got else [])
     if exact:
         return Pairing(_equal_pairs(expected, got))
-    if len(expected) * len(got) <= LARGEST_ASSIGNMENT:
+    if len(expected) * len(got) <= MAX_PAIRING_CELLS:
         return Pairing(_best_pairs(expected, got, list(range(len(expected))), list(range(len(got)))))
     pairs = _equal_pairs(expected, got)
-    left = _without(len(expected), {pair.expected for pair in pairs})
-    right = _without(len(got), {pair.got for pair in pairs})
-    if len(left) * len(right) <= LARGEST_ASSIGNMENT:
+    left = _remaining(len(expected), {pair.expected for pair in pairs})
+    right = _remaining(len(got), {pair.got for pair in pairs})
+    if len(left) * len(right) <= MAX_PAIRING_CELLS:
         pairs += _best_pairs(expected, got, left, right)
     else:
         texts = [(i, j, _text(expected[i]), _text(got[j])) for i, j in zip(left, right, strict=False)]
@@ -165,7 +165,7 @@ def _equal_pairs(expected: list[Json], got: list[Json]) -> list[Pair]:
     return pairs
 
 
-def _without(count: int, taken: set[int]) -> list[int]:
+def _remaining(count: int, taken: set[int]) -> list[int]:
     return [index for index in range(count) if index not in taken]
 
 

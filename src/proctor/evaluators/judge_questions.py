@@ -14,16 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.base.json_data import to_text
 from proctor.judging.judge import Question, Texts
 from proctor.judging.prompts import RULES
-from proctor.judging.questions import EachOnce, Graded, YesNo
-from proctor.judging.reply_sources import Listed, echoes, is_placeholder, most_statements, repeated, shares_word
-from proctor.judging.rule_judge.words import ordinary
+from proctor.judging.questions import AbstainableReply, EachOnce, YesNo
+from proctor.judging.reply_sources import (
+    TakenFrom,
+    duplicate_complaint,
+    echoes,
+    is_placeholder,
+    max_statements,
+    shares_word,
+)
+from proctor.judging.rule_judge.words import is_ordinary
 
-MOST_STEPS = 8
-ANY_CRITERIA = "answer question response reply output input ask assess criteria check determine evaluate step"
+MAX_STEPS = 8
+GENERIC_CRITERIA_WORDS = "answer question response reply output input ask assess criteria check determine evaluate step"
 """Words that criteria have whatever they ask for."""
 
 
-class Mark(Graded):
+class Mark(AbstainableReply):
     reason: str = Field(description="what speaks for and against, in one or two sentences")
     mark: float
 
@@ -80,7 +87,7 @@ def yes_no_questions(kind: str, instructions: str, material: Mapping[str, Texts]
 
 
 @dataclass(frozen=True, slots=True)
-class StepsFit:
+class StepsServeCriteria:
     """A check that steps serve the criteria: a small model repeats the prompt instead, or writes a mark."""
 
     instructions: str
@@ -92,23 +99,25 @@ class StepsFit:
     def _is_english(self) -> bool:
         """Steps may be in another language than the criteria, and then share no words with them."""
         words = [word.strip(".,;:!?()").casefold() for word in self.criteria.split()]
-        return 2 * sum(ordinary(word) for word in words) > len(words)
+        return 2 * sum(is_ordinary(word) for word in words) > len(words)
 
     def __call__(self, reply: Steps) -> str | None:
         steps = [step for step in reply.steps if step.strip()]
-        if len(steps) > MOST_STEPS:
-            return f"steps must have 1 to {MOST_STEPS} steps, and it has {len(steps)}"
+        if len(steps) > MAX_STEPS:
+            return f"steps must have 1 to {MAX_STEPS} steps, and it has {len(steps)}"
         for step in steps:
             shown = to_text(step.strip(), 120)
             if is_placeholder(step) or echoes(step, f"{RULES} {self.instructions}", self.criteria):
                 return f"steps has “{shown}”, which repeats this prompt; write what to look for by the criteria"
             if self._is_english and not shares_word(step, f"{self.criteria} {self.parts} answer response"):
                 return f"steps has “{shown}”, which has nothing to do with the criteria; write what to look for"
-        own = [word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {ANY_CRITERIA}")]
+        own = [
+            word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {GENERIC_CRITERIA_WORDS}")
+        ]
         wanted = " ".join(own)
         if self._is_english and shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
             return "no step speaks of what the criteria ask for; write what to look for by the criteria"
-        return repeated("steps", steps)
+        return duplicate_complaint("steps", steps)
 
 
 def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Question[Steps]:
@@ -117,7 +126,7 @@ def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Q
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
 
-    return Question(kind, 2, instructions, {}, Steps, check, StepsFit(instructions, criteria, parts))
+    return Question(kind, 2, instructions, {}, Steps, check, StepsServeCriteria(instructions, criteria, parts))
 
 
 def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:
@@ -161,7 +170,7 @@ def opinions(question: str, answer: str) -> Question[Opinions]:
         ),
         material={"question": question, "answer": answer},
         reply=Opinions,
-        origin=Listed("opinions", answer, question, most=most_statements(answer)),
+        check_sources=TakenFrom("opinions", answer, question, most=max_statements(answer)),
     )
 
 
@@ -193,7 +202,7 @@ def personal_data(question: str, answer: str) -> Question[PersonalItems]:
         ),
         material={"question": question, "answer": answer},
         reply=PersonalItems,
-        origin=Listed("items", answer, question, most=most_statements(answer)),
+        check_sources=TakenFrom("items", answer, question, most=max_statements(answer)),
     )
 
 

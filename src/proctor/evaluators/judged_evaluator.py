@@ -15,20 +15,20 @@ from proctor.base.masking import mask
 from proctor.cases.threshold import passes, threshold_in_force
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
-from proctor.judging.call_log import WaitTimer, call_log, requests_told
-from proctor.judging.choosing import judge_named_by
-from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
-from proctor.judging.panel import Panel, Vote, poll
+from proctor.judging.call_log import WaitTimer, call_log, format_requests
+from proctor.judging.choosing import own_judge
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention_message
+from proctor.judging.panel import Panel, Vote, ask_panel
 from proctor.judging.provider_table import available_judges
 from proctor.judging.session import current_session
 
-LONGEST_REPLY = 10_000
+MAX_REPLY_QUOTE = 10_000
 """Characters kept of a reply that is of no use."""
 JUDGE = "judge"
 """The detail of an evaluation that names the judge, its calls and their cost."""
 
 
-class ModelLeftOut(NothingToCompare):
+class SkippedByFast(NothingToCompare):
     """Nothing was measured, because the user left out everything that needs a model."""
 
 
@@ -44,7 +44,7 @@ class NoVerdict(JudgeFailed):
         super().__init__(message)
 
 
-class Undecided(EvaluationPending):
+class JudgeAbstained(EvaluationPending):
     """A judge was asked and cannot tell, so a model or a person has to; `account` has the judge and its calls."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
@@ -52,19 +52,19 @@ class Undecided(EvaluationPending):
         super().__init__(message)
 
 
-def too_late(timeout: float, waits: WaitTimer) -> NoVerdict:
+def evaluator_timeout(timeout: float, waits: WaitTimer) -> NoVerdict:
     """The failure of an evaluator whose time was over: what its judge was asked, how long that took, what it cost."""
-    why = f"; its requests to the judge took {requests_told(waits.requests)}" if waits.requests else ""
+    why = f"; its requests to the judge took {format_requests(waits.requests)}" if waits.requests else ""
     account: dict[str, Json] = {
         "model": " + ".join(dict.fromkeys(call.model for call in waits.calls)),
-        "calls": [call_account(call) for call in waits.calls],
-        "usage": spent_on(waits.calls),
+        "calls": [call_details(call) for call in waits.calls],
+        "usage": total_usage(waits.calls),
     }
     return NoVerdict(f"gave no score within {timeout:g} s{why}", account if waits.calls else {})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedEvaluator:
     """The base of evaluators that ask a judge; `assess` says what is asked and how the replies become a score."""
 
     model: Any = None
@@ -85,38 +85,42 @@ class Judged:
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         session = current_session()
-        choice = session.choice_for(judge_named_by(self))
-        if choice.left_out:
+        choice = session.choice_for(own_judge(self))
+        if choice.is_skipped:
             name = " + ".join(member.name for member in choice.panel.members) or "a judge"
-            raise ModelLeftOut(f"needs {name}, and --proctor-fast leaves out what needs a language model")
+            raise SkippedByFast(f"needs {name}, and --proctor-fast leaves out what needs a language model")
         panel = session.judges.panel(choice.panel)
         threshold = threshold_in_force(self.default_threshold, caller=session.threshold)
         votes: list[Vote] = []
         with call_log() as calls:
             try:
-                opinion = await poll(panel, threshold, partial(self._opinion, evaluable), votes)
+                opinion = await ask_panel(panel, threshold, partial(self._opinion, evaluable), votes)
             except NeedsModel as error:
-                raise NeedsModel(f"{self._title()} needs a model; name one with --judge{_hint()} ({error})") from error
+                raise NeedsModel(
+                    f"{self._title()} needs a model; name one with --judge{_judge_hint()} ({error})"
+                ) from error
             except CannotTell as error:
-                raise Undecided(_why(error, votes), _account(panel, votes, calls)) from error
+                raise JudgeAbstained(_abstention_reason(error, votes), _judge_details(panel, votes, calls)) from error
             except JudgeFailed as error:
-                raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _about(error)) from error
+                raise NoVerdict(
+                    _abstention_reason(error, votes), _judge_details(panel, votes, calls) | _error_details(error)
+                ) from error
         if opinion is None:
             return None
-        return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
+        return replace(opinion, details={**opinion.details, JUDGE: _judge_details(panel, votes, calls)})
 
     async def _opinion(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
         """What `assess` says, unless the verdict hangs on something that the judge could not tell."""
         opinion = await self.assess(evaluable, judge)
-        if opinion is None or AT_BEST not in opinion.details:
+        if opinion is None or BEST_CASE not in opinion.details:
             return opinion
-        given, best = current_session().threshold, opinion.details[AT_BEST]
+        given, best = current_session().threshold, opinion.details[BEST_CASE]
         usual = threshold_in_force(self.default_threshold, caller=given)
         # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
         if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
-            found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == UNCLEAR]
+            found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
             placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in found]
-            raise CannotTell(abstention(judge.name, placed))
+            raise CannotTell(abstention_message(judge.name, placed))
         return opinion
 
     def _title(self) -> str:
@@ -127,36 +131,36 @@ class Judged:
         raise NotImplementedError
 
 
-def _hint() -> str:
+def _judge_hint() -> str:
     """What to write after `--judge` with a key that is set already."""
     found = available_judges()
     return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
 
 
-def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:
+def _abstention_reason(error: JudgeFailed, votes: Sequence[Vote]) -> str:
     """Why there is no verdict: the reason of each judge that abstained, each reason once."""
     return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
 
 
-def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:
+def _judge_details(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:
     account: dict[str, Json] = {
         "model": panel.name,
-        "calls": [call_account(call) for call in calls],
-        "usage": spent_on(calls),
+        "calls": [call_details(call) for call in calls],
+        "usage": total_usage(calls),
     }
     if len(votes) > 1:
-        account["votes"] = [_vote(vote) for vote in votes]
+        account["votes"] = [_vote_details(vote) for vote in votes]
     return account
 
 
-def _about(error: JudgeFailed) -> dict[str, Json]:
+def _error_details(error: JudgeFailed) -> dict[str, Json]:
     """What an account says about the failure besides its message."""
     if isinstance(error, BudgetSpent):
         return {BUDGET_SPENT: True}
-    return {"unfit_reply": mask(to_text(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
+    return {"unfit_reply": mask(to_text(error.reply, MAX_REPLY_QUOTE))} if isinstance(error, InvalidReply) else {}
 
 
-def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
+def total_usage(calls: Sequence[JudgeCall]) -> dict[str, Json]:
     """Usage of the calls that were really made; the total cost is known only if the cost of each is."""
     made = [call.usage for call in calls if not call.cached and call.usage != Usage()]
     total = sum(made, Usage())
@@ -165,38 +169,38 @@ def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
     return total.to_json()
 
 
-def call_account(call: JudgeCall) -> dict[str, Json]:
+def call_details(call: JudgeCall) -> dict[str, Json]:
     """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     usage = {} if call.cached else call.usage.to_json()
     flags: dict[str, Json] = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
-    flags |= {"cut_off": call.cut_off, "cut_off_tokens": call.cut_off_tokens}
+    flags |= {"cut_off": call.abandoned, "cut_off_tokens": call.abandoned_tokens}
     return said | {name: value for name, value in flags.items() if value}
 
 
-def _vote(vote: Vote) -> dict[str, Json]:
+def _vote_details(vote: Vote) -> dict[str, Json]:
     said: dict[str, Json] = {"judge": vote.judge, "sample": vote.sample}
     if vote.abstained:
         return said | {"abstained": vote.abstained}
-    opinion: Any = vote.opinion
+    opinion: Any = vote.result
     return said | {"score": opinion.score, "reasoning": opinion.reasoning}
 
 
-NAMED = 5
+MAX_LISTED = 5
 """How many items a reason names; the details have them all."""
-LONGEST_ITEM = 200
-AT_BEST = "at_best"
+MAX_ITEM_QUOTE = 200
+BEST_CASE = "at_best"
 """The detail of an evaluation with the score if everything held of which the judge could not tell."""
-UNCLEAR = "cannot tell"
+CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedItem:
+class Finding:
     """One item that was judged, and how far it counts in favour of the answer."""
 
     text: str
     verdict: str
-    holds: bool
+    counts: bool
     reason: str = ""
     degree: float | None = None
     """From 0 to 1, how far it holds, if the judge was asked for a number; otherwise it holds or not."""
@@ -206,16 +210,16 @@ class JudgedItem:
     @property
     def credit(self) -> float:
         """The degree if there is one; otherwise all or nothing."""
-        return float(self.holds) if self.degree is None else self.degree
+        return float(self.counts) if self.degree is None else self.degree
 
 
-def score_of_items(items: Sequence[JudgedItem], what: str, **details: Any) -> Evaluation:
+def mean_of_findings(items: Sequence[Finding], what: str, **details: Any) -> Evaluation:
     """The mean credit. `what` completes "2 of 3 …"; items that do not hold are named with their reasons."""
     score = mean(item.credit for item in items)
-    details |= {"findings": items_as_details(items)}
+    details |= {"findings": findings_as_details(items)}
     if any(item.unclear for item in items):
-        details[AT_BEST] = mean(1.0 if item.unclear else item.credit for item in items)
-    return Evaluation(score, reasons_of_items(items, what), details)
+        details[BEST_CASE] = mean(1.0 if item.unclear else item.credit for item in items)
+    return Evaluation(score, summarize_findings(items, what), details)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -224,18 +228,18 @@ def mean(values: Iterable[float]) -> float:
     return min(1.0, max(0.0, math.fsum(given) / len(given))) if given else 0.0
 
 
-def reasons_of_items(items: Sequence[JudgedItem], what: str) -> str:
+def summarize_findings(items: Sequence[Finding], what: str) -> str:
     """How many items hold, and why the others do not."""
-    failed = [item for item in items if not item.holds]
+    failed = [item for item in items if not item.counts]
     counted = f"{len(items) - len(failed)} of {len(items)} {what}"
     if not failed:
         return counted
-    named = "; ".join(_named(item) for item in failed[:NAMED])
-    more = f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    named = "; ".join(_describe(item) for item in failed[:MAX_LISTED])
+    more = f"; and {len(failed) - MAX_LISTED} more" if len(failed) > MAX_LISTED else ""
     return f"{counted}. {named}{more}"
 
 
-def items_as_details(items: Iterable[JudgedItem]) -> list[dict[str, Any]]:
+def findings_as_details(items: Iterable[Finding]) -> list[dict[str, Any]]:
     """The items as plain data, for the details of an evaluation."""
     return [
         {"text": item.text, "verdict": item.verdict, "credit": item.credit}
@@ -244,6 +248,6 @@ def items_as_details(items: Iterable[JudgedItem]) -> list[dict[str, Any]]:
     ]
 
 
-def _named(item: JudgedItem) -> str:
-    text = f"{item.verdict}: “{to_text(item.text.strip(), LONGEST_ITEM)}”"
-    return f"{text} ({to_text(item.reason.strip(), LONGEST_ITEM)})" if item.reason.strip() else text
+def _describe(item: Finding) -> str:
+    text = f"{item.verdict}: “{to_text(item.text.strip(), MAX_ITEM_QUOTE)}”"
+    return f"{text} ({to_text(item.reason.strip(), MAX_ITEM_QUOTE)})" if item.reason.strip() else text

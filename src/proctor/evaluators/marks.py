@@ -8,7 +8,7 @@ from typing import ClassVar
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judge_questions import mark_question
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, passages, question_text
 from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import require_int
@@ -45,7 +45,7 @@ PLACEHOLDERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarkEvaluator(Judged):
+class MarkEvaluator(JudgedEvaluator):
     """The base of evaluators whose judge gives a mark from 1 to `scale`; the score is its share of the top mark."""
 
     scale: int = 5
@@ -53,8 +53,8 @@ class MarkEvaluator(Judged):
     """What the judge is to look for instead of what this evaluator usually asks for."""
 
     kind: ClassVar[str]
-    usual: ClassVar[str]
-    shows: ClassVar[tuple[str, ...]] = ("question",)
+    instructions: ClassVar[str]
+    material_names: ClassVar[tuple[str, ...]] = ("question",)
 
     def __post_init__(self) -> None:
         require_int("scale", self.scale, least=2)
@@ -66,14 +66,19 @@ class MarkEvaluator(Judged):
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")
         asked = (
-            self.usual if self.custom_prompt is None else point_to_material(self.custom_prompt, _pointer, PLACEHOLDERS)
+            self.instructions
+            if self.custom_prompt is None
+            else point_to_material(self.custom_prompt, _material_reference, PLACEHOLDERS)
         )
         instructions = f"{asked}\n\n{MARK_PROMPT.format(scale=self.scale)}"
         reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
-        shown = {*self.shows, *(PLACEHOLDERS[name] for name in names_in(self.custom_prompt or "", PLACEHOLDERS))}
+        shown = {
+            *self.material_names,
+            *(PLACEHOLDERS[name] for name in names_in(self.custom_prompt or "", PLACEHOLDERS)),
+        }
         material: dict[str, Texts] = {}
         if "question" in shown:
             material["question"] = question_text(evaluable)
@@ -84,5 +89,5 @@ class MarkEvaluator(Judged):
         return {**material, "answer": answer_text(evaluable)}
 
 
-def _pointer(name: str) -> str:
+def _material_reference(name: str) -> str:
     return f"(the {PLACEHOLDERS[name]} in the material)"

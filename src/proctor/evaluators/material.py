@@ -66,13 +66,13 @@ def _model_call(evaluable: Evaluable) -> LLMSpan | None:
     """
     calls = [span for span in _spans(evaluable.trace) if isinstance(span, LLMSpan) and span.operation == "chat"]
     words = as_text(evaluable.turns[-1].turn.input if evaluable.turns else evaluable.input)
-    own = [span for span in calls if _asked(span) == words]
+    own = [span for span in calls if _last_user_message(span) == words]
     if not own and len(evaluable.turns) <= 1:
         own = calls
     return max(own, key=lambda span: span.ended_at, default=None)
 
 
-def _asked(span: LLMSpan) -> str | None:
+def _last_user_message(span: LLMSpan) -> str | None:
     asked = [message.text for message in span.input_messages if isinstance(message, UserMessage)]
     return asked[-1] if asked else None
 

@@ -11,7 +11,7 @@ from proctor.base import masking
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SensitiveSpan:
     """Something that should not be in a text: its kind, where it is, and a form fit to be shown."""
 
     kind: str
@@ -20,17 +20,17 @@ class Finding:
     end: int
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """The first two characters and the length; of short texts nothing but the length."""
     return (text[:2] if len(text) >= 8 else "") + "*" * min(len(text), 12)
 
 
-def find_secrets(text: str) -> list[Finding]:
+def find_secrets(text: str) -> list[SensitiveSpan]:
     """Secrets in the order of the text, each masked; the shapes are those by which everything kept is masked."""
     return [
-        Finding(
+        SensitiveSpan(
             "assigned_secret" if secret.by_name else secret.kind.lower().replace(" ", "_"),
-            masked(text[secret.start : secret.end]),
+            mask_text(text[secret.start : secret.end]),
             secret.start,
             secret.end,
         )
@@ -38,21 +38,23 @@ def find_secrets(text: str) -> list[Finding]:
     ]
 
 
-def find_pii(text: str) -> list[Finding]:
+def find_pii(text: str) -> list[SensitiveSpan]:
     """Personal data in the order of the text; what only looks like it (dates, ISBNs, UUIDs) is not reported."""
-    found: list[Finding] = []
+    found: list[SensitiveSpan] = []
     taken: list[tuple[int, int]] = sorted(match.span() for match in re.finditer(_HARMLESS, text))
     for kind, pattern, holds in _kinds():
         spans: list[tuple[int, int]] = []
-        for match, free in _outside(re.finditer(pattern, text), taken):
+        for match, free in _with_overlap(re.finditer(pattern, text), taken):
             if free and holds(match[0], text[max(0, match.start() - 24) : match.start()]):
-                found.append(Finding(kind, masked(match[0]), match.start(), match.end()))
+                found.append(SensitiveSpan(kind, mask_text(match[0]), match.start(), match.end()))
                 spans.append(match.span())
         taken = sorted([*taken, *spans])
     return sorted(found, key=lambda finding: finding.start)
 
 
-def _outside(matches: Iterator[re.Match[str]], taken: list[tuple[int, int]]) -> Iterator[tuple[re.Match[str], bool]]:
+def _with_overlap(
+    matches: Iterator[re.Match[str]], taken: list[tuple[int, int]]
+) -> Iterator[tuple[re.Match[str], bool]]:
     """Each match with whether it overlaps none of the spans; both come in order, so one walk is enough."""
     position = 0
     for match in matches:
@@ -65,11 +67,11 @@ def _kinds() -> tuple[tuple[str, str, Callable[[str, str], bool]], ...]:
     """Each kind of personal data: its name, its shape, and whether what has that shape, after some text, is one."""
     return (
         ("email", _EMAIL, lambda found, before: True),
-        ("iban", _IBAN, lambda found, before: valid_iban(found)),
-        ("credit_card", _CARD, lambda found, before: _card_holds(found)),
-        ("us_ssn", r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", lambda found, before: _ssn_holds(found)),
-        ("ip_address", _IP, _ip_holds),
-        ("phone", _PHONE, _phone_holds),
+        ("iban", _IBAN, lambda found, before: is_valid_iban(found)),
+        ("credit_card", _CARD, lambda found, before: _is_card(found)),
+        ("us_ssn", r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", lambda found, before: _is_ssn(found)),
+        ("ip_address", _IP, _is_machine_address),
+        ("phone", _PHONE, _is_phone),
     )
 
 
@@ -89,7 +91,7 @@ _PHONE = (
 )
 
 
-def luhn(digits: str) -> bool:
+def passes_luhn(digits: str) -> bool:
     """Whether the check digit of a card number holds."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
@@ -98,7 +100,7 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def valid_iban(text: str) -> bool:
+def is_valid_iban(text: str) -> bool:
     """Whether the check digits of an account number hold (modulo 97)."""
     account = text.replace(" ", "")
     if not 15 <= len(account) <= 34 or not account.isascii():
@@ -106,19 +108,19 @@ def valid_iban(text: str) -> bool:
     return int("".join(str(int(character, 36)) for character in account[4:] + account[:4])) % 97 == 1
 
 
-def _card_holds(found: str) -> bool:
+def _is_card(found: str) -> bool:
     """Issuers' first digits and lengths, then the check digit: order numbers rarely have all three."""
     digits = re.sub(r"[^0-9]", "", found)
     issuer = re.match(r"4|5[1-5]|2[2-7]|3[47]|3[0689]|35|6(?:011|4|5|2)", digits)
-    return issuer is not None and 13 <= len(digits) <= 19 and len(set(digits)) > 1 and luhn(digits)
+    return issuer is not None and 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits)
 
 
-def _ssn_holds(found: str) -> bool:
+def _is_ssn(found: str) -> bool:
     area, group, serial = found.split("-")
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
 
 
-def _ip_holds(found: str, before: str) -> bool:
+def _is_machine_address(found: str, before: str) -> bool:
     """Whether it is the address of a machine: not a version number, loopback, unspecified or multicast."""
     if re.search(r"(?:version|release|build|\bv)\.?\s{0,2}$", before, re.IGNORECASE):
         return False
@@ -129,7 +131,7 @@ def _ip_holds(found: str, before: str) -> bool:
     return not (address.is_loopback or address.is_unspecified or address.is_multicast)
 
 
-def _phone_holds(found: str, before: str) -> bool:
+def _is_phone(found: str, before: str) -> bool:
     digits = re.sub(r"[^0-9]", "", found)
     if re.search(
         r"(?:order|invoice|ticket|case|ref\w{0,7}|id|no|number|sku|isbn|#)[\s.:#]{0,3}$", before, re.IGNORECASE

@@ -12,7 +12,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, fingerprint
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, question_text
 from proctor.evaluators.templates import names_in, point_to_material
 from proctor.evaluators.values import as_text
@@ -20,12 +20,12 @@ from proctor.judging.choosing import judge_record
 from proctor.judging.client import model_of_client
 from proctor.judging.judge import Judge, Question, is_rule_based
 
-PIXIES_MODEL = "gpt-4o-mini"
+PIXIE_DEFAULT_MODEL = "gpt-4o-mini"
 """What pixie asks where a client is given and no model."""
-NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
+TEMPLATE_NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
 """What a template may name in braces; the last two are the same."""
 
-SCORE = (
+SCORE_PROMPT = (
     "Where these instructions name something as given below, it is the material of that name. Give a score from 0 to "
     "1, where 1 is as good as can be by these instructions, and the reasoning behind it."
 )
@@ -37,7 +37,7 @@ class Scored(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptEvaluator(Judged):
+class PromptEvaluator(JudgedEvaluator):
     """Asks the judge what the template asks, and takes the score it gives."""
 
     name: str
@@ -59,12 +59,12 @@ class PromptEvaluator(Judged):
         return Evaluation(reply.score, reply.reasoning)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        instructions = point_to_material(self.prompt_template, lambda name: f"(the {name} given below)", NAMES)
+        instructions = point_to_material(self.prompt_template, lambda name: f"(the {name} given below)", TEMPLATE_NAMES)
         return Question(
             kind="prompt",
             version=1,
-            instructions=f"{instructions.strip()}\n\n{SCORE}",
-            material={name: _value(name, evaluable) for name in names_in(self.prompt_template, NAMES)},
+            instructions=f"{instructions.strip()}\n\n{SCORE_PROMPT}",
+            material={name: _value(name, evaluable) for name in names_in(self.prompt_template, TEMPLATE_NAMES)},
             reply=Scored,
         )
 
@@ -76,7 +76,7 @@ def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, 
     suite is asked. Of an `openai.OpenAI` as `client`, the address and the key are used; any other client is called.
     """
     if client is not None:
-        model = model or PIXIES_MODEL
+        model = model or PIXIE_DEFAULT_MODEL
         try:
             model_of_client(client, model)
         except UsageError as error:  # refused where it is given, as a wrong argument
@@ -103,14 +103,14 @@ def _value(name: str, evaluable: Evaluable) -> str:
 
 
 def _require_names(name: str, template: str) -> None:
-    inside = re.search(r"\{\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}[\[.!:][^{}]{0,60}\}?", template)
+    inside = re.search(r"\{\s{0,8}(" + "|".join(TEMPLATE_NAMES) + r")\s{0,8}[\[.!:][^{}]{0,60}\}?", template)
     if inside:
         raise ValueError(
             f"{name}: {inside[0]} reaches into a value, which a template cannot; write {{{inside[1]}}}, the judge is "
             "given all of it"
         )
-    if not names_in(template, NAMES):
-        shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
+    if not names_in(template, TEMPLATE_NAMES):
+        shown = ", ".join(f"{{{known}}}" for known in TEMPLATE_NAMES[:3])
         raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")
 
 

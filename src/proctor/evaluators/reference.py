@@ -14,15 +14,22 @@ from proctor.evaluators.choice import ChoiceEvaluator, Option
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
-from proctor.evaluators.judged_evaluator import JUDGE, Judged, JudgedItem, call_account, items_as_details, spent_on
+from proctor.evaluators.judged_evaluator import (
+    JUDGE,
+    Finding,
+    JudgedEvaluator,
+    call_details,
+    findings_as_details,
+    total_usage,
+)
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log
 from proctor.judging.client import ClientEmbeddings
-from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
+from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, find_embeddings
 from proctor.judging.judge import Judge, JudgeCall, Texts
 from proctor.judging.questions import Comparison, comparison
 
-SIMILAR_FROM = 0.7
+MIN_COSINE = 0.7
 """Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
 
 
@@ -60,7 +67,7 @@ class Factuality(ChoiceEvaluator):
 
 @evaluator(family="reference", needs="reference", judge="rules or model")
 @dataclass(frozen=True)
-class AnswerCorrectness(Judged):
+class AnswerCorrectness(JudgedEvaluator):
     """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
 
     The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
@@ -89,7 +96,7 @@ class AnswerCorrectness(Judged):
             return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
         reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
         agreement = f1_of(reply)
-        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_statements(reply))}
+        details: dict[str, Any] = {"factuality": agreement, "findings": findings_as_details(_statement_findings(reply))}
         if near is None:
             return Evaluation(agreement, _reason(reply) + remark, details)
         weight = self.factuality_weight + self.answer_similarity_weight
@@ -101,12 +108,12 @@ class AnswerCorrectness(Judged):
         if not self.answer_similarity_weight:
             return None, ""
         try:
-            source = embeddings_of(self.embeddings)
+            source = find_embeddings(self.embeddings)
         except NoEmbeddings:
             if not self.factuality_weight:
                 raise
             return None, ". Scored by statements alone, since there are no embeddings"
-        return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
+        return scale_similarity(await similarity(source, answer, expected), MIN_COSINE), ""
 
 
 def f1_of(reply: Comparison) -> float:
@@ -116,10 +123,10 @@ def f1_of(reply: Comparison) -> float:
     return shared / whole if whole else 0.0
 
 
-def _statements(reply: Comparison) -> list[JudgedItem]:
-    shared = [JudgedItem(text, "shared", True) for text in reply.shared]
-    added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
-    missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]
+def _statement_findings(reply: Comparison) -> list[Finding]:
+    shared = [Finding(text, "shared", True) for text in reply.shared]
+    added = [Finding(text, "only in the answer", False) for text in reply.only_answer]
+    missing = [Finding(text, "only in the expected answer", False) for text in reply.only_reference]
     return shared + added + missing
 
 
@@ -146,7 +153,7 @@ class EmbeddingSimilarity:
     """Text put before both, for models that want to be told what they embed."""
     model: Any = None
     """Which embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
-    expected_min: float = SIMILAR_FROM
+    expected_min: float = MIN_COSINE
     client: Any = field(default=None, repr=False, compare=False)
     """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
 
@@ -163,12 +170,14 @@ class EmbeddingSimilarity:
         expected, answer = expected_text(evaluable), answer_text(evaluable)
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty")
-        source = embeddings_of(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
+        source = find_embeddings(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
         with call_log() as calls:
             likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
         said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"
         return Evaluation(
-            scaled(likeness, self.expected_min), said, {"cosine": likeness, JUDGE: _account(source, calls)}
+            scale_similarity(likeness, self.expected_min),
+            said,
+            {"cosine": likeness, JUDGE: _embedding_details(source, calls)},
         )
 
 
@@ -176,7 +185,7 @@ def require_embeddings(named: Any) -> None:
     """Refuse an unknown name before anything is asked; embeddings that are only not installed are skipped later."""
     if named is not None:
         with suppress(NoEmbeddings):
-            embeddings_of(named)
+            find_embeddings(named)
 
 
 async def similarity(source: Embeddings, one: str, other: str) -> float:
@@ -187,10 +196,10 @@ async def similarity(source: Embeddings, one: str, other: str) -> float:
     return cosine(left, right)
 
 
-def scaled(likeness: float, least: float) -> float:
+def scale_similarity(likeness: float, least: float) -> float:
     """The part of the way from `least` to 1."""
     return min(1.0, max(0.0, (likeness - least) / (1.0 - least)))
 
 
-def _account(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
-    return {"model": source.name, "calls": [call_account(call) for call in calls], "usage": spent_on(calls)}
+def _embedding_details(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
+    return {"model": source.name, "calls": [call_details(call) for call in calls], "usage": total_usage(calls)}

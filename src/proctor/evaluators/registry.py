@@ -27,14 +27,14 @@ from proctor.cases.threshold import threshold_in_force
 from proctor.evaluators import shipped_evaluators
 from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
 from proctor.evaluators.evaluable import Evaluable, collapse
-from proctor.evaluators.evaluation import BadVerdict, takes_trace
-from proctor.evaluators.values import data_of
-from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, judge_named_by
+from proctor.evaluators.evaluation import InvalidScore, takes_trace
+from proctor.evaluators.values import as_data
+from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, own_judge
 from proctor.judging.judge import QUESTIONS_VERSION
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bound:
+class ResolvedEvaluator:
     """An evaluator ready to be called, with everything the engine needs to know about it.
 
     Two of them are equal only if they are the same object, so that they serve as keys.
@@ -48,18 +48,18 @@ class Bound:
     scope: Literal["turn", "case"]
     fingerprint: str
     asynchronous: bool
-    traced: bool
-    inline: bool
+    takes_trace: bool
+    runs_inline: bool
     """Shipped evaluators are quick and trusted: they run on the event loop, everything else apart from it."""
     needs_judge: bool = False
     """Asks a language model, its own or the judge of the run."""
-    judged: bool = False
+    asks_judge: bool = False
     """Asks the judge of the run; the rule-based one needs no model."""
     sources: JudgeSources = NO_SOURCES
     """Where a judge may be named, for evaluators that it calls in turn."""
     judge: JudgeChoice | None = None
     """Who judges, if it asks a judge."""
-    look: Selector | None = None
+    selector: Selector | None = None
     """Where in the output it looks."""
 
     @property
@@ -68,26 +68,26 @@ class Bound:
         return self.needs_judge if self.judge is None else self.judge.needs_model
 
 
-class NothingThere(Exception):
+class OutputMissing(Exception):
     """The answer lacks what an evaluator is to look at, which is a verdict on the answer: it scores nothing."""
 
 
-def seen_by(bound: Bound, evaluable: Evaluable) -> Evaluable:
+def select_output(bound: ResolvedEvaluator, evaluable: Evaluable) -> Evaluable:
     """What the evaluator looks at: all outputs, or the one its file names, or what stands at a place in it.
 
     One that reads all answers of a conversation looks there in each of them; an answer that lacks it says nothing.
     """
-    name, look = bound.spec.output, bound.look
-    if name is None and look is None:
+    name, selector = bound.spec.output, bound.selector
+    if name is None and selector is None:
         return evaluable
     if len(evaluable.turns) < 2 or not getattr(bound.call, "conversation", False):
-        return replace(evaluable, eval_output=_looked_at(name, look, evaluable.eval_output))
+        return replace(evaluable, eval_output=_selected(name, selector, evaluable.eval_output))
     turns, missing = [], []
     for exchange in evaluable.turns:
         reply = exchange.reply
         try:
-            found = _looked_at(name, look, reply.named_outputs)
-        except (BadVerdict, NothingThere) as error:
+            found = _selected(name, selector, reply.named_outputs)
+        except (InvalidScore, OutputMissing) as error:
             missing.append(error)
             found = (NamedData("nothing", ""),)
         turns.append(replace(exchange, reply=replace(reply, outputs=found)))
@@ -96,27 +96,27 @@ def seen_by(bound: Bound, evaluable: Evaluable) -> Evaluable:
     return replace(evaluable, turns=tuple(turns), eval_output=turns[-1].reply.outputs)
 
 
-def _looked_at(name: str | None, look: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
+def _selected(name: str | None, selector: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
     """Text that holds JSON counts as that where a place in it is looked at."""
     chosen = tuple(outputs) if name is None else tuple(item for item in outputs if item.name == name)[-1:]
     if not chosen:
         names = ", ".join(item.name for item in outputs)
-        raise BadVerdict(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
-    if look is None:
+        raise InvalidScore(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
+    if selector is None:
         return chosen
-    found = look.find(data_of(collapse(chosen)))
+    found = selector.find(as_data(collapse(chosen)))
     if found is UNSET:
-        raise NothingThere(f"the answer has nothing at {look.text}")
-    return (NamedData(look.text, found),)
+        raise OutputMissing(f"the answer has nothing at {selector.text}")
+    return (NamedData(selector.text, found),)
 
 
-def build(
+def resolve_evaluator(
     spec: EvaluatorSpec,
     base: Path | None = None,
     sources: JudgeSources = NO_SOURCES,
     *,
     suite_threshold: float | None = None,
-) -> Bound:
+) -> ResolvedEvaluator:
     """The evaluator that `spec` names, with its threshold and, if it asks one, its judge.
 
     References start from the folder `base`; `suite_threshold` is the one of the suite's criteria. Raises `UsageError`
@@ -125,17 +125,17 @@ def build(
     target = _find(spec.name, base)
     if target is None:
         spec = replace(spec, name=_by_alias(spec.name), label=spec.title)
-        target = shipped(spec.name)
-    return bind(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
+        target = shipped_class(spec.name)
+    return resolve_callable(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
 
 
-def bind(
+def resolve_callable(
     spec: EvaluatorSpec,
     call: Callable[..., Any],
     sources: JudgeSources = NO_SOURCES,
     *,
     suite_threshold: float | None = None,
-) -> Bound:
+) -> ResolvedEvaluator:
     """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at.
 
     `sources` are the places that may name its judge, `suite_threshold` is the one of the suite's criteria. Raises
@@ -145,11 +145,11 @@ def bind(
     spec = _with_declared(spec, declaration)
     is_shipped = spec.name in shipped_evaluators()
     is_judged = bool(getattr(call, "asks_judge", False))
-    judge = choose_judge(sources, judge_named_by(call)) if is_judged else None
+    judge = choose_judge(sources, own_judge(call)) if is_judged else None
     # Another judge, or another question to it, may give other scores.
     asked = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
     version = _version(call, declaration, is_shipped)
-    return Bound(
+    return ResolvedEvaluator(
         spec=spec,
         call=call,
         title=spec.title,
@@ -157,13 +157,13 @@ def bind(
         scope=spec.scope or _scope(call, declaration),
         fingerprint=fingerprint(spec.name, version, to_json(spec.arguments), *_selection(spec), *asked),
         asynchronous=is_async(call),
-        traced=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
-        inline=is_shipped and not is_async(call) and not spec.retries,
+        takes_trace=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
+        runs_inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
-        judged=is_judged,
+        asks_judge=is_judged,
         sources=sources,
         judge=judge,
-        look=None if spec.path is None else _selector(spec.path),
+        selector=None if spec.path is None else _selector(spec.path),
     )
 
 
@@ -181,12 +181,14 @@ def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSp
     )
 
 
-def locate_evaluator(spec: EvaluatorSpec, base: Path | None = None) -> bool:
+def is_user_code(spec: EvaluatorSpec, base: Path | None = None) -> bool:
     """Whether `spec` names code of the user's; checks that the code is there, and loads none."""
     if is_reference(spec.name):
         reference = spec.name
     else:
-        reference_in = getattr(shipped(spec.name), "reference_in", None) if spec.name in shipped_evaluators() else None
+        reference_in = (
+            getattr(shipped_class(spec.name), "reference_in", None) if spec.name in shipped_evaluators() else None
+        )
         reference = "" if reference_in is None else reference_in(spec.arguments)
     if is_reference(reference):
         locate(reference, base)
@@ -203,36 +205,36 @@ def _selection(spec: EvaluatorSpec) -> list[Any]:
     return selection if spec.path is None else [*selection, spec.path]
 
 
-def shipped(name: str) -> Any:
+def shipped_class(name: str) -> Any:
     """The class behind a shipped name."""
     return plugins.load(shipped_evaluators()[name])
 
 
-def listed() -> Iterator[Declaration]:
+def shipped_declarations() -> Iterator[Declaration]:
     """The declaration of every shipped evaluator, family by family, each once."""
     seen: set[str] = set()
     for name in shipped_evaluators():
-        declaration = declaration_of(shipped(name))
+        declaration = declaration_of(shipped_class(name))
         if declaration.name not in seen:
             seen.add(declaration.name)
             yield declaration
 
 
-def installed() -> Iterator[tuple[str, str, Declaration | UsageError]]:
+def installed_declarations() -> Iterator[tuple[str, str, Declaration | UsageError]]:
     """Evaluators of other packages: who brings it, its name in files, and its declaration or why there is none."""
     for plugin in plugins.installed_plugins():
         for name, place in plugin.evaluators.items():
-            yield plugin.name, name, _loaded(name, place)
+            yield plugin.name, name, _load_declaration(name, place)
 
 
-def _loaded(name: str, place: str) -> Declaration | UsageError:
+def _load_declaration(name: str, place: str) -> Declaration | UsageError:
     try:
         return declaration_of(plugins.load(place))
     except Exception as error:
         return UsageError(f"the evaluator {name!r} cannot be loaded: {one_line(error)}")
 
 
-def declaration_named(name: str) -> Declaration:
+def find_declaration(name: str) -> Declaration:
     """The declaration of the evaluator that a file calls `name`; upper and lower case do not matter.
 
     Raises `UsageError` with the nearest names if there is none.
@@ -244,7 +246,7 @@ def declaration_named(name: str) -> Declaration:
         return declaration_of(target)
     own = own or _alias(name)
     if own is not None:
-        return declaration_of(shipped(own))
+        return declaration_of(shipped_class(own))
     lower = {known_name.lower(): known_name for known_name in known}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
@@ -255,7 +257,7 @@ def declaration_named(name: str) -> Declaration:
 def _find(name: str, base: Path | None) -> Any:
     """What is registered or referred to under a name; `None` where nothing is."""
     if name in shipped_evaluators():
-        return shipped(name)
+        return shipped_class(name)
     if is_reference(name):
         return resolve(name, base)
     if _alias(name) is not None:
@@ -290,7 +292,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     try:
         if isinstance(target, type):
             made = target(**arguments, **_base_folder(target, base))
-        elif inspect.isfunction(target) and not _required(target, arguments):
+        elif inspect.isfunction(target) and not _missing_parameters(target, arguments):
             made = target(**arguments)
         elif arguments:
             inspect.signature(target).bind_partial(None, **arguments)
@@ -300,7 +302,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     except UsageError:
         raise
     except Exception as error:
-        if isinstance(target, type) and (missing := _required(target, arguments)):
+        if isinstance(target, type) and (missing := _missing_parameters(target, arguments)):
             example = ", ".join(f"{name}: …" for name in missing)
             message = f"evaluator {spec.name!r} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
             raise UsageError(message) from None
@@ -324,7 +326,7 @@ def _scope(call: Any, declaration: Declaration) -> Literal["turn", "case"]:
     return "case" if "case" in (getattr(call, "scope", None), declaration.scope) else "turn"
 
 
-def _required(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
+def _missing_parameters(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
     """What must still be passed: where there is something, it is an evaluator, else a factory that makes one."""
     return [
         p.name
@@ -354,7 +356,7 @@ def _configuration(call: Any) -> dict[str, Any]:
     return {name: to_json(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
 
 
-def told_apart(bound: Bound, taken: set[str]) -> Bound:
+def with_unique_title(bound: ResolvedEvaluator, taken: set[str]) -> ResolvedEvaluator:
     """Two evaluators of one list have two names: scores are summed up by name."""
     title, number = bound.title, 2
     while title in taken:

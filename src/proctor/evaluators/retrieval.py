@@ -11,13 +11,13 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
-    AT_BEST,
-    UNCLEAR,
-    Judged,
-    JudgedItem,
-    items_as_details,
-    reasons_of_items,
-    score_of_items,
+    BEST_CASE,
+    CANNOT_TELL,
+    Finding,
+    JudgedEvaluator,
+    findings_as_details,
+    mean_of_findings,
+    summarize_findings,
 )
 from proctor.evaluators.material import answer_text, expected_text, known_facts, nonblank_passages, question_text
 from proctor.evaluators.values import require_choice
@@ -39,7 +39,7 @@ MODES: tuple[Mode, ...] = ("grounded", "contradicted")
 
 @evaluator(family="passages", needs="question", judge="rules or model")
 @dataclass(frozen=True)
-class AnswerRelevancy(Judged):
+class AnswerRelevancy(JudgedEvaluator):
     """The share of the answer's statements that address the question; background to it counts.
 
     The share of statements that address the question, background included.
@@ -51,16 +51,16 @@ class AnswerRelevancy(Judged):
             raise NothingToCompare("needs a question (`input`), and there is none")
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty")
-        reply = await judge.ask(replace(statements(question, answer), accepts_unclear=True))
+        reply = await judge.ask(replace(statements(question, answer), accepts_abstentions=True))
         if not reply.statements:
             return Evaluation(0.0, "the answer says nothing")
         found = [
-            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            Finding(item.text, CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason)
+            else Finding(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason)
             for item in reply.statements
         ]
-        return score_of_items(found, "statements address the question")
+        return mean_of_findings(found, "statements address the question")
 
 
 _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
@@ -69,7 +69,7 @@ _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
 # One made-up claim among four fails an answer: half of the truth is not faithful.
 @evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8)
 @dataclass(frozen=True)
-class Faithfulness(Judged):
+class Faithfulness(JudgedEvaluator):
     """The share of the answer's claims that the passages bear out, or at least do not contradict.
 
     The share of claims that the passages bear out; with `mode: contradicted`, that they do not contradict. Greetings,
@@ -90,30 +90,30 @@ class Faithfulness(Judged):
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
         # The same question as relevancy asks, so that a model is asked once for both.
         asked = statements(question_text(evaluable), answer)
-        split = await judge.ask(replace(asked, accepts_unclear=True))
+        split = await judge.ask(replace(asked, accepts_abstentions=True))
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
             raise NothingToCompare("the answer claims nothing that the passages could bear out")
         question = claims(claimed, texts, known_facts(evaluable))
-        reply = await judge.ask(replace(question, accepts_unclear=True))
+        reply = await judge.ask(replace(question, accepts_abstentions=True))
         found = [
             self._item(claimed[item.number - 1], item)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
-        return score_of_items(found, f"{what} by the passages", mode=self.mode)
+        return mean_of_findings(found, f"{what} by the passages", mode=self.mode)
 
-    def _item(self, text: str, item: ClaimVerdict) -> JudgedItem:
+    def _item(self, text: str, item: ClaimVerdict) -> Finding:
         if item.unclear:
-            return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
+            return Finding(text, CANNOT_TELL, False, item.reason, unclear=True)
         if self.mode == "grounded":
-            return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason)
-        return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
+            return Finding(text, item.verdict, item.verdict == "supported", item.reason)
+        return Finding(text, item.verdict, item.verdict != "contradicted", item.reason)
 
 
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
-class ContextualPrecision(Judged):
+class ContextualPrecision(JudgedEvaluator):
     """Whether useful passages come before useless ones: average precision over the ranks of the useful ones.
 
     Whether useful passages come first: the mean, over the useful ones, of the share of useful ones up to there; 0 if
@@ -124,12 +124,12 @@ class ContextualPrecision(Judged):
         texts = nonblank_passages(evaluable)
         reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
         found = [
-            JudgedItem(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
+            Finding(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
-        useful = [finding.holds for finding in found]
-        said = reasons_of_items(found, "passages are of use")
-        return Evaluation(average_precision(useful), said, {"findings": items_as_details(found)})
+        useful = [finding.counts for finding in found]
+        said = summarize_findings(found, "passages are of use")
+        return Evaluation(average_precision(useful), said, {"findings": findings_as_details(found)})
 
 
 _USEFUL = {"yes": "useful", "no": "useless"}
@@ -147,7 +147,7 @@ def average_precision(useful: Sequence[bool]) -> float:
 
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
-class ContextualRecall(Judged):
+class ContextualRecall(JudgedEvaluator):
     """The share of the expected answer's sentences that could have been written from the passages.
 
     The share of the expected output's sentences that the passages contain.
@@ -155,11 +155,11 @@ class ContextualRecall(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = nonblank_passages(evaluable)
-        reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
+        reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_abstentions=True))
         found = [
-            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            Finding(item.text, CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(
+            else Finding(
                 item.text,
                 _ATTRIBUTABLE[item.attributable],
                 item.attributable == "yes",
@@ -167,7 +167,7 @@ class ContextualRecall(Judged):
             )
             for item in reply.sentences
         ]
-        return score_of_items(found, "sentences of the expected answer are in the passages")
+        return mean_of_findings(found, "sentences of the expected answer are in the passages")
 
 
 _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
@@ -175,7 +175,7 @@ _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
 
 @evaluator(family="passages", needs=("passages", "question"), judge="rules or model")
 @dataclass(frozen=True)
-class ContextualRelevancy(Judged):
+class ContextualRelevancy(JudgedEvaluator):
     """The share of the passages' statements that are about the question.
 
     The share of the passages' statements that are about the question; with `by: length`, the share of their
@@ -189,15 +189,15 @@ class ContextualRelevancy(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         found, texts = await _sentences(evaluable, judge)
-        counted = score_of_items(found, "statements of the passages are about the question")
+        counted = mean_of_findings(found, "statements of the passages are about the question")
         if self.by == "count":
             return counted
         whole = _characters(" ".join(texts))
         score = sum(item.credit * _characters(item.text) for item in found) / whole
         details = dict(counted.details)
-        if AT_BEST in details:
+        if BEST_CASE in details:
             best = sum((1.0 if item.unclear else item.credit) * _characters(item.text) for item in found)
-            details[AT_BEST] = min(1.0, best / whole)
+            details[BEST_CASE] = min(1.0, best / whole)
         return Evaluation(min(1.0, score), counted.reasoning, details)
 
 
@@ -220,16 +220,16 @@ def _characters(text: str) -> int:
     return len("".join(text.split()))
 
 
-async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
+async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[Finding], list[str]]:
     texts = nonblank_passages(evaluable)
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
-    reply = await judge.ask(replace(relevant_sentences(question, texts), accepts_unclear=True))
+    reply = await judge.ask(replace(relevant_sentences(question, texts), accepts_abstentions=True))
     found = [
-        JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+        Finding(item.text, CANNOT_TELL, False, item.reason, unclear=True)
         if item.unclear
-        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason)
+        else Finding(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason)
         for item in reply.sentences
     ]
     return found, texts
@@ -237,7 +237,7 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedIte
 
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
-class ContextEntityRecall(Judged):
+class ContextEntityRecall(JudgedEvaluator):
     """The share of the entities named in the expected answer that the passages name too.
 
     The share of names, dates and amounts of the expected output that the passages name. Skipped if the expected
@@ -249,8 +249,8 @@ class ContextEntityRecall(Judged):
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")
-        found = [JudgedItem(item.text, _FOUND[item.found], item.found == "yes") for item in reply.entities]
-        return score_of_items(found, "entities of the expected answer are in the passages")
+        found = [Finding(item.text, _FOUND[item.found], item.found == "yes") for item in reply.entities]
+        return mean_of_findings(found, "entities of the expected answer are in the passages")
 
 
 _FOUND = {"yes": "found", "no": "missing"}

@@ -12,12 +12,12 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, previous_turns, question_text, tool_call_lines
 from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Texts
 
-KEY = "rubrics"
+RUBRICS_KEY = "rubrics"
 """Where case and turn metadata keep rubrics of their own."""
 
 MARK_PROMPT = (
@@ -40,7 +40,7 @@ class Rubric:
     """Which of ADK's metrics it is for (`FINAL_RESPONSE_QUALITY`); without one, it is for any."""
 
 
-def read_rubrics(given: Any, place: str = KEY) -> tuple[Rubric, ...]:
+def read_rubrics(given: Any, place: str = RUBRICS_KEY) -> tuple[Rubric, ...]:
     """Rubrics as texts, as `{id, text}`, or as ADK writes them; raises `ValueError` that names what is none."""
     if given is None:
         return ()
@@ -49,15 +49,15 @@ def read_rubrics(given: Any, place: str = KEY) -> tuple[Rubric, ...]:
     return tuple(_read(item, f"{place}[{index}]") for index, item in enumerate(given))
 
 
-def own_rubrics(metadata: Mapping[str, Json] | None, owner: str) -> tuple[Rubric, ...]:
+def metadata_rubrics(metadata: Mapping[str, Json] | None, owner: str) -> tuple[Rubric, ...]:
     """The rubrics that the metadata of a case or turn lists."""
     try:
-        return read_rubrics((metadata or {}).get(KEY), f"{owner} metadata: {KEY}")
+        return read_rubrics((metadata or {}).get(RUBRICS_KEY), f"{owner} metadata: {RUBRICS_KEY}")
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def numbered(rubrics: Sequence[Rubric]) -> str:
+def numbered_list(rubrics: Sequence[Rubric]) -> str:
     """The list as it stands in the instructions."""
     return "\n".join(f"{number}. {rubric.text}" for number, rubric in enumerate(rubrics, 1))
 
@@ -80,7 +80,7 @@ def _read(item: Any, place: str) -> Rubric:
 
 @evaluator(family="rubric", judge="model", example={"rubric": "The answer names the deadline."})
 @dataclass(frozen=True, kw_only=True)
-class LLMJudge(Judged):
+class LLMJudge(JudgedEvaluator):
     """The answer meets a criterion in plain words.
 
     1 if the answer meets the rubric, 0 if not; `scored`: a mark from 0 to 10, brought to 0 to 1. Skipped if the
@@ -126,7 +126,7 @@ class LLMJudge(Judged):
         return {**material, "answer": answer_text(evaluable)}
 
 
-INSTRUCTIONS = (
+EXPECTATIONS_PROMPT = (
     "The author of this examination expects certain things of the answer, numbered below. For each, say whether it is "
     "kept: 'yes' or 'no'. 'MUST' is kept if the answer, or what the agent did on the way, does what is said; 'MUST "
     "NOT' is kept if it does not do it. Go by what the answer says and not by how it says it. What only might have "
@@ -141,7 +141,7 @@ INSTRUCTIONS = (
     example={"must": ["name the price"], "must_not": ["promise a date of delivery"]},
 )
 @dataclass(frozen=True, kw_only=True)
-class Expectations(Judged):
+class Expectations(JudgedEvaluator):
     """The answer does all that it must, and nothing that it must not.
 
     The share of sentences that are kept; the reason names the broken ones. Those under `must` and `must_not` in the
@@ -158,7 +158,9 @@ class Expectations(Judged):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         items = self._items(evaluable)
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
-        question = yes_no_questions("expectations", f"{INSTRUCTIONS}\n\n{listed}", _material(evaluable), len(items))
+        question = yes_no_questions(
+            "expectations", f"{EXPECTATIONS_PROMPT}\n\n{listed}", _material(evaluable), len(items)
+        )
         verdicts = verdicts_in_order(await judge.ask(question))
         found = [
             {"expectation": item, "kept": kept, "reason": reason}
@@ -172,7 +174,11 @@ class Expectations(Judged):
         """The evaluator's own, then those of the case, then those of the turn, each once."""
         items: dict[str, None] = {}
         for label, key, own in (("MUST", "must", self.must), ("MUST NOT", "must_not", self.must_not)):
-            listed = [*own, *_noted(evaluable.eval_metadata, key), *_noted(evaluable.turn_metadata, key)]
+            listed = [
+                *own,
+                *_metadata_sentences(evaluable.eval_metadata, key),
+                *_metadata_sentences(evaluable.turn_metadata, key),
+            ]
             items.update((f"{label}: {sentence}", None) for sentence in listed)
         if not items:
             raise NothingToCompare(
@@ -191,7 +197,7 @@ def _material(evaluable: Evaluable) -> dict[str, Texts]:
     return {**material, "answer": answer_text(evaluable)}
 
 
-def _noted(metadata: Mapping[str, Json] | None, key: str) -> tuple[str, ...]:
+def _metadata_sentences(metadata: Mapping[str, Json] | None, key: str) -> tuple[str, ...]:
     try:
         return _sentences((metadata or {}).get(key) or (), f"metadata: {key}")
     except ValueError as error:

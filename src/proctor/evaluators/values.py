@@ -14,7 +14,7 @@ MAX_QUOTE = 80
 """How much of a value a person is shown in a reason."""
 
 
-def expectation_of(evaluable: Evaluable, evaluator: str) -> Json:
+def expected_value(evaluable: Evaluable, evaluator: str) -> Json:
     """What the case expects; without it there is no score, neither a good nor a bad one."""
     expectation = evaluable.expectation
     if expectation is UNSET:
@@ -24,7 +24,7 @@ def expectation_of(evaluable: Evaluable, evaluator: str) -> Json:
 
 def expected_and_output(evaluable: Evaluable, evaluator: str) -> tuple[str, str]:
     """The expectation and the output, both as text."""
-    return as_text(expectation_of(evaluable, evaluator)), as_text(evaluable.output)
+    return as_text(expected_value(evaluable, evaluator)), as_text(evaluable.output)
 
 
 def conversation_text(evaluable: Evaluable) -> str:
@@ -38,7 +38,7 @@ def as_text(value: Any) -> str:
     """A value as text: text as it is, nothing as the empty text, data as its JSON."""
     if type(value) is str:
         return value
-    return "" if value is None or value is UNSET else to_text(plain_of(value))
+    return "" if value is None or value is UNSET else to_text(as_plain_data(value))
 
 
 def call_text(call: ToolCall) -> str:
@@ -47,12 +47,12 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name}({arguments})"
 
 
-def data_of(value: Any) -> Json:
+def as_data(value: Any) -> Json:
     """A value as an evaluator of data sees it: text that holds a JSON object or list counts as that."""
-    return parse_if_json(value) if isinstance(value, str) else plain_of(value)
+    return parse_if_json(value) if isinstance(value, str) else as_plain_data(value)
 
 
-def plain_of(value: Any) -> Json:
+def as_plain_data(value: Any) -> Json:
     """A value as plain data; what nests beyond all use cannot be expected_but_got, which is no verdict on the agent."""
     try:
         return to_json(value)

@@ -27,11 +27,11 @@ class Budget:
             self.spent += cost
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether no further request or trial should begin."""
         return self.limit_usd is not None and self.spent >= self.limit_usd
 
-    def uncounted(self) -> str:
+    def uncounted_notice(self) -> str:
         """A sentence on what the sum leaves out; empty when it leaves out nothing."""
         nouns: dict[Payee, tuple[str, str]] = {"judge": ("judge call", "judge calls"), "agent": ("answer", "answers")}
         parts = [f"{count:,} {nouns[who][count != 1]}" for who, count in self.unknown.items() if count]

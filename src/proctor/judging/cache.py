@@ -12,7 +12,7 @@ from proctor.judging.judge import JudgeCallStore
 
 Entry = Mapping[str, Json]
 
-MOST_IN_MEMORY = 4096
+MAX_IN_MEMORY = 4096
 """How many answers are held in memory where no store is given."""
 
 
@@ -27,7 +27,7 @@ class MemoryCallStore:
 
     def put(self, key: str, entry: Entry) -> None:
         self._entries[key] = entry
-        if len(self._entries) > MOST_IN_MEMORY:
+        if len(self._entries) > MAX_IN_MEMORY:
             del self._entries[next(iter(self._entries))]
 
 

@@ -62,13 +62,15 @@ class SentRequest:
         return self._told or f"{time.monotonic() - self._began:.3g} s with {self._in_flight():,} in flight"
 
 
-def requests_told(requests: Sequence[SentRequest]) -> str:
+def format_requests(requests: Sequence[SentRequest]) -> str:
     """How long each request took, and how many were under way with it."""
-    told = [str(request) for request in requests[:MOST_TOLD]]
-    return ", ".join(told) + (f", and {len(requests) - MOST_TOLD} more" if len(requests) > MOST_TOLD else "")
+    told = [str(request) for request in requests[:MAX_REQUESTS_LISTED]]
+    return ", ".join(told) + (
+        f", and {len(requests) - MAX_REQUESTS_LISTED} more" if len(requests) > MAX_REQUESTS_LISTED else ""
+    )
 
 
-MOST_TOLD = 6
+MAX_REQUESTS_LISTED = 6
 GRACE_SECONDS = 1.0
 """How long cancelled work may take to clean up before it is left behind."""
 
@@ -104,7 +106,7 @@ _WAITS: ContextVar[WaitTimer | None] = ContextVar("proctor_waits", default=None)
 
 
 @contextmanager
-def counting_waits(waits: WaitTimer) -> Iterator[None]:
+def count_waits(waits: WaitTimer) -> Iterator[None]:
     """Add to `waits` all waiting inside, also in tasks started there."""
     token = _WAITS.set(waits)
     try:
@@ -113,10 +115,10 @@ def counting_waits(waits: WaitTimer) -> Iterator[None]:
         _WAITS.reset(token)
 
 
-async def in_own_time(work: Callable[[], Awaitable[T]], seconds: float, waits: WaitTimer) -> T:
+async def run_with_timeout(work: Callable[[], Awaitable[T]], seconds: float, waits: WaitTimer) -> T:
     """What comes of `work` within `seconds`, without those that it waits for a judge; `TimeoutError` after that."""
     began = time.monotonic()
-    with counting_waits(waits):
+    with count_waits(waits):
         task = asyncio.ensure_future(work())
     try:
         while not task.done() and (left := began + seconds + waits.seconds - time.monotonic()) > 0:

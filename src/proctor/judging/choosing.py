@@ -68,7 +68,7 @@ class JudgeSources:
     suite: WrittenJudge | None = None
     configuration: WrittenJudge | None = None
     environment: WrittenJudge | None = None
-    leave_out_models: bool = False
+    skip_models: bool = False
     """`--fast`, `--proctor-fast`: whatever needs a model is left out."""
 
 
@@ -86,7 +86,7 @@ class JudgeChoice:
     own: WrittenJudge | None
     """What the evaluator itself says about its judge."""
     needs_model: bool
-    left_out: bool = False
+    is_skipped: bool = False
     """Whether it is not asked because what needs a model is left out."""
 
     @property
@@ -116,19 +116,19 @@ class InvalidJudge(UsageError):
 
 def choose_judge(sources: JudgeSources, own: WrittenJudge | None = None) -> JudgeChoice:
     """The judge of an evaluator that says `own` about it; raises `InvalidJudge` if the one that wins is not valid."""
-    written = first_named(sources, own)
+    written = first_source(sources, own)
     try:
         panel = _with_options(_read(written), own)
     except InvalidJudge as error:
-        if not sources.leave_out_models or error.written is not written or error.key != "model":
+        if not sources.skip_models or error.written is not written or error.key != "model":
             raise
         # It names something other than the rules, so it would be a model, which is left out.
-        return JudgeChoice(PanelSpec(), written, own, needs_model=True, left_out=True)
-    is_left_out = sources.leave_out_models and panel.needs_model
+        return JudgeChoice(PanelSpec(), written, own, needs_model=True, is_skipped=True)
+    is_left_out = sources.skip_models and panel.needs_model
     return JudgeChoice(panel, written, own, panel.needs_model, is_left_out)
 
 
-def first_named(sources: JudgeSources, own: WrittenJudge | None = None) -> WrittenJudge:
+def first_source(sources: JudgeSources, own: WrittenJudge | None = None) -> WrittenJudge:
     """What the first place that names a judge says, valid or not."""
     named = own if own is not None and own.names_judge else None
     places = (sources.command_line, named, sources.suite, sources.configuration, sources.environment)
@@ -164,7 +164,7 @@ def _with_options(panel: PanelSpec, own: WrittenJudge | None) -> PanelSpec:
     return replace(panel, samples=own.samples)
 
 
-def judge_named_by(evaluator: Any) -> WrittenJudge | None:
+def own_judge(evaluator: Any) -> WrittenJudge | None:
     """What an evaluator that asks a judge says about it: its `model`, `client` and `samples`; `None` if nothing."""
     model, client, samples = (getattr(evaluator, name, None) for name in ("model", "client", "samples"))
     if model is None and client is None and samples is None:
@@ -176,7 +176,7 @@ def environment_sources() -> JudgeSources:
     """What the environment says: all there is for an evaluator that Python calls directly."""
     named = os.environ.get(VARIABLE)
     environment = WrittenJudge(named, VARIABLE) if named else None
-    return JudgeSources(environment=environment, leave_out_models=os.environ.get(FAST_VARIABLE) == "1")
+    return JudgeSources(environment=environment, skip_models=os.environ.get(FAST_VARIABLE) == "1")
 
 
 NOT_IDENTIFYING = frozenset(

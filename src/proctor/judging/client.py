@@ -68,7 +68,7 @@ class ClientEndpoint:
         for reply, complaint in prompt.corrections:
             messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": complaint}]
         try:
-            response = await _called(create, model=self._model, messages=messages)
+            response = await _call_client(create, model=self._model, messages=messages)
             text = response.choices[0].message.content
         except Exception as error:
             raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}") from None
@@ -92,11 +92,11 @@ class ClientEmbeddings:
             raise ValueError(f"client must have embeddings.create, as openai.OpenAI does, not {type(client).__name__}")
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        response = await _called(self._create, model=self.name.removeprefix("openai:"), input=list(texts))
+        response = await _call_client(self._create, model=self.name.removeprefix("openai:"), input=list(texts))
         return [list(item.embedding) for item in response.data]
 
 
-async def _called(function: Any, **named: Any) -> Any:
+async def _call_client(function: Any, **named: Any) -> Any:
     response = function(**named) if is_async(function) else await run_in_thread(function, **named)
     return await response if inspect.isawaitable(response) else response
 

@@ -1,6 +1,6 @@
 """Embeddings of texts, by a provider's model or a small model on this machine; each text is embedded once.
 
-`embeddings_of` finds the model that a name means. `CachedEmbeddings` sends the texts that are not known yet in one
+`find_embeddings` finds the model that a name means. `CachedEmbeddings` sends the texts that are not known yet in one
 request, and keeps what was paid for in the store of the run, as judges' answers are. The last part of the file holds
 the two kinds of model: `InstalledEncoder`, which runs in this process, and `ProviderEmbeddings`, behind an address that
 speaks OpenAI's language.
@@ -59,7 +59,7 @@ class Embeddings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedder:
+class EmbeddingSpec:
     """A provider's model with its key, for callers that have the key itself and not a variable."""
 
     model: str
@@ -71,7 +71,7 @@ class NoEmbeddings(NeedsModel):
     """No embedding model is installed, and none is named."""
 
 
-def embeddings_of(named: Any = None) -> Embeddings:
+def find_embeddings(named: Any = None) -> Embeddings:
     """The model that `named` means: a provider's, a mapping with its address, `embedded`, or an object with `embed`.
 
     Without a name, the one in the environment, else the embedded model. Raises `NoEmbeddings` or `UsageError`.
@@ -79,7 +79,7 @@ def embeddings_of(named: Any = None) -> Embeddings:
     given: Any = os.environ.get(VARIABLE) or INSTALLED if named is None else named
     if hasattr(given, "embed"):
         return given  # type: ignore[no-any-return]
-    if isinstance(given, Embedder):
+    if isinstance(given, EmbeddingSpec):
         return _provider_embeddings(given.model, given.base_url, api_key=given.api_key)
     if isinstance(given, Mapping):
         return _provider_embeddings(*_read_options(given))
@@ -319,7 +319,7 @@ class ProviderEmbeddings:
             f"answered {status}: {to_text(response.text, 300)}",
             transient=status == 409 or is_transient_status(status),
             limited=status == 429,
-            retry_after=_asked_to_wait(response.headers.get("retry-after")),
+            retry_after=_retry_seconds(response.headers.get("retry-after")),
         )
 
     def _url(self) -> str:
@@ -382,7 +382,7 @@ def _require_variable(given: str | None) -> None:
         raise UsageError("embeddings: api_key_env must be the name of an environment variable, not the key itself")
 
 
-def _asked_to_wait(header: str | None) -> float | None:
+def _retry_seconds(header: str | None) -> float | None:
     """Seconds to wait, from a number of seconds or a date."""
     try:
         seconds = float(header or "")

@@ -22,7 +22,7 @@ RULES: Final = "rules"
 """The name of the rule-based judge, which needs no model; it judges if no other is named."""
 RULES_VERSION = 1
 """Part of the rule-based judge's identity: raise it whenever its rules may come to another verdict."""
-FORMER_RULES: Final = "embedded"
+OLD_RULES_NAME: Final = "embedded"
 """The name that the rule-based judge has in older files and stores."""
 
 QUESTIONS_VERSION = 1
@@ -31,7 +31,7 @@ QUESTIONS_VERSION = 1
 
 def is_rule_based(name: Any) -> bool:
     """Whether a judge of this name is the rule-based one, in stores of any version: it asks no model and is free."""
-    return name in (RULES, FORMER_RULES)
+    return name in (RULES, OLD_RULES_NAME)
 
 
 def is_judge(value: Any) -> bool:
@@ -61,9 +61,9 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
-    origin: Callable[[ReplyT], str | None] | None = None
+    check_sources: Callable[[ReplyT], str | None] | None = None
     """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
-    accepts_unclear: bool = False
+    accepts_abstentions: bool = False
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
 
 
@@ -97,9 +97,9 @@ class JudgeCall:
     sample: int = 0
     repaired: bool = False
     """Whether the first reply was unusable and a second one was asked for."""
-    cut_off: int = 0
+    abandoned: int = 0
     """Requests that were sent and given up before an answer came; `usage` has nothing of them."""
-    cut_off_tokens: int = 0
+    abandoned_tokens: int = 0
     """About how many tokens these requests sent, by their length; what was written in reply is not known."""
 
 
@@ -144,7 +144,7 @@ class CannotTell(JudgeFailed):
     """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
 
 
-def abstention(judge: str, what: Sequence[str]) -> str:
+def abstention_message(judge: str, what: Sequence[str]) -> str:
     """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
     placed = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in what[:5] if text.strip())
     more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
@@ -174,7 +174,7 @@ class EndpointFailed(JudgeFailed):
         """No answer came within the time of one request: the endpoint may have more to do than it can."""
         super().__init__(message)
 
-    def saying(self, message: str) -> EndpointFailed:
+    def with_message(self, message: str) -> EndpointFailed:
         """The same failure in other words."""
         return EndpointFailed(
             message,

@@ -61,14 +61,14 @@ class Judges:
             return self._model_judge(spec, model, None, self.cache if self._is_stored else JudgeCache())
         # Samples after the first are asked at the model's own temperature, unless the user fixed one.
         is_free = model.temperature is None
-        varied = ProviderEndpoint(model, varied=True) if is_free else None
-        return self._model_judge(spec, ProviderEndpoint(model), varied, self.cache)
+        sampling = ProviderEndpoint(model, for_sampling=True) if is_free else None
+        return self._model_judge(spec, ProviderEndpoint(model), sampling, self.cache)
 
-    def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, varied: Endpoint | None, cache: JudgeCache) -> Judge:
+    def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, sampling: Endpoint | None, cache: JudgeCache) -> Judge:
         limited = (endpoint.address, spec.limits)
         return ModelJudge(
             endpoint,
-            varied=varied,
+            sampling_endpoint=sampling,
             cache=cache,
             rate_limiter=self._rate_limiters.setdefault(limited, RateLimiter(spec.limits)),
             budget=self.budget,

@@ -26,23 +26,23 @@ from proctor.judging.judge import (
 )
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.rate_limit import RETRIES, TIMEOUT, RateLimiter, RetryOptions, send_with_retries
-from proctor.judging.replies import read_reply, sendable
+from proctor.judging.replies import read_reply, without_lone_surrogates
 
 SchemaBuilder = Callable[[Question[Any]], Mapping[str, Json]]
 
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 """Seconds beyond its own timeout after which an endpoint is no longer waited for."""
-SHOWN = 4_000
+MAX_REPLY_SHOWN = 4_000
 """How many characters of an unusable reply are shown to the model again."""
 
 
-class _Cost:
+class _CallCost:
     """What one answer has cost so far, also when no usable reply comes of it."""
 
     def __init__(self) -> None:
         self.usage = Usage()
         self.repaired = False
-        self.cut_off = self.cut_off_tokens = 0
+        self.abandoned = self.abandoned_tokens = 0
         self.began = time.perf_counter()
 
     @property
@@ -57,7 +57,7 @@ class ModelJudge:
         self,
         endpoint: Endpoint,
         *,
-        varied: Endpoint | None = None,
+        sampling_endpoint: Endpoint | None = None,
         schema_builder: SchemaBuilder = schema_of,
         cache: JudgeCache | None = None,
         rate_limiter: RateLimiter | None = None,
@@ -68,7 +68,7 @@ class ModelJudge:
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
-        self._varied = varied or endpoint
+        self._sampling_endpoint = sampling_endpoint or endpoint
         """The same model at its own temperature: asked for the samples after the first."""
         self._schema_builder = schema_builder
         self._cache = cache or JudgeCache()
@@ -77,10 +77,10 @@ class ModelJudge:
         self._retry = RetryOptions(retries, timeout, backoff)
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
-        endpoint = self._varied if sample else self._endpoint
-        prompt, schema = _sendable(prompt_of(question)), self._schema_builder(question)
+        endpoint = self._sampling_endpoint if sample else self._endpoint
+        prompt, schema = _sendable_prompt(prompt_of(question)), self._schema_builder(question)
         key = _key(endpoint, question, prompt, schema, sample)
-        cost = _Cost()
+        cost = _CallCost()
 
         async def produce() -> Entry:
             return await self._entry(endpoint, question, prompt, schema, cost)
@@ -98,7 +98,7 @@ class ModelJudge:
         finally:
             self._note(question, key, cached, cost, sample)
 
-    def _note(self, question: Question[Any], key: str, cached: bool, cost: _Cost, sample: int) -> None:
+    def _note(self, question: Question[Any], key: str, cached: bool, cost: _CallCost, sample: int) -> None:
         log_call(
             JudgeCall(
                 kind=question.kind,
@@ -110,13 +110,13 @@ class ModelJudge:
                 duration_ms=0.0 if cached else cost.duration_ms,
                 sample=sample,
                 repaired=cost.repaired,
-                cut_off=cost.cut_off,
-                cut_off_tokens=cost.cut_off_tokens,
+                abandoned=cost.abandoned,
+                abandoned_tokens=cost.abandoned_tokens,
             )
         )
 
     async def _entry(
-        self, endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], cost: _Cost
+        self, endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
     ) -> Entry:
         """What the cache keeps of an answer; an unusable reply is sent back once, with what is wrong with it."""
         first = await self._completion(endpoint, prompt, schema, cost)
@@ -141,46 +141,48 @@ class ModelJudge:
             raise InvalidReply(message, failure.reply) from None
 
     async def _completion(
-        self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _Cost
+        self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
     ) -> Completion:
         """One completion, with retries; what it cost is counted also where its text turns out to be unusable."""
 
         async def send() -> Completion:
             return await self._request(endpoint, prompt, schema, cost)
 
-        completion = await send_with_retries(send, self._rate_limiter, self._retry, _tokens(prompt))
+        completion = await send_with_retries(send, self._rate_limiter, self._retry, _estimated_tokens(prompt))
         cost.usage = cost.usage + completion.usage
         self._budget.spend(completion.usage)
         if completion.finish_reason == "content_filter":
-            raise JudgeFailed(_withheld(self.name, completion.text))
+            raise JudgeFailed(_refusal_message(self.name, completion.text))
         return completion
 
-    async def _request(self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _Cost) -> Completion:
-        if self._budget.exhausted:
+    async def _request(
+        self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
+    ) -> Completion:
+        if self._budget.is_exhausted:
             raise BudgetSpent(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not asked")
         try:
-            async with asyncio.timeout(self._retry.timeout + GRACE):
+            async with asyncio.timeout(self._retry.timeout + GRACE_SECONDS):
                 return await endpoint.complete(prompt, schema, timeout=self._retry.timeout)
         except TimeoutError:
-            self._count_cut_off(prompt, cost)
+            self._count_abandoned(prompt, cost)
             raise EndpointFailed(f"{self.name} did not answer in time", transient=True, timed_out=True) from None
         except EndpointFailed as failure:
             if failure.timed_out:
-                self._count_cut_off(prompt, cost)
+                self._count_abandoned(prompt, cost)
             raise
         except asyncio.CancelledError:
-            self._count_cut_off(prompt, cost)
+            self._count_abandoned(prompt, cost)
             raise
 
-    def _count_cut_off(self, prompt: Prompt, cost: _Cost) -> None:
+    def _count_abandoned(self, prompt: Prompt, cost: _CallCost) -> None:
         """Count a request that was sent and given up: it may have to be paid for, though nothing says how much."""
-        cost.cut_off += 1
-        cost.cut_off_tokens += _tokens(prompt)
+        cost.abandoned += 1
+        cost.abandoned_tokens += _estimated_tokens(prompt)
         self._budget.spend(None)
 
 
-def _sendable(prompt: Prompt) -> Prompt:
-    return replace(prompt, system=sendable(prompt.system), user=sendable(prompt.user))
+def _sendable_prompt(prompt: Prompt) -> Prompt:
+    return replace(prompt, system=without_lone_surrogates(prompt.system), user=without_lone_surrogates(prompt.user))
 
 
 def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], sample: int) -> str:
@@ -199,7 +201,7 @@ def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Ma
 
 
 def _entry_of(
-    name: str, question: Question[Any], prompt: Prompt, completion: Completion, cost: _Cost, unusable: list[Json]
+    name: str, question: Question[Any], prompt: Prompt, completion: Completion, cost: _CallCost, unusable: list[Json]
 ) -> Entry:
     entry: dict[str, Json] = {
         "judge": name,
@@ -208,7 +210,7 @@ def _entry_of(
         "version": question.version,
         "system": prompt.system,
         "user": prompt.user,
-        "reply": sendable(completion.text),
+        "reply": without_lone_surrogates(completion.text),
         "usage": cost.usage.to_json(),
         "duration_ms": round(cost.duration_ms, 3),
     }
@@ -225,22 +227,23 @@ def _reply_in(entry: Entry, question: Question[ReplyT]) -> ReplyT | None:
 
 
 def _quoted(text: str) -> str:
-    return to_text(sendable(text), SHOWN) if text.strip() else "(nothing)"
+    return to_text(without_lone_surrogates(text), MAX_REPLY_SHOWN) if text.strip() else "(nothing)"
 
 
 def _complaint(complaint: InvalidReply, completion: Completion) -> str:
     cut = " It was cut off at the greatest length allowed: be brief." if completion.finish_reason == "length" else ""
+    wrong = without_lone_surrogates(str(complaint))
     return (
-        f"That reply cannot be used: {sendable(str(complaint))}.{cut} The instructions have not changed. Reply again "
-        "with one JSON object of the schema above and nothing else."
+        f"That reply cannot be used: {wrong}.{cut} The instructions have not changed. "
+        "Reply again with one JSON object of the schema above and nothing else."
     )
 
 
-def _withheld(name: str, said: str) -> str:
+def _refusal_message(name: str, said: str) -> str:
     words = f": {to_text(said, 300)}" if said.strip() else ""
     return f"{name} refused to judge this, or its provider's filter withheld the reply{words}"
 
 
-def _tokens(prompt: Prompt) -> int:
+def _estimated_tokens(prompt: Prompt) -> int:
     """Roughly how many tokens a request will use, for endpoints that limit them."""
     return (len(prompt.system) + len(prompt.user)) // 4 + sum(len(reply) // 4 for reply, _ in prompt.corrections)

@@ -12,7 +12,7 @@ from proctor.cases.threshold import TOLERANCE, passes
 from proctor.judging.judge import CannotTell, Judge, Question, ReplyT
 
 
-class Scored(Protocol):
+class HasScore(Protocol):
     """An opinion with a score, and perhaps a verdict of its own."""
 
     @property
@@ -22,7 +22,7 @@ class Scored(Protocol):
     def passed(self) -> bool | None: ...
 
 
-ScoredT = TypeVar("ScoredT", bound=Scored)
+HasScoreT = TypeVar("HasScoreT", bound=HasScore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Vote:
 
     judge: str
     sample: int
-    opinion: Any = None
+    result: Any = None
     abstained: str = ""
 
 
@@ -65,9 +65,9 @@ class _Sample:
         return await self._judge.ask(question, sample=self._number + sample)
 
 
-async def poll(
-    panel: Panel, threshold: float, assess: Callable[[Judge], Awaitable[ScoredT | None]], votes: list[Vote]
-) -> ScoredT | None:
+async def ask_panel(
+    panel: Panel, threshold: float, assess: Callable[[Judge], Awaitable[HasScoreT | None]], votes: list[Vote]
+) -> HasScoreT | None:
     """The opinion that decides; every vote is added to `votes`. `None`: there was nothing to compare.
 
     The deciding opinion is the median by score, the lower one of two: it passes only if more than half of the votes do.
@@ -75,44 +75,44 @@ async def poll(
     """
     stages = [panel.judges] if panel.mode == "jury" else [(judge,) for judge in panel.judges]
     failures: list[JudgeFailed] = []
-    decisive: list[ScoredT] = []
+    decisive: list[HasScoreT] = []
     for stage in stages:
         is_last = stage is stages[-1]
         seats = [(judge, number) for judge in stage for number in range(panel.samples)]
-        heard = await _hear(seats, threshold if is_last else None, assess, votes, failures)
+        heard = await _ask_stage(seats, threshold if is_last else None, assess, votes, failures)
         if heard is None:
             return None
         decisive = heard or decisive
         if heard and abs(_median(heard, threshold).score - threshold) > panel.band + TOLERANCE:
             break
     if not decisive:
-        raise min(failures, key=_gravity)
+        raise min(failures, key=_severity)
     return _median(decisive, threshold)
 
 
-def _gravity(failure: JudgeFailed) -> int:
+def _severity(failure: JudgeFailed) -> int:
     """Of several failures the gravest is raised: one that broke, then one that cannot tell, then a missing model."""
     return 2 if isinstance(failure, NeedsModel) else 1 if isinstance(failure, CannotTell) else 0
 
 
-async def _hear(
+async def _ask_stage(
     seats: list[tuple[Judge, int]],
     threshold: float | None,
-    assess: Callable[[Judge], Awaitable[ScoredT | None]],
+    assess: Callable[[Judge], Awaitable[HasScoreT | None]],
     votes: list[Vote],
     failures: list[JudgeFailed],
-) -> list[ScoredT] | None:
+) -> list[HasScoreT] | None:
     """The opinions of `seats`; `None` when there was nothing to compare.
 
     With a threshold, the rest is not asked once it can no longer change the outcome: judge calls cost money.
     """
-    heard: list[ScoredT] = []
+    heard: list[HasScoreT] = []
     while seats:
         needed = len(seats) if threshold is None else _votes_needed(heard, len(seats), threshold)
         if not needed:
             break
         asked, seats = seats[:needed], seats[needed:]
-        replies = await _together([assess(_Sample(judge, number) if number else judge) for judge, number in asked])
+        replies = await _ask_all([assess(_Sample(judge, number) if number else judge) for judge, number in asked])
         for (judge, number), reply in zip(asked, replies, strict=True):
             if reply is None:
                 return None
@@ -125,7 +125,7 @@ async def _hear(
     return heard
 
 
-def _votes_needed(heard: Sequence[Scored], left: int, threshold: float) -> int:
+def _votes_needed(heard: Sequence[HasScore], left: int, threshold: float) -> int:
     """The least number of further votes that can settle pass or fail, if they all agree; 0 if it is settled.
 
     Passed needs more than half of the votes, so it is settled when good > fails + left, and failed when
@@ -138,10 +138,10 @@ def _votes_needed(heard: Sequence[Scored], left: int, threshold: float) -> int:
     return max(0, min(to_pass, to_fail))
 
 
-async def _together(asked: Sequence[Awaitable[ScoredT | None]]) -> list[ScoredT | JudgeFailed | None]:
+async def _ask_all(asked: Sequence[Awaitable[HasScoreT | None]]) -> list[HasScoreT | JudgeFailed | None]:
     """What each says, or why it abstains; any other exception is a bug of the evaluator and is raised."""
     results = await asyncio.gather(*asked, return_exceptions=True)
-    replies: list[ScoredT | JudgeFailed | None] = []
+    replies: list[HasScoreT | JudgeFailed | None] = []
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, JudgeFailed):
             raise result
@@ -149,10 +149,10 @@ async def _together(asked: Sequence[Awaitable[ScoredT | None]]) -> list[ScoredT 
     return replies
 
 
-def _median(opinions: Sequence[ScoredT], threshold: float) -> ScoredT:
+def _median(opinions: Sequence[HasScoreT], threshold: float) -> HasScoreT:
     """By verdict and then by score, so that it passes only if more than half do; the lower one of two."""
 
-    def rank(opinion: ScoredT) -> tuple[bool, float]:
+    def rank(opinion: HasScoreT) -> tuple[bool, float]:
         return passes(opinion.score, threshold, opinion.passed), opinion.score
 
     return sorted(opinions, key=rank)[(len(opinions) - 1) // 2]

@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.base.json_data import Json
 from proctor.judging.judge import Prompt, Question, Texts, as_list
-from proctor.judging.replies import sendable
+from proctor.judging.replies import without_lone_surrogates
 
 ROLE = "You are an examiner. You assess material and report what you find; you do not take part in it.\n\n"
 
@@ -38,10 +38,15 @@ def prompt_of(question: Question[Any]) -> Prompt:
     schema = json.dumps(schema_of(question), ensure_ascii=False)
     if not question.material:
         # Nothing untrusted is shown, and rules about material would be taken for what is asked about.
-        return Prompt(sendable(ROLE + question.instructions.strip()), sendable(SHAPE.format(schema=schema)))
+        return Prompt(
+            without_lone_surrogates(ROLE + question.instructions.strip()),
+            without_lone_surrogates(SHAPE.format(schema=schema)),
+        )
     return Prompt(
-        system=sendable(RULES + question.instructions.strip()),
-        user=sendable("\n".join([*fenced_material(question.material, MARK), CLOSING.format(schema=schema)])),
+        system=without_lone_surrogates(RULES + question.instructions.strip()),
+        user=without_lone_surrogates(
+            "\n".join([*fenced_material(question.material, MARK), CLOSING.format(schema=schema)])
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from proctor.base.json_data import to_text
 from proctor.base.transient import is_transient_status
 from proctor.judging.judge import EndpointFailed
 
-LONGEST = 500
+MAX_MESSAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
     from pydantic_ai import exceptions as known
 
     if isinstance(error, known.ModelQuotaExceededError):
-        return EndpointFailed(f"has no quota or credit left: {_words(error)}")
+        return EndpointFailed(f"has no quota or credit left: {_provider_message(error)}")
     if isinstance(error, known.ModelRateLimitError):
         return EndpointFailed(
-            f"asks to be asked less often: {_words(error)}",
+            f"asks to be asked less often: {_provider_message(error)}",
             transient=True,
             limited=True,
             retry_after=error.retry_after,
@@ -44,34 +44,40 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
     if isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError)):
         return EndpointFailed("did not answer in time", transient=True, timed_out=True)
     if isinstance(error, known.ModelConnectionError):
-        return EndpointFailed(f"cannot be reached, or broke off: {_root(error)}", transient=True)
+        return EndpointFailed(f"cannot be reached, or broke off: {_root_cause(error)}", transient=True)
     if isinstance(error, known.ModelAuthenticationError):
-        return EndpointFailed(f"refuses the key: {_words(error)}; check it, and api_key_env where base_url is given")
+        return EndpointFailed(
+            f"refuses the key: {_provider_message(error)}; check it, and api_key_env where base_url is given"
+        )
     if isinstance(error, known.ModelNotFoundError):
-        return EndpointFailed(f"is not known there: {_words(error)}; check the model's name and the address")
+        return EndpointFailed(f"is not known there: {_provider_message(error)}; check the model's name and the address")
     if isinstance(error, known.ModelContextWindowExceededError):
-        return EndpointFailed(f"cannot read that much at once: {_words(error)}")
+        return EndpointFailed(f"cannot read that much at once: {_provider_message(error)}")
     if isinstance(error, known.ModelRequestRejectedError):
-        return EndpointFailed(f"refuses the request: {_words(error)}")
+        return EndpointFailed(f"refuses the request: {_provider_message(error)}")
     if isinstance(error, (known.ModelUnavailableError, known.ModelServerError)):
-        return EndpointFailed(f"has a fault of its own: {_words(error)}", transient=True, retry_after=error.retry_after)
-    return _uncategorized(error, known)
+        return EndpointFailed(
+            f"has a fault of its own: {_provider_message(error)}", transient=True, retry_after=error.retry_after
+        )
+    return _other_failure(error, known)
 
 
-def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
+def _other_failure(error: Exception, known: Any) -> EndpointFailed:
     if isinstance(error, known.ModelHTTPError):
-        return EndpointFailed(f"answered with {_words(error)}", transient=is_transient_status(error.status_code))
+        return EndpointFailed(
+            f"answered with {_provider_message(error)}", transient=is_transient_status(error.status_code)
+        )
     if isinstance(error, known.ModelAPIError):  # a body that is not JSON: most likely cut off
-        return EndpointFailed(f"sent an answer that cannot be read: {_words(error)}", transient=True)
+        return EndpointFailed(f"sent an answer that cannot be read: {_provider_message(error)}", transient=True)
     if isinstance(error, IndexError):  # the library takes the first choice without a check
         return EndpointFailed("sent an answer without a completion", transient=True)
     if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it check their shape
-        return EndpointFailed(f"sent something that is not a completion; check the address ({_root(error)})")
+        return EndpointFailed(f"sent something that is not a completion; check the address ({_root_cause(error)})")
     if isinstance(error, known.UnexpectedModelBehavior):
-        return EndpointFailed(f"sent something that is not a completion; check the address: {_words(error)}")
+        return EndpointFailed(f"sent something that is not a completion; check the address: {_provider_message(error)}")
     if isinstance(error, (UsageError, known.UserError)):
-        return EndpointFailed(f"cannot be asked: {_words(error)}")
-    return EndpointFailed(f"failed with {type(error).__name__}: {_words(error)}")
+        return EndpointFailed(f"cannot be asked: {_provider_message(error)}")
+    return EndpointFailed(f"failed with {type(error).__name__}: {_provider_message(error)}")
 
 
 def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedSettings | None:
@@ -91,12 +97,12 @@ def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedS
     return None
 
 
-def _words(error: Exception) -> str:
+def _provider_message(error: Exception) -> str:
     """The provider's message without the wrapping of the library."""
     body = getattr(error, "body", None)
     status = getattr(error, "status_code", None)
     said = _message(body) or str(error)
-    return to_text(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), LONGEST)
+    return to_text(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), MAX_MESSAGE)
 
 
 def _message(body: Any) -> str:
@@ -112,9 +118,9 @@ def _message(body: Any) -> str:
     return message if isinstance(message, str) else ""
 
 
-def _root(error: BaseException) -> str:
+def _root_cause(error: BaseException) -> str:
     """The first cause: the library itself says only `Connection error.`"""
     seen = error
     while seen.__cause__ is not None:
         seen = seen.__cause__
-    return to_text(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, LONGEST)
+    return to_text(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, MAX_MESSAGE)

@@ -17,7 +17,7 @@ from proctor.base.errors import UsageError
 from proctor.version import install_command
 
 LIBRARY = "pydantic_ai"
-ENOUGH_TOKENS = 16_000
+ANTHROPIC_MAX_TOKENS = 16_000
 """For Anthropic; the library would set the greatest possible value."""
 
 
@@ -37,7 +37,7 @@ class Provider:
     """Whether the user can give another address."""
     needs_address: bool = False
     """Whether it has no address unless the user or a variable gives one."""
-    usual_address: str | None = None
+    default_address: str | None = None
     """Where it is asked if neither the user nor a variable gives an address, and the library knows none."""
     max_tokens: int | None = None
     """The longest reply that is asked for unless the user says, if the API requires a number."""
@@ -54,7 +54,7 @@ class Provider:
         return install_command(self.extra)
 
 
-def _openai_like(*keys: str) -> Provider:
+def _openai_compatible(*keys: str) -> Provider:
     return Provider(keys=keys)
 
 
@@ -65,7 +65,7 @@ def _azure(suggestion: str = "MODEL", *aliases: str) -> Provider:
     )
 
 
-def _at_one_address(*keys: str) -> Provider:
+def _fixed_address(*keys: str) -> Provider:
     return Provider(keys=keys, takes_base_url=False)
 
 
@@ -76,7 +76,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "azure": _azure("YOUR-DEPLOYMENT", "azure_openai"),
     "azure-responses": _azure(),
     "anthropic": Provider(
-        "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), max_tokens=ENOUGH_TOKENS, suggestion="claude-sonnet-5"
+        "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), max_tokens=ANTHROPIC_MAX_TOKENS, suggestion="claude-sonnet-5"
     ),
     "google": Provider(
         "google.genai",
@@ -92,24 +92,24 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "cohere": Provider("cohere", "+cohere", ("CO_API_KEY",), takes_base_url=False),
     "huggingface": Provider("huggingface_hub", "+huggingface", ("HF_TOKEN",)),
     "xai": Provider("xai_sdk", "+xai", ("XAI_API_KEY",), takes_base_url=False, aliases=("x-ai", "grok")),
-    "ollama": Provider(addresses=("OLLAMA_BASE_URL",), usual_address="http://localhost:11434/v1"),
+    "ollama": Provider(addresses=("OLLAMA_BASE_URL",), default_address="http://localhost:11434/v1"),
     "vllm": Provider(addresses=("VLLM_BASE_URL",), needs_address=True),
     "litellm": Provider(needs_address=True),
-    "openrouter": _at_one_address("OPENROUTER_API_KEY"),
-    "deepseek": _at_one_address("DEEPSEEK_API_KEY"),
-    "moonshotai": _openai_like("MOONSHOTAI_API_KEY"),
-    "fireworks": _at_one_address("FIREWORKS_API_KEY"),
-    "together": _at_one_address("TOGETHER_API_KEY"),
-    "heroku": _openai_like("HEROKU_INFERENCE_KEY"),
-    "nebius": _at_one_address("NEBIUS_API_KEY"),
-    "ovhcloud": _at_one_address("OVHCLOUD_API_KEY"),
-    "alibaba": _openai_like("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"),
-    "sambanova": _openai_like("SAMBANOVA_API_KEY"),
-    "vercel": _at_one_address("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
-    "cerebras": _at_one_address("CEREBRAS_API_KEY"),
-    "meta": _at_one_address("META_API_KEY"),
-    "crusoe": _at_one_address("CRUSOE_API_KEY"),
-    "zai": _openai_like("ZAI_API_KEY"),
+    "openrouter": _fixed_address("OPENROUTER_API_KEY"),
+    "deepseek": _fixed_address("DEEPSEEK_API_KEY"),
+    "moonshotai": _openai_compatible("MOONSHOTAI_API_KEY"),
+    "fireworks": _fixed_address("FIREWORKS_API_KEY"),
+    "together": _fixed_address("TOGETHER_API_KEY"),
+    "heroku": _openai_compatible("HEROKU_INFERENCE_KEY"),
+    "nebius": _fixed_address("NEBIUS_API_KEY"),
+    "ovhcloud": _fixed_address("OVHCLOUD_API_KEY"),
+    "alibaba": _openai_compatible("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"),
+    "sambanova": _openai_compatible("SAMBANOVA_API_KEY"),
+    "vercel": _fixed_address("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
+    "cerebras": _fixed_address("CEREBRAS_API_KEY"),
+    "meta": _fixed_address("META_API_KEY"),
+    "crusoe": _fixed_address("CRUSOE_API_KEY"),
+    "zai": _openai_compatible("ZAI_API_KEY"),
 }
 
 ALIASES: Final[Mapping[str, str]] = {alias: name for name, row in PROVIDERS.items() for alias in row.aliases}

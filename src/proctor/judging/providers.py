@@ -48,14 +48,14 @@ class ModelSpec:
 class ProviderEndpoint:
     """A model behind a provider's API. Making one checks packages, address and key, and sends nothing."""
 
-    def __init__(self, spec: ModelSpec, *, varied: bool = False) -> None:
+    def __init__(self, spec: ModelSpec, *, for_sampling: bool = False) -> None:
         require_packages(spec.provider)
         require_address(spec.provider, spec.base_url)
         if spec.base_url is None and spec.api_key is None:
             require_key(spec.provider)
         self.name = spec.name
         self.address = spec.base_url or spec.name
-        self.parameters: Mapping[str, Json] = _parameters(spec, varied)
+        self.parameters: Mapping[str, Json] = _parameters(spec, for_sampling)
         self._spec = spec
         self._accepted: AcceptedSettings | None = None
         self._models: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
@@ -82,7 +82,7 @@ class ProviderEndpoint:
 
     def _named_failure(self, failure: EndpointFailed) -> EndpointFailed:
         """With the judge's name and without its key; the provider's exception, which holds the key, is dropped."""
-        return failure.saying(mask(f"{self.name} {failure}", self._keys()))
+        return failure.with_message(mask(f"{self.name} {failure}", self._keys()))
 
     def _without_key(self, completion: Completion) -> Completion:
         """Without the key, which a server may repeat in its reply: replies are shown and kept."""
@@ -119,7 +119,7 @@ class ProviderEndpoint:
         loop = asyncio.get_running_loop()
         kept = self._models.get(loop)
         if kept is None:
-            model = model_of(self._spec)
+            model = build_model(self._spec)
             itself: list[Any] = []
             lifetime = _lifetime(model, itself)
             itself.append(lifetime)
@@ -138,9 +138,9 @@ async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
     itself.clear()
 
 
-def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
+def _parameters(spec: ModelSpec, for_sampling: bool) -> dict[str, Json]:
     """Temperature 0, so that answers repeat, unless the user set another or samples are to vary."""
-    temperature = spec.temperature if spec.temperature is not None or varied else 0.0
+    temperature = spec.temperature if spec.temperature is not None or for_sampling else 0.0
     given = {
         "temperature": temperature,
         "top_p": spec.top_p,
@@ -151,7 +151,7 @@ def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def model_of(spec: ModelSpec) -> Any:
+def build_model(spec: ModelSpec) -> Any:
     from pydantic_ai.models import infer_model
 
     # Every OpenAI-compatible server has the chat API; for the other one users write `openai-responses`.
@@ -165,12 +165,12 @@ def _provider(name: str, spec: ModelSpec) -> Any:
     made = infer_provider_class(name)
     accepted = inspect.signature(made).parameters
     given: dict[str, Any] = {}
-    address = spec.base_url or _usual_address(spec.provider)
+    address = spec.base_url or _default_address(spec.provider)
     if address is not None:
         parameter = next((known for known in _ADDRESS_PARAMETERS if known in accepted), None)
         if parameter is None:
             raise UsageError(f"{name} is at one address only; base_url has no meaning for it")
-        given[parameter] = with_path(name, address)
+        given[parameter] = with_api_path(name, address)
     if spec.api_key is not None or (spec.base_url is not None and "api_key" in accepted):
         given["api_key"] = spec.api_key or NO_KEY
     if spec.api_version is not None:
@@ -178,16 +178,16 @@ def _provider(name: str, spec: ModelSpec) -> Any:
     return made(**given)
 
 
-def with_path(provider: str, address: str) -> str:
+def with_api_path(provider: str, address: str) -> str:
     """The address with the path of the chat API, which users often leave out for Ollama."""
     bare = provider == "ollama" and urlsplit(address).path in ("", "/")
     return f"{address.rstrip('/')}/v1" if bare else address
 
 
-def _usual_address(provider: str) -> str | None:
+def _default_address(provider: str) -> str | None:
     """Where a provider is asked if nobody says; `None` if a variable or the library says it."""
     row = PROVIDERS[provider]
-    return None if any(os.environ.get(name) for name in row.addresses) else row.usual_address
+    return None if any(os.environ.get(name) for name in row.addresses) else row.default_address
 
 
 def _accepted_by(profile: Mapping[str, Any]) -> AcceptedSettings:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from proctor.judging.judge import Question, Texts
-from proctor.judging.reply_sources import Listed, most_statements
+from proctor.judging.reply_sources import TakenFrom, max_statements
 
 
 def bare_word(value: Any) -> Any:
@@ -27,7 +27,7 @@ BARE = BeforeValidator(bare_word)
 YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
-class Graded(BaseModel):
+class AbstainableReply(BaseModel):
     """A verdict that a judge may leave open."""
 
     unclear: SkipJsonSchema[bool] = False
@@ -49,7 +49,7 @@ class EachOnce:
         return f"{self.field} must have {said}"
 
 
-def _some(field: str, complaint: str) -> Any:
+def _not_empty(field: str, complaint: str) -> Any:
     """A check that a list is not empty."""
     return lambda reply: None if getattr(reply, field) else complaint
 
@@ -76,7 +76,7 @@ class FromEachPassage:
 
     def __call__(self, reply: PassageSentences) -> str | None:
         complaints = (
-            Listed("sentences", passage, name=f"passage {number}")(
+            TakenFrom("sentences", passage, name=f"passage {number}")(
                 PassageSentences(sentences=[each for each in reply.sentences if each.passage == number])
             )
             for number, passage in enumerate(self.passages, 1)
@@ -85,7 +85,7 @@ class FromEachPassage:
         return next(filter(None, complaints), None)
 
 
-class Statement(Graded):
+class Statement(AbstainableReply):
     text: str = Field(description="the statement, understandable on its own")
     claim: YesNo = Field(description="whether it asserts something that could be right or wrong")
     reason: str = Field("", description="why it does not address the question; empty if it does")
@@ -115,17 +115,19 @@ def statements(question: str, answer: str) -> Question[Statements]:
         ),
         material={"question": question, "answer": answer},
         reply=Statements,
-        origin=Listed("statements", answer, question, int(any(map(str.isalnum, answer))), most_statements(answer)),
+        check_sources=TakenFrom(
+            "statements", answer, question, int(any(map(str.isalnum, answer))), max_statements(answer)
+        ),
     )
 
 
-class ClaimVerdict(Graded):
+class ClaimVerdict(AbstainableReply):
     number: int
     reason: str = Field(description="in one sentence, what in the passages decides it, or what is missing")
     verdict: Annotated[Literal["supported", "contradicted", "unmentioned"], BARE]
 
 
-class ClaimVerdicts(Graded):
+class ClaimVerdicts(AbstainableReply):
     verdicts: list[ClaimVerdict]
 
 
@@ -150,7 +152,7 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
     )
 
 
-class PassageVerdict(Graded):
+class PassageVerdict(AbstainableReply):
     number: int
     reason: str = Field(description="in one sentence, what decides it")
     verdict: YesNo
@@ -198,7 +200,7 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
     )
 
 
-class Attribution(Graded):
+class Attribution(AbstainableReply):
     text: str = Field(description="a sentence of the expected answer")
     reason: str = Field(description="the number of the passage it rests on, or what is missing")
     attributable: YesNo
@@ -220,12 +222,14 @@ def attributions(expected: str, passages: Sequence[str]) -> Question[Attribution
         ),
         material={"expected": expected, "passage": list(passages)},
         reply=Attributions,
-        check=_some("sentences", "the expected answer has at least one sentence"),
-        origin=Listed("sentences", expected, least=1, most=most_statements(expected), name="the expected answer"),
+        check=_not_empty("sentences", "the expected answer has at least one sentence"),
+        check_sources=TakenFrom(
+            "sentences", expected, least=1, most=max_statements(expected), name="the expected answer"
+        ),
     )
 
 
-class PassageSentence(Graded):
+class PassageSentence(AbstainableReply):
     passage: int = Field(description="the number of the passage")
     text: str
     reason: str = Field("", description="why it is not relevant; empty if it is")
@@ -249,11 +253,11 @@ def relevant_sentences(question: str, passages: Sequence[str]) -> Question[Passa
         material={"question": question, "passage": list(passages)},
         reply=PassageSentences,
         check=_every_passage(len(passages)),
-        origin=FromEachPassage(tuple(passages)),
+        check_sources=FromEachPassage(tuple(passages)),
     )
 
 
-class Comparison(Graded):
+class Comparison(AbstainableReply):
     shared: list[str] = Field(description="statements made by both, in the words of the answer")
     only_answer: list[str] = Field(description="statements of the answer that the reference does not bear out")
     only_reference: list[str] = Field(description="statements of the reference that the answer lacks")
@@ -274,12 +278,12 @@ def comparison(question: str, reference: str, answer: str) -> Question[Compariso
         material={"question": question, "reference": reference, "answer": answer},
         reply=Comparison,
         check=_says_something,
-        origin=BothCompared(question, reference, answer),
+        check_sources=FromEitherText(question, reference, answer),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class BothCompared:
+class FromEitherText:
     """A check that every statement is from the text that it is said to be from."""
 
     question: str
@@ -287,12 +291,12 @@ class BothCompared:
     answer: str
 
     def __call__(self, reply: Comparison) -> str | None:
-        answer, reference = most_statements(self.answer), most_statements(self.reference)
+        answer, reference = max_statements(self.answer), max_statements(self.reference)
         both, name = f"{self.question} {self.reference}", "the reference"
         return (
-            Listed("shared", self.answer, both, most=max(answer, reference))(reply)
-            or Listed("only_answer", self.answer, self.question, most=answer)(reply)
-            or Listed("only_reference", self.reference, self.question, most=reference, name=name)(reply)
+            TakenFrom("shared", self.answer, both, most=max(answer, reference))(reply)
+            or TakenFrom("only_answer", self.answer, self.question, most=answer)(reply)
+            or TakenFrom("only_reference", self.reference, self.question, most=reference, name=name)(reply)
         )
 
 
@@ -302,7 +306,7 @@ def _says_something(reply: Comparison) -> str | None:
     return "every statement of both texts must be in one of shared, only_answer, only_reference; all three are empty"
 
 
-class Entity(Graded):
+class Entity(AbstainableReply):
     text: str = Field(description="the entity as the expected answer names it")
     found: YesNo = Field(description="whether the passages name it too, in whatever form")
 
@@ -323,11 +327,11 @@ def entities(expected: str, passages: Sequence[str]) -> Question[Entities]:
         ),
         material={"expected": expected, "passage": list(passages)},
         reply=Entities,
-        origin=Listed("entities", expected, most=most_statements(expected), name="the expected answer"),
+        check_sources=TakenFrom("entities", expected, most=max_statements(expected), name="the expected answer"),
     )
 
 
-class Choice(Graded):
+class Choice(AbstainableReply):
     """What was chosen, and why."""
 
     reason: str = Field(description="what speaks for and against each choice, in a few sentences")
@@ -348,12 +352,12 @@ def choose(
         version=version,
         instructions=f"{instructions.strip()}\n\nChoose exactly one:\n{listed}",
         material=material,
-        reply=_reply_of(tuple(choices)),
+        reply=_choice_reply(tuple(choices)),
     )
 
 
 @functools.cache
-def _reply_of(names: tuple[str, ...]) -> type[Choice]:
+def _choice_reply(names: tuple[str, ...]) -> type[Choice]:
     """The shape of a reply that can only be one of `names`; models may write them in other case and with full stops."""
     by_plain_name = {bare_word(name): name for name in reversed(names)}
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from proctor.judging.call_log import SentRequest, log_request, requests_told, waiting
+from proctor.judging.call_log import SentRequest, format_requests, log_request, waiting
 from proctor.judging.judge import EndpointFailed
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ TIMEOUT = 120.0
 RETRIES = 3
 REFUSALS = 10
 """How often an endpoint may refuse a request for its rate; such a refusal is no failure and counts as no retry."""
-LONGEST_BACKOFF = 20.0
+MAX_BACKOFF = 20.0
 SLOW_SHARE = 0.25
 """From this share of its time on, an answer that was slower than others lets the number of requests grow no further."""
 LATE_SHARE = 0.5
@@ -42,17 +42,17 @@ class RateLimits:
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    first: int = 4
+    initial: int = 4
     """Requests at once to begin with."""
-    most: int = 64
+    maximum: int = 64
     """Requests at once, at most."""
     window: float = WINDOW_SECONDS
     """What counts as a minute."""
-    pause: float = 1.0
+    refusal_pause: float = 1.0
     """Seconds to pause after a refusal that does not say for how long; doubled each time."""
     fault_pause: float = 0.5
     """Seconds to pause after a server error."""
-    longest_pause: float = 120.0
+    max_pause: float = 120.0
     """A longer `Retry-After` is not waited for: the request fails."""
 
 
@@ -92,7 +92,7 @@ class RequestSlot:
     def timed_out(self) -> None:
         """No answer came in time."""
         self._went_well = False
-        self._queue.narrow(self._began, self.in_flight)
+        self._queue.halve(self._began, self.in_flight)
 
     def answered(self, timeout: float) -> None:
         """An answer came; one that took long beside others means that the endpoint has a queue of its own."""
@@ -101,12 +101,12 @@ class RequestSlot:
             return
         self._went_well = False
         if seconds >= LATE_SHARE * timeout:
-            self._queue.narrow(self._began, self.in_flight)
+            self._queue.halve(self._began, self.in_flight)
 
     def failed(self) -> None:
         """The endpoint had an error of its own."""
         self._went_well = False
-        self._queue.rest()
+        self._queue.pause()
 
     def over(self, *, broken_off: bool) -> None:
         self._queue.leave(went_well=self._went_well and not broken_off)
@@ -141,7 +141,7 @@ class _Queue:
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
-        self._room = float(max(1, min(limits.first, limits.most)))
+        self._room = float(max(1, min(limits.initial, limits.maximum)))
         self._doubling = True
         self._under_way = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
@@ -174,7 +174,7 @@ class _Queue:
         self._under_way -= 1
         if went_well:
             self._refusals = 0
-            self._room = min(float(self._limits.most), self._room + (1.0 if self._doubling else 1.0 / self._room))
+            self._room = min(float(self._limits.maximum), self._room + (1.0 if self._doubling else 1.0 / self._room))
         self._admit()
 
     @property
@@ -186,7 +186,7 @@ class _Queue:
         self._quickest = min(self._quickest, seconds)
         return seconds > SLOWER * self._quickest
 
-    def narrow(self, began: float, in_flight: float = float("inf")) -> bool:
+    def halve(self, began: float, in_flight: float = float("inf")) -> bool:
         """Halve the number of requests at once; requests that were under way together do so once."""
         if began < self._slowed_at:
             return False
@@ -198,15 +198,17 @@ class _Queue:
     def slow_down(self, began: float, retry_after: float | None) -> None:
         """Halve the rate, and let all requests wait; refusals of requests that were under way together count as one."""
         now = asyncio.get_running_loop().time()
-        self._refusals += self.narrow(began)
-        seconds = self._limits.pause * 2 ** (min(self._refusals, 10) - 1) if retry_after is None else retry_after
+        self._refusals += self.halve(began)
+        seconds = (
+            self._limits.refusal_pause * 2 ** (min(self._refusals, 10) - 1) if retry_after is None else retry_after
+        )
         self._close(now, seconds)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         self._close(asyncio.get_running_loop().time(), self._limits.fault_pause)
 
     def _close(self, now: float, seconds: float) -> None:
-        self._closed_until = max(self._closed_until, now + min(max(0.0, seconds), self._limits.longest_pause))
+        self._closed_until = max(self._closed_until, now + min(max(0.0, seconds), self._limits.max_pause))
 
     def _admit(self) -> None:
         """Admit as many requests as may go now, in order, and set a timer for the next one."""
@@ -292,12 +294,12 @@ async def _send_once(
 
 def backoff(first: float, fault: int, retry_after: float | None = None) -> float:
     """Seconds before the next try: longer each time, and random, so that callers that failed together come apart."""
-    wait = min(first * 2.0 ** (fault - 1), LONGEST_BACKOFF) * random.uniform(0.5, 1.5)  # noqa: S311
-    return max(wait, min(retry_after or 0.0, NO_LIMITS.longest_pause))
+    wait = min(first * 2.0 ** (fault - 1), MAX_BACKOFF) * random.uniform(0.5, 1.5)  # noqa: S311
+    return max(wait, min(retry_after or 0.0, NO_LIMITS.max_pause))
 
 
 def _asks_too_much(failure: EndpointFailed) -> bool:
-    return failure.retry_after is not None and failure.retry_after > NO_LIMITS.longest_pause
+    return failure.retry_after is not None and failure.retry_after > NO_LIMITS.max_pause
 
 
 def _final(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) -> EndpointFailed:
@@ -305,7 +307,7 @@ def _final(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) 
     if _asks_too_much(failure):
         words += f" (and not for {failure.retry_after:.0f} seconds, which is too long to wait)"
     elif attempts > 1:
-        words += f" (tried {attempts} times{f': {requests_told(sent)}' if failure.timed_out else ''})"
+        words += f" (tried {attempts} times{f': {format_requests(sent)}' if failure.timed_out else ''})"
     elif failure.timed_out:
-        words += f" ({requests_told(sent)})"
-    return failure.saying(words)
+        words += f" ({format_requests(sent)})"
+    return failure.with_message(words)

@@ -16,11 +16,11 @@ from typing import Any
 from proctor.base.json_data import Json, canonical, to_text
 from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts, as_list
 
-LONGEST = 1_000_000
+MAX_REPLY_LENGTH = 1_000_000
 """Characters; a longer reply is refused without a search."""
 
-DEEPEST = 100
-MOST = 20
+MAX_NESTING = 100
+MAX_OBJECTS = 20
 """Objects side by side; a reply with more is refused."""
 
 
@@ -33,16 +33,16 @@ def read_reply(text: str, question: Question[ReplyT]) -> ReplyT:
     try:
         data = _only_object(text, question.material)
         _refuse_placeholders(data)
-        reply = _shaped(data, question)
+        reply = _validate(data, question)
     except _Unusable as complaint:
         raise InvalidReply(str(complaint), text) from None
-    for check in (question.check, question.origin):
+    for check in (question.check, question.check_sources):
         if check is not None and (wrong := check(reply)):
             raise InvalidReply(wrong, text)
     return reply
 
 
-REASONS = ("reason", "reasoning")
+REASON_FIELDS = ("reason", "reasoning")
 
 
 def _refuse_placeholders(data: Json, name: str = "it") -> None:
@@ -54,17 +54,17 @@ def _refuse_placeholders(data: Json, name: str = "it") -> None:
             _refuse_placeholders(item, name)
     elif isinstance(data, dict):
         for field, value in data.items():
-            if not field.endswith(REASONS):
+            if not field.endswith(REASON_FIELDS):
                 _refuse_placeholders(value, to_text(field, 50))
 
 
-def sendable(text: str) -> str:
+def without_lone_surrogates(text: str) -> str:
     """`text` without half surrogate pairs, which cannot be sent as UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
-    if len(text) > LONGEST:
+    if len(text) > MAX_REPLY_LENGTH:
         raise _Unusable(f"it has {len(text):,} characters, far more than the JSON object that was asked for")
     said = _without_thinking(text)
     if not said:
@@ -72,7 +72,7 @@ def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
     spans = _braces(said)
     if not spans:
         raise _Unusable("it contains no JSON object")
-    if len(spans) > MOST:
+    if len(spans) > MAX_OBJECTS:
         raise _Unusable(f"it contains {len(spans):,} JSON objects side by side; write only one")
     found = [_parsed(said[begin:end]) for begin, end in spans]
     if any(canonical(other) != canonical(found[0]) for other in found[1:]):
@@ -111,7 +111,7 @@ def _braces(text: str) -> list[tuple[int, int]]:
             if not depth:
                 spans.append((begin, position + 1))
         nesting = 0 if not depth else nesting + (1 if mark in "{[" else -1)
-        if nesting > DEEPEST:
+        if nesting > MAX_NESTING:
             raise _Unusable("its JSON is nested far too deeply")
     if depth:
         raise _Unusable("its JSON is incomplete; write all of it, more briefly if need be")
@@ -153,16 +153,16 @@ def _parsed(text: str) -> dict[str, Json]:
 
 def _without_repetition(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """Refuse a key that is given twice: the last value would win, and a verdict could be smuggled in."""
-    data = {sendable(key): _mended(value) for key, value in pairs}
+    data = {without_lone_surrogates(key): _cleaned(value) for key, value in pairs}
     if len(data) < len(pairs):
         raise ValueError("a key is given twice")
     return data
 
 
-def _mended(value: Json) -> Json:
+def _cleaned(value: Json) -> Json:
     if isinstance(value, str):
-        return sendable(value)
-    return [_mended(item) for item in value] if isinstance(value, list) else value
+        return without_lone_surrogates(value)
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
 
 
 def _finite(digits: str) -> float:
@@ -202,20 +202,20 @@ def _fence() -> re.Pattern[str]:
     return re.compile(r"\s*(?:`{1,4}\w*)?\s*")
 
 
-def _shaped(data: dict[str, Json], question: Question[ReplyT]) -> ReplyT:
+def _validate(data: dict[str, Json], question: Question[ReplyT]) -> ReplyT:
     """Validate strictly: `true` is not a score and `"3"` is not a number."""
     from pydantic import ValidationError  # heavy, and loaded already by whoever asked the question
 
     try:
         reply: ReplyT = question.reply.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise _Unusable(f"it does not fit the schema: {_wrong(error)}") from None
+        raise _Unusable(f"it does not fit the schema: {_validation_message(error)}") from None
     except RecursionError:
         raise _Unusable("its JSON is nested far too deeply") from None
     return reply
 
 
-def _wrong(error: Any) -> str:
+def _validation_message(error: Any) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     said = [f"{'.'.join(str(part) for part in each['loc']) or 'the object'}: {each['msg']}" for each in found[:5]]
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""

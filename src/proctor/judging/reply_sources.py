@@ -13,25 +13,25 @@ from functools import cache, lru_cache
 from typing import Any
 
 from proctor.base.json_data import to_text
-from proctor.judging.rule_judge.words import fold, key, weight
+from proctor.judging.rule_judge.words import fold, word_key, word_weight
 
-SHARE = 0.5
+MIN_SHARED_WORDS = 0.5
 """The least share of a text's telling words that must be in the material; models put some things in other words."""
-TERSE = 3
+MAX_TERSE_WORDS = 3
 """An answer of no more telling words says the rest through its question: "Yes.", "42 days"."""
-RUN = 5
+ECHO_LENGTH = 5
 """So many of our own words in a row, and no others of the user's, are an echo of the prompt."""
-SHOWN = 120
+MAX_QUOTE = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TakenFrom:
     """A check that a list has neither too few nor too many items, none twice, and each in the words of `source`."""
 
     field: str
     source: str
     """The text that the items are taken from."""
-    beside: str = ""
+    also_allowed: str = ""
     """What completes them: an answer of one word is understood by its question. Repeating it alone is no item."""
     least: int = 0
     most: int = 100
@@ -42,45 +42,45 @@ class Listed:
         texts = [item if isinstance(item, str) else item.text for item in getattr(reply, self.field)]
         if not self.least <= len(texts) <= self.most:
             return f"{self.field} must have {self.least} to {self.most} entries, and it has {len(texts)}"
-        return repeated(self.field, texts) or self._foreign(texts)
+        return duplicate_complaint(self.field, texts) or self._foreign(texts)
 
     def _foreign(self, texts: Iterable[str]) -> str | None:
         for text in texts:
-            if not said_in(text, self.source, self.beside):
-                shown = to_text(" ".join(text.split()), SHOWN)
+            if not is_taken_from(text, self.source, self.also_allowed):
+                shown = to_text(" ".join(text.split()), MAX_QUOTE)
                 return f"{self.field} has “{shown}”, which {self.name} does not say; keep to the words of {self.name}"
         return None
 
 
-def most_statements(text: str) -> int:
+def max_statements(text: str) -> int:
     """How many statements a text can make at most: one for each telling word would be far too many already."""
-    return max(3, min(100, len(_telling(text))))
+    return max(3, min(100, len(_content_words(text))))
 
 
-def repeated(field: str, texts: Sequence[str]) -> str | None:
+def duplicate_complaint(field: str, texts: Sequence[str]) -> str | None:
     """What is wrong with a list that says the same twice: it would count twice."""
     seen: set[str] = set()
     for text in texts:
         plain = " ".join(text.casefold().split())
         if plain in seen:
-            return f"{field} has “{to_text(text.strip(), SHOWN)}” more than once; name each once"
+            return f"{field} has “{to_text(text.strip(), MAX_QUOTE)}” more than once; name each once"
         seen.add(plain)
     return None
 
 
-def said_in(text: str, source: str, beside: str = "") -> bool:
-    """Whether `text` can have been taken from `source`, where `beside` may complete it."""
+def is_taken_from(text: str, source: str, also_allowed: str = "") -> bool:
+    """Whether `text` can have been taken from `source`, where `also_allowed` may complete it."""
     if is_placeholder(text):
         return False
-    own, other = _keys(_words(source)), _keys(_words(beside))
-    if _words(text) == _words(beside) and f" {' '.join(_words(text))} " not in f" {' '.join(_words(source))} ":
+    own, other = _keys(_words(source)), _keys(_words(also_allowed))
+    if _words(text) == _words(also_allowed) and f" {' '.join(_words(text))} " not in f" {' '.join(_words(source))} ":
         return False
-    telling = [key(word) for word in _telling(text) or _words(text)]
-    if sum(word in own or word in other for word in telling) < SHARE * len(telling):
+    telling = [word_key(word) for word in _content_words(text) or _words(text)]
+    if sum(word in own or word in other for word in telling) < MIN_SHARED_WORDS * len(telling):
         return False
-    if not _figures(text) <= _figures(f"{source} {beside}") | _spelled_figures(f"{source} {beside}"):
+    if not _numbers(text) <= _numbers(f"{source} {also_allowed}") | _spelled_numbers(f"{source} {also_allowed}"):
         return False
-    return len(_telling(source)) <= TERSE or not own.isdisjoint(telling)
+    return len(_content_words(source)) <= MAX_TERSE_WORDS or not own.isdisjoint(telling)
 
 
 def is_placeholder(text: str) -> bool:
@@ -92,7 +92,7 @@ def echoes(text: str, prompt: str, own: str = "") -> bool:
     """Whether `text` repeats `prompt`, which the model was to follow; words of `own`, the user's part, are no echo."""
     said, given = _words(text), f" {' '.join(_words(prompt))} "
     allowed = f" {' '.join(_words(own))} "
-    run = min(RUN, len(said))
+    run = min(ECHO_LENGTH, len(said))
     for start in range(len(said) - run + 1):
         words = f" {' '.join(said[start : start + run])} "
         if words in given and words not in allowed:
@@ -107,11 +107,11 @@ def shares_word(text: str, others: str) -> bool:
 
 def shared_words(text: str, others: str) -> int:
     """How many telling words of a text another one has too."""
-    return len(_keys(_telling(text)) & _keys(_words(others)))
+    return len(_keys(_content_words(text)) & _keys(_words(others)))
 
 
-def _telling(text: str) -> list[str]:
-    return [word for word in _words(text) if weight(word)]
+def _content_words(text: str) -> list[str]:
+    return [word for word in _words(text) if word_weight(word)]
 
 
 @lru_cache(maxsize=16)
@@ -121,20 +121,20 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _keys(words: Iterable[str]) -> set[str]:
-    return {key(word) for word in words}
+    return {word_key(word) for word in words}
 
 
-def _figures(text: str) -> set[str]:
+def _numbers(text: str) -> set[str]:
     """The numbers of a text, without separators and leading zeros; the number of an entry in a list is none."""
     figures = re.findall(r"\d+(?:[.,]\d+)*", re.sub(r"^\s*\d{1,2}[.)]\s", "", text))
     return {figure.replace(",", "").lstrip("0") for figure in figures}
 
 
-def _spelled_figures(text: str) -> set[str]:
-    return {NUMBERS[word] for word in _words(text) if word in NUMBERS}
+def _spelled_numbers(text: str) -> set[str]:
+    return {SPELLED_NUMBERS[word] for word in _words(text) if word in SPELLED_NUMBERS}
 
 
-NUMBERS = {
+SPELLED_NUMBERS = {
     word: str(number)
     for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
 }

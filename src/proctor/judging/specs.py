@@ -20,7 +20,7 @@ from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.judging.client import ClientEndpoint
-from proctor.judging.judge import FORMER_RULES, RULES, RULES_VERSION, Judge, is_judge
+from proctor.judging.judge import OLD_RULES_NAME, RULES, RULES_VERSION, Judge, is_judge
 from proctor.judging.panel import Panel
 from proctor.judging.provider_table import address_problem, parse_model_name
 from proctor.judging.providers import ModelSpec
@@ -220,9 +220,9 @@ class _Settings:
 
 def _named(named: str) -> JudgeSpec:
     named = named.strip()
-    if named == FORMER_RULES:
+    if named == OLD_RULES_NAME:
         # The only place that accepts the former name. The notice is shown once in a process.
-        notice = f"the judge {FORMER_RULES!r} is now called {RULES!r}; write {RULES}"
+        notice = f"the judge {OLD_RULES_NAME!r} is now called {RULES!r}; write {RULES}"
         warnings.warn_explicit(notice, RenamedWarning, "proctor", 1, registry=_SHOWN_NOTICES)
         named = RULES
     if named == RULES:
@@ -239,8 +239,8 @@ def rate_limits(concurrency: int | None, requests: int | None = None, tokens: in
     """The limits of an endpoint: requests at once, requests and tokens a minute."""
     if concurrency is None and requests is None and tokens is None:
         return NO_LIMITS
-    most = NO_LIMITS.most if concurrency is None else concurrency
-    return RateLimits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
+    most = NO_LIMITS.maximum if concurrency is None else concurrency
+    return RateLimits(requests, tokens, initial=min(NO_LIMITS.initial, most), maximum=most)
 
 
 def _seconds(fields: Fields, name: str) -> float | None:

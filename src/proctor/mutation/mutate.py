@@ -16,7 +16,7 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
 from proctor.cases.suite import Case
 from proctor.cases.threshold import passes
-from proctor.evaluators.registry import Bound
+from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.judges import Judges
 from proctor.mutation.findings import Controls, MutantResult, MutantStatus, MutationReport, SuiteFindings, summarize
 from proctor.mutation.mutants import Material, Mutant, TrialMutants, answer_in, mutants_of
@@ -146,12 +146,12 @@ class _SuiteMutation:
                 kept.append(item)
         return kept, allowed
 
-    def _in_force(self, subjects: Sequence[PassingTrial]) -> list[Bound]:
+    def _in_force(self, subjects: Sequence[PassingTrial]) -> list[ResolvedEvaluator]:
         """The evaluators that scored something, in the order in which files list them."""
         bounds = list(dict.fromkeys(bound for subject in subjects for bound in subject.planned.evaluators))
         return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._needs_model(b)]
 
-    def _needs_model(self, bound: Bound) -> bool:
+    def _needs_model(self, bound: ResolvedEvaluator) -> bool:
         return bound.needs_model
 
     async def _subjects(self) -> list[PassingTrial]:

@@ -16,7 +16,7 @@ from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.evaluator_specs import with_implied, write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn
-from proctor.evaluators.text.keywords import find
+from proctor.evaluators.text.keywords import find_keywords
 from proctor.mutation.call_mutants import accepts_value
 from proctor.mutation.findings import Proposal
 from proctor.mutation.mutants import Mutant
@@ -224,8 +224,8 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
 
 
 def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
-    there = all(find([fact], text, ignore_case=True)[0] for text in texts)
-    return there and not find([fact], wrong, ignore_case=True)[0]
+    there = all(find_keywords([fact], text, ignore_case=True)[0] for text in texts)
+    return there and not find_keywords([fact], wrong, ignore_case=True)[0]
 
 
 def _difference(text: str, wrong: str) -> tuple[int, int]:

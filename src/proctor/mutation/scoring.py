@@ -13,7 +13,7 @@ from typing import Any
 from proctor.agents.reply import Reply
 from proctor.evaluators.declaration import declaration_of
 from proctor.evaluators.judged_evaluator import BUDGET_SPENT
-from proctor.evaluators.registry import Bound
+from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
@@ -48,7 +48,7 @@ _EVALUATOR_PARTS: Mapping[str, frozenset[str]] = {
 }
 
 
-def observed_parts(bound: Bound) -> frozenset[str]:
+def observed_parts(bound: ResolvedEvaluator) -> frozenset[str]:
     """Which parts of what an agent did can change the score of an evaluator."""
     name = bound.spec.name
     if name in _EVALUATOR_PARTS:

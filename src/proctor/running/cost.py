@@ -52,17 +52,17 @@ class RunCosts:
 
     @property
     def is_spent(self) -> bool:
-        return self._budget.exhausted
+        return self._budget.is_exhausted
 
     def sum_up(self, run: Run, planned: int) -> None:
         """Write into the run what its judges did, what the budget did not cover, and whether it stopped the run."""
         run.judges = () if self._tally is None else tuple(self._tally)
-        run.unpriced_note = "" if self._budget.limit_usd is None else self._budget.uncounted()
+        run.unpriced_note = "" if self._budget.limit_usd is None else self._budget.uncounted_notice()
         run.note = run.note or self._note(planned, len(run.summaries))
 
     def _note(self, planned: int, made: int) -> str:
         """Why trials were not made, where the reason is that the budget was spent."""
-        if not self._budget.exhausted or made >= planned:
+        if not self._budget.is_exhausted or made >= planned:
             return ""
         budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_rounded(self._budget.spent)})"
         return f"stopped: {budget}; {planned - made:,} of {planned:,} trials were not made; --resume goes on"

@@ -28,14 +28,20 @@ from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.files.contents import Contents
 from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
-from proctor.evaluators.registry import Bound, bind, build, locate_evaluator, told_apart
+from proctor.evaluators.registry import (
+    ResolvedEvaluator,
+    is_user_code,
+    resolve_callable,
+    resolve_evaluator,
+    with_unique_title,
+)
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.run import QuarantinedCase, SuiteInfo, quarantined_cases
 from proctor.running.settings import NO_OPTIONS, RunOptions, TrialLimits, limits_for
 from proctor.running.simulated_user import user_model_problems
 from proctor.running.suite_judges import invalid_judge_problem, judge_problems, judge_sources, position_of
 
-Evaluators = tuple[Bound, ...]
+Evaluators = tuple[ResolvedEvaluator, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +71,7 @@ class CaseEvaluators:
         """The list that each turn has, whatever its evaluators look at."""
         return (self.shared if listed is None else listed for listed in self.of_turns)
 
-    def __iter__(self) -> Iterator[Bound]:
+    def __iter__(self) -> Iterator[ResolvedEvaluator]:
         """Every evaluator that scores the case, each once."""
         of_turns, of_case = self.assign(len(self.of_turns))
         return iter(dict.fromkeys(bound for bounds in (*of_turns, of_case) for bound in bounds))
@@ -116,7 +122,7 @@ class PlannedSuite:
     @property
     def asks_models(self) -> bool:
         """Whether an evaluator asks a judge, or a model plays the user."""
-        return self.has_simulated_user or any(bound.needs_judge and not bound.inline for bound in self.evaluators)
+        return self.has_simulated_user or any(bound.needs_judge and not bound.runs_inline for bound in self.evaluators)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -382,12 +388,12 @@ class _EvaluatorResolver:
         self._suite = suite
         self._options = options
         self._problems = problems
-        self._resolved: dict[str, Bound | None] = {}
+        self._resolved: dict[str, ResolvedEvaluator | None] = {}
         """By the key of the spec; `None` for one that cannot be resolved, whose problem is noted."""
         self._lists: dict[tuple[Evaluators, tuple[str, ...]], Evaluators] = {}
         """By the list above it, whose titles it takes over, and the keys of its specs."""
         self._of_cases: dict[tuple[Evaluators, tuple[Evaluators | None, ...]], CaseEvaluators] = {}
-        self._keys: dict[Bound, str] = {}
+        self._keys: dict[ResolvedEvaluator, str] = {}
         """The key of the spec that each evaluator was resolved from."""
         self._positions: dict[str, dict[Position | None, None]] = {}
         """By the key of a spec: everywhere that the suite names it."""
@@ -407,14 +413,14 @@ class _EvaluatorResolver:
 
     def check_judges(self) -> None:
         """Note judges, and models that play a user, that are named and cannot be had."""
-        judged = [bound for bound in self._resolved.values() if bound is not None and bound.judged]
+        judged = [bound for bound in self._resolved.values() if bound is not None and bound.asks_judge]
         found = judge_problems(self._suite, judged, self._sources, self._positions_of)
         self._problems.extend(problem for problem in found if problem not in self._problems)
         known = {problem.message for problem in self._problems}
         found = user_model_problems(self._suite, self._options)
         self._problems.extend(problem for problem in found if problem.message not in known)
 
-    def _positions_of(self, bound: Bound) -> Iterable[Position | None]:
+    def _positions_of(self, bound: ResolvedEvaluator) -> Iterable[Position | None]:
         keys = (key for key, resolved in self._resolved.items() if resolved is bound)
         return (position for key in keys for position in self._positions[key])
 
@@ -439,18 +445,18 @@ class _EvaluatorResolver:
     def _with_titles(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
         inherited = {self._keys[bound]: bound for bound in above}
         taken = {inherited[key].title for key in keys if key in inherited}
-        found: list[Bound] = []
+        found: list[ResolvedEvaluator] = []
         for spec, key in zip(specs, keys, strict=True):
             bound = inherited.pop(key, None)
             if bound is None and (resolved := self._resolve(spec, key)) is not None:
-                bound = told_apart(resolved, taken)
+                bound = with_unique_title(resolved, taken)
                 taken.add(bound.title)
                 self._keys[bound] = key
             if bound is not None:
                 found.append(bound)
         return tuple(found)
 
-    def _resolve(self, spec: EvaluatorSpec, key: str) -> Bound | None:
+    def _resolve(self, spec: EvaluatorSpec, key: str) -> ResolvedEvaluator | None:
         """The evaluator of a spec; `None` if it cannot be resolved, or if it is code that is only located."""
         if key not in self._resolved:
             self._resolved[key] = None
@@ -458,10 +464,10 @@ class _EvaluatorResolver:
             try:
                 if given is not None:
                     bare = replace(spec, arguments={}, label=spec.title, gates=True)
-                    self._resolved[key] = bind(bare, given, self._sources, suite_threshold=threshold)
-                elif self._load or not locate_evaluator(spec, self._suite.base):
+                    self._resolved[key] = resolve_callable(bare, given, self._sources, suite_threshold=threshold)
+                elif self._load or not is_user_code(spec, self._suite.base):
                     base = self._suite.base
-                    self._resolved[key] = build(spec, base, self._sources, suite_threshold=threshold)
+                    self._resolved[key] = resolve_evaluator(spec, base, self._sources, suite_threshold=threshold)
             except InvalidJudge as error:
                 self._note_judge(spec, key, error)
             except UsageError as error:

@@ -25,17 +25,17 @@ from proctor.cases.suite import Case, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
-    BadVerdict,
     Evaluable,
     Evaluation,
     EvaluationPending,
+    InvalidScore,
     NothingToCompare,
     clamp_notice,
-    read_verdict,
+    to_evaluation,
 )
-from proctor.evaluators.judged_evaluator import too_late
-from proctor.evaluators.registry import Bound, NothingThere, seen_by
-from proctor.judging.call_log import WaitTimer, counting_waits
+from proctor.evaluators.judged_evaluator import evaluator_timeout
+from proctor.evaluators.registry import OutputMissing, ResolvedEvaluator, select_output
+from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.judges import Judges
 from proctor.judging.session import judge_session
 from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
@@ -70,7 +70,7 @@ class ScoringContext:
 class _Job:
     """One evaluator and what it looks at."""
 
-    bound: Bound
+    bound: ResolvedEvaluator
     evaluable: Evaluable
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
@@ -78,7 +78,7 @@ class _Job:
 
     @property
     def timeout(self) -> float:
-        usual = self.limits.judged_timeout if self.bound.judged else self.limits.evaluator_timeout
+        usual = self.limits.judged_timeout if self.bound.asks_judge else self.limits.evaluator_timeout
         return self.bound.spec.timeout or usual
 
 
@@ -88,7 +88,9 @@ async def score(
     """The scores of a trial in the order its evaluators are listed, and warnings for their authors."""
     jobs = _jobs(planned, answer, scoring.fast)
     warnings: list[str] = []
-    inline = {at: _score_inline(job, scoring.watchdog, warnings) for at, job in enumerate(jobs) if job.bound.inline}
+    inline = {
+        at: _score_inline(job, scoring.watchdog, warnings) for at, job in enumerate(jobs) if job.bound.runs_inline
+    }
     others = [at for at in range(len(jobs)) if at not in inline]
     in_background: Sequence[Score | None] = ()
     if others:
@@ -143,7 +145,7 @@ def outcome_of_exception(error: BaseException) -> NoScore:
     if isinstance(error, EvaluationPending):
         criteria = {"criteria": error.criteria} if error.criteria else {}
         return NoScore(Outcome.PENDING, str(error), details or criteria)
-    if isinstance(error, (BadVerdict, ProctorError)):
+    if isinstance(error, (InvalidScore, ProctorError)):
         return NoScore(Outcome.ERROR, str(error), details)
     return NoScore(Outcome.ERROR, f"raised {one_line(error)}{user_location(error)}")
 
@@ -154,7 +156,7 @@ def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list
     limits = planned.suite.limits
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
-    views: list[tuple[Bound, Evaluable, int | None]] = [
+    views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [
         (bound, evaluable, index if len(case.turns) > 1 else None)
         for index, (bounds, evaluable) in enumerate(zip(of_turns, turns, strict=False))
         for bound in bounds
@@ -166,7 +168,9 @@ def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list
     return [_Job(*view, limits) for view in views if not (fast and view[0].needs_model)]
 
 
-def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> list[tuple[Bound, Evaluable, int | None]]:
+def _views_of_case(
+    bound: ResolvedEvaluator, whole: Evaluable, turns: list[Evaluable]
+) -> list[tuple[ResolvedEvaluator, Evaluable, int | None]]:
     """One look at the whole conversation; a turn in which no tool is to be called is looked at by itself as well.
 
     The calls expected of all turns together have no place for "no calls in this turn": it would be lost beside the
@@ -176,7 +180,7 @@ def _views_of_case(bound: Bound, whole: Evaluable, turns: list[Evaluable]) -> li
     silent = [index for index, calls in enumerate(expected) if calls == ()]
     if bound.spec.name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
         return [(bound, whole, None)]
-    views: list[tuple[Bound, Evaluable, int | None]] = [(bound, turns[index], index) for index in silent]
+    views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [(bound, turns[index], index) for index in silent]
     return [*views, (bound, whole, None)] if any(expected) else views
 
 
@@ -187,14 +191,14 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
     try:
         try:
             watchdog.watch(task, timeout)
-            verdict = read_verdict(job.bound.call(seen_by(job.bound, job.evaluable)))
+            verdict = to_evaluation(job.bound.call(select_output(job.bound, job.evaluable)))
         finally:
             watchdog.forget(task)  # inside the outer `try`, since time may be up at any moment before this
         return _score_from(job, verdict, clock, warnings)
     except WatchdogInterrupt:
         watchdog.forget(task)
-        return _missing_score(job, BadVerdict(f"gave no score within {timeout:g} s"), clock)
-    except NothingThere as error:
+        return _missing_score(job, InvalidScore(f"gave no score within {timeout:g} s"), clock)
+    except OutputMissing as error:
         return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
     except (Exception, SystemExit) as error:
         return _missing_score(job, error, clock)
@@ -202,15 +206,15 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
 
 async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: list[str]) -> Score | None:
     """The score of an evaluator that may block or hang, or `None` if it turned out to need a model under `--fast`."""
-    async with contextlib.nullcontext() if job.bound.judged else scoring.evaluator_slots:
+    async with contextlib.nullcontext() if job.bound.asks_judge else scoring.evaluator_slots:
         clock = Clock.perf_counter()
         try:
             return _score_from(job, await _call_with_timeout(job, scoring), clock, warnings)
         except TimedOut:
-            return _missing_score(job, BadVerdict(f"gave no score within {job.timeout:g} s"), clock)
+            return _missing_score(job, InvalidScore(f"gave no score within {job.timeout:g} s"), clock)
         except Cancelled:
-            return _missing_score(job, BadVerdict("cancelled itself"), clock)
-        except NothingThere as error:
+            return _missing_score(job, InvalidScore("cancelled itself"), clock)
+        except OutputMissing as error:
             return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
         except asyncio.CancelledError:
             raise
@@ -228,18 +232,18 @@ async def _call_with_timeout(job: _Job, scoring: ScoringContext) -> Evaluation |
     waits = WaitTimer()
 
     async def call_in_session() -> Evaluation | None:
-        with judge_session(judge_session_for(judges, bound)), counting_waits(waits):
+        with judge_session(judge_session_for(judges, bound)), count_waits(waits):
             return await _call(bound, job.evaluable)
 
     try:
         return await run_with_timeout(call_in_session(), job.timeout, scoring.watchdog, lambda: waits.seconds)
     except TimedOut:
-        raise too_late(job.timeout, waits) from None
+        raise evaluator_timeout(job.timeout, waits) from None
 
 
-async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
+async def _call(bound: ResolvedEvaluator, evaluable: Evaluable) -> Evaluation | None:
     """What it returns, after as many tries as its file allows."""
-    seen = seen_by(bound, evaluable)
+    seen = select_output(bound, evaluable)
     for retry in range(bound.spec.retries):
         try:
             return _with_retry_count(retry, await _call_once(bound, seen))
@@ -256,15 +260,15 @@ def _with_retry_count(retries: int, verdict: Evaluation | None) -> Evaluation | 
     return replace(verdict, details={**verdict.details, RETRIES: retries})
 
 
-async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
+async def _call_once(bound: ResolvedEvaluator, seen: Evaluable) -> Evaluation | None:
     call: Callable[..., Any] = bound.call
-    extra = {"trace": seen.trace} if bound.traced else {}
+    extra = {"trace": seen.trace} if bound.takes_trace else {}
     try:
         with suppress_tracing():
             verdict = call(seen, **extra) if bound.asynchronous else await run_in_thread(call, seen, **extra)
-            return _as_plain_data(read_verdict(await verdict if inspect.isawaitable(verdict) else verdict))
+            return _as_plain_data(to_evaluation(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:
-        raise BadVerdict(f"raised {one_line(error)}{user_location(error)}") from error
+        raise InvalidScore(f"raised {one_line(error)}{user_location(error)}") from error
 
 
 def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:

@@ -12,7 +12,7 @@ from proctor.base.errors import JudgeFailed, Problem
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.evaluators.judged_evaluator import call_account, spent_on
+from proctor.evaluators.judged_evaluator import call_details, total_usage
 from proctor.judging.call_log import call_log
 from proctor.judging.choosing import EVALUATOR, InvalidJudge, JudgeChoice, WrittenJudge, choose_judge
 from proctor.judging.judge import Judge, JudgeCall, is_rule_based
@@ -130,8 +130,8 @@ class SimulatedUser:
     def _account(self) -> dict[str, Json]:
         return {
             "model": self._judge.name,
-            "calls": [call_account(call) for call in self._calls],
-            "usage": spent_on(self._calls),
+            "calls": [call_details(call) for call in self._calls],
+            "usage": total_usage(self._calls),
             **self._ended,
         }
 

@@ -13,7 +13,7 @@ from proctor.base.errors import Problem, UsageError
 from proctor.base.masking import mask
 from proctor.base.positions import Position
 from proctor.cases.suite import Suite
-from proctor.evaluators.registry import Bound
+from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.choosing import (
     COMMAND_LINE,
     CONFIGURATION,
@@ -41,7 +41,7 @@ def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSourc
         suite=of_suite,
         configuration=None if options.default_judge is None else WrittenJudge(options.default_judge, CONFIGURATION),
         environment=environment_sources().environment,
-        leave_out_models=options.fast,
+        skip_models=options.fast,
     )
 
 
@@ -65,9 +65,9 @@ def _keys_containing(value: Any, text: str, place: str) -> Iterator[str]:
             yield from _keys_containing(item, text, f"{place}[{index}]")
 
 
-def judge_names(evaluators: Iterable[Bound]) -> str:
+def judge_names(evaluators: Iterable[ResolvedEvaluator]) -> str:
     """Who is going to judge, for a person to read."""
-    choices = [bound.judge for bound in evaluators if bound.judge is not None and not bound.judge.left_out]
+    choices = [bound.judge for bound in evaluators if bound.judge is not None and not bound.judge.is_skipped]
     return mask(" and ".join(dict.fromkeys(_panel_name(choice) for choice in choices)))
 
 
@@ -78,22 +78,22 @@ def _panel_name(choice: JudgeChoice) -> str:
 
 def judge_problems(
     suite: Suite,
-    evaluators: Sequence[Bound],
+    evaluators: Sequence[ResolvedEvaluator],
     sources: JudgeSources,
-    positions: Callable[[Bound], Iterable[Position | None]],
+    positions: Callable[[ResolvedEvaluator], Iterable[Position | None]],
 ) -> list[Problem]:
     """Judges that are named and cannot be had: one that is not valid, a package or a key that is missing.
 
     `positions` says where an evaluator is named, which may be in many places.
     """
     problems: list[Problem] = []
-    if not sources.leave_out_models and (sources.command_line is not None or sources.suite is not None):
+    if not sources.skip_models and (sources.command_line is not None or sources.suite is not None):
         try:
             choose_judge(sources)  # named, so that a mistake in it is reported even if no evaluator asks
         except InvalidJudge as error:
             problems.append(invalid_judge_problem(error, suite))
     for bound in evaluators:
-        if bound.judge is None or bound.judge.left_out or not (reason := why_unavailable(bound.judge)):
+        if bound.judge is None or bound.judge.is_skipped or not (reason := why_unavailable(bound.judge)):
             continue
         if bound.judge.origin == EVALUATOR:
             place = f"evaluator {bound.title!r}: model:"
@@ -124,6 +124,6 @@ def why_unavailable(choice: JudgeChoice) -> str:
     return ""
 
 
-def judge_session_for(judges: Judges, bound: Bound) -> JudgeSession:
+def judge_session_for(judges: Judges, bound: ResolvedEvaluator) -> JudgeSession:
     """What holds while the engine calls an evaluator."""
     return JudgeSession(judges, bound.sources, bound.judge, bound.threshold)

@@ -15,7 +15,7 @@ from proctor.compat.adk.custom_metrics import AdkMetric
 from proctor.compat.adk.measured import Measured
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.results.run import Score
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -109,13 +109,13 @@ def test_a_function_that_gives_no_score_has_nothing_to_compare(base: Path) -> No
 @pytest.mark.parametrize("function", ["desk_metrics.nowhere", "desk_metrics.not_callable", "no_such_module.fn", "fn"])
 def test_a_function_that_is_not_there_is_found_before_anything_runs(base: Path, function: str) -> None:
     with pytest.raises(UsageError):
-        build(EvaluatorSpec("AdkMetric", {"function": function}), base)
+        resolve_evaluator(EvaluatorSpec("AdkMetric", {"function": function}), base)
 
 
 @pytest.mark.parametrize("interval", [[1, 1], [2, 1], [0], "ab", None])
 def test_a_scale_is_two_numbers_the_smaller_first(base: Path, interval: Any) -> None:
     with pytest.raises(UsageError, match="does not take"):
-        build(EvaluatorSpec("AdkMetric", {"function": "desk_metrics.silent", "interval": interval}), base)
+        resolve_evaluator(EvaluatorSpec("AdkMetric", {"function": "desk_metrics.silent", "interval": interval}), base)
 
 
 @pytest.mark.parametrize("function", ["broken", "crashing"])

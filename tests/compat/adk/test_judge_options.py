@@ -31,7 +31,7 @@ def test_every_option_reaches_the_model() -> None:
         {"judge_model": "gemini-2.5-flash", "num_samples": 5, "parallelism_limit": 2, "judge_model_config": config}
     )
     assert panel.samples == 5
-    assert panel.members[0].limits.most == 2
+    assert panel.members[0].limits.maximum == 2
     assert panel.members[0].model == ModelSpec("google", "gemini-2.5-flash", temperature=0.5, max_tokens=77)
 
 

@@ -16,7 +16,7 @@ from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.compat.deepeval.evaluators import ToolCorrectness
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.tools.calls import credit
 from proctor.evaluators.tools.consistency import ToolConsistency
 
@@ -157,7 +157,7 @@ def test_calls_in_the_wrong_order_are_named() -> None:
 
 
 def test_a_suite_file_builds_it_by_name() -> None:
-    bound = build(EvaluatorSpec("ToolCorrectness", {"ordered": True}))
+    bound = resolve_evaluator(EvaluatorSpec("ToolCorrectness", {"ordered": True}))
     assert bound.threshold == 0.5
     assert bound.call(by_name("BA", "AB")).score == 0.5
 

@@ -12,7 +12,7 @@ from proctor.cases.suite import EvaluatorSpec, Keywords, NamedData
 from proctor.compat.holodeck.equality import Equality
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 
 
 def seen(output: Any, expectation: Any = UNSET, keywords: Keywords | None = None) -> Evaluable:
@@ -41,4 +41,4 @@ def test_equality_does_not_take_different_punctuation_for_equal_because_nothing_
 
 def test_options_that_make_no_sense_are_refused_with_the_reason() -> None:
     with pytest.raises(UsageError, match="case_insensitive must be true or false"):
-        build(EvaluatorSpec("Equality", {"case_insensitive": 1}))
+        resolve_evaluator(EvaluatorSpec("Equality", {"case_insensitive": 1}))

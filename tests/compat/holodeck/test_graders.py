@@ -14,8 +14,8 @@ from proctor.cases.suite import EvaluatorSpec, NamedData, Turn
 from proctor.compat.holodeck.grader import CodeGrader, GraderContext, grader_context
 from proctor.compat.holodeck.test_results import ToolInvocation
 from proctor.evaluators.evaluable import Evaluable, Exchange
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, evaluate
-from proctor.evaluators.registry import build
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, evaluate
+from proctor.evaluators.registry import resolve_evaluator
 
 GRADERS = """
 import asyncio, threading
@@ -102,7 +102,7 @@ def test_a_grader_that_says_passed_decides_whatever_the_threshold(graders: Path)
 
 @pytest.mark.parametrize("name", ["silent", "talks", "no_score", "text_score", "not_a_number"])
 def test_a_grader_that_gives_no_score_is_an_error_not_a_zero(graders: Path, name: str) -> None:
-    with pytest.raises(BadVerdict, match="returned"):
+    with pytest.raises(InvalidScore, match="returned"):
         grade(graders, name)
 
 
@@ -192,7 +192,7 @@ def test_text_that_no_encoding_can_hold_is_still_measured() -> None:
 @pytest.mark.parametrize("reference", ["graders_here.py:absent", "nowhere.py:f", "no_such_module_here:f", "f", 7, None])
 def test_a_grader_that_cannot_be_found_is_told_before_anything_runs(graders: Path, reference: Any) -> None:
     with pytest.raises(UsageError):
-        build(EvaluatorSpec("CodeGrader", {"grader": reference}), graders)
+        resolve_evaluator(EvaluatorSpec("CodeGrader", {"grader": reference}), graders)
 
 
 def test_a_grader_that_cannot_be_called_is_refused(graders: Path) -> None:
@@ -201,8 +201,8 @@ def test_a_grader_that_cannot_be_called_is_refused(graders: Path) -> None:
 
 
 def test_a_suite_file_finds_its_grader_beside_it_and_runs_it_apart_from_the_event_loop(graders: Path) -> None:
-    bound = build(EvaluatorSpec("CodeGrader", {"grader": "graders_here:explains"}), graders)
-    assert (bound.threshold, bound.inline) == (0.5, False)
+    bound = resolve_evaluator(EvaluatorSpec("CodeGrader", {"grader": "graders_here:explains"}), graders)
+    assert (bound.threshold, bound.runs_inline) == (0.5, False)
     assert asyncio.run(evaluate(bound.call, Evaluable())) == Evaluation(0.75, "nearly", {"gap": 0.25})
 
 

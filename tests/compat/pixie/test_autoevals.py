@@ -25,8 +25,8 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.compat.pixie.autoevals import AutoevalsAdapter
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare, evaluate
-from proctor.evaluators.registry import build
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare, evaluate
+from proctor.evaluators.registry import resolve_evaluator
 
 
 class Judge(BaseHTTPRequestHandler):
@@ -189,7 +189,7 @@ def test_what_a_scorer_raises_is_raised_and_never_a_zero(broken: Exception) -> N
 
 @pytest.mark.parametrize("result", [Score("x", float("nan")), "good", None, 0.5])
 def test_what_is_no_score_is_an_error(result: Any) -> None:
-    with pytest.raises(BadVerdict):
+    with pytest.raises(InvalidScore):
         scored(AutoevalsAdapter(Returns(result)), seen("o"))
 
 
@@ -386,7 +386,7 @@ def test_the_fingerprint_of_an_adapter_follows_its_settings_and_nothing_else(tmp
     clients = [openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9") for _ in range(2)]
     assert len({version(autoevals.Factuality(client=client)) for client in clients}) == 1
     (tmp_path / "evals.py").write_text(EVALS)
-    bound = build(EvaluatorSpec(f"{tmp_path}/evals.py:edits"))
+    bound = resolve_evaluator(EvaluatorSpec(f"{tmp_path}/evals.py:edits"))
     assert (bound.asynchronous, bound.needs_judge) == (True, False)
 
 

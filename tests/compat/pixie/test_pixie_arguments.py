@@ -32,7 +32,7 @@ from proctor.compat.pixie import (
     wrap,
 )
 from proctor.evaluators.evaluation import Evaluable as Native
-from proctor.judging.choosing import NO_SOURCES, choose_judge, judge_named_by
+from proctor.judging.choosing import NO_SOURCES, choose_judge, own_judge
 
 
 def seen(output: Any, expected: Any = UNSET, **more: Any) -> Any:
@@ -136,12 +136,12 @@ def test_a_reply_that_is_no_score_is_an_error_and_no_zero() -> None:
 def test_real_clients_of_openai_and_azure_are_taken() -> None:
     openai = pytest.importorskip("openai", reason="the real client")
     plain = Factuality(client=openai.OpenAI(api_key="sk-very-secret-1", base_url="http://127.0.0.1:9/v1"))
-    (judge,) = choose_judge(NO_SOURCES, judge_named_by(plain)).panel.members
+    (judge,) = choose_judge(NO_SOURCES, own_judge(plain)).panel.members
     assert judge.identity == {"model": "openai:gpt-5-mini", "base_url": "http://127.0.0.1:9/v1"}
     assert "secret" not in repr(plain)
     azure = openai.AzureOpenAI(api_key="x", api_version="2024-10-21", azure_endpoint="https://acme.openai.azure.com")
     tone = create_llm_evaluator("t", "{eval_output}", client=azure)
-    assert choose_judge(NO_SOURCES, judge_named_by(tone)).panel.members[0].name == "openai:gpt-4o-mini"
+    assert choose_judge(NO_SOURCES, own_judge(tone)).panel.members[0].name == "openai:gpt-4o-mini"
 
 
 def near(expected: Any, got: Any) -> float:

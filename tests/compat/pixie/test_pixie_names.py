@@ -49,11 +49,11 @@ def test_importing_it_loads_no_evaluators_and_no_engine() -> None:
 
 def test_every_shipped_evaluator_is_the_one_that_files_name() -> None:
     from proctor.evaluators import shipped_evaluators
-    from proctor.evaluators.registry import shipped
+    from proctor.evaluators.registry import shipped_class
 
     for name in EVALUATORS:
         if name in shipped_evaluators():
-            assert getattr(pixie, name) is shipped(name)
+            assert getattr(pixie, name) is shipped_class(name)
 
 
 def test_an_evaluable_is_made_as_documented() -> None:

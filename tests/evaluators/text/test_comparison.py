@@ -56,8 +56,8 @@ def test_ten_megabytes_that_differ_throughout_get_honest_bounds_and_say_so() -> 
 def test_the_bounds_of_blocks_enclose_the_true_score(left: str, right: str) -> None:
     true = edit_similarity(left, right).score
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "EXACT_CELLS", 20)
-        patch.setattr(comparison, "BLOCK", 4)
+        patch.setattr(comparison, "MAX_EXACT_CELLS", 20)
+        patch.setattr(comparison, "BLOCK_LENGTH", 4)
         result = edit_similarity(left, right)
     assert result.score - 1e-9 <= true <= result.at_most + 1e-9
     assert not result.exact or result.score == pytest.approx(true)
@@ -68,7 +68,7 @@ def test_common_words_in_blocks_are_never_more_than_there_are(left: list[str], r
     true, exact = common_words(left, right)
     assert exact
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "EXACT_CELLS", 20)
-        patch.setattr(comparison, "BLOCK", 4)
+        patch.setattr(comparison, "MAX_EXACT_CELLS", 20)
+        patch.setattr(comparison, "BLOCK_LENGTH", 4)
         blockwise, _ = common_words(left, right)
     assert blockwise <= true <= min(len(left), len(right))

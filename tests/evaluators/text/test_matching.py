@@ -13,7 +13,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, Keywords, NamedData
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.text.matching import Contains, EndsWith, ExactMatch, LevenshteinMatch, Regex, StartsWith
 
 anything = st.recursive(
@@ -226,7 +226,7 @@ def test_no_keywords_are_nothing_to_compare(keywords: Keywords | None) -> None:
 
 
 def test_half_of_the_required_keywords_do_not_pass_by_default() -> None:
-    assert build(EvaluatorSpec("Contains", {"all_of": ["a", "b"]})).threshold == 1.0
+    assert resolve_evaluator(EvaluatorSpec("Contains", {"all_of": ["a", "b"]})).threshold == 1.0
 
 
 def test_a_single_keyword_may_be_given_without_a_list_and_as_a_number() -> None:
@@ -279,4 +279,4 @@ def test_arguments_that_make_no_sense_are_refused_with_the_reason(
     name: str, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        build(EvaluatorSpec(name, arguments))
+        resolve_evaluator(EvaluatorSpec(name, arguments))

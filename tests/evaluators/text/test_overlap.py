@@ -17,7 +17,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.text import overlap
 from proctor.evaluators.text.overlap import BLEU, METEOR, ROUGE, mteval_tokens, unicode_words
 from proctor.evaluators.text.porter import stem
@@ -216,7 +216,7 @@ def test_meteor_matches_synonyms_where_a_dictionary_is_installed(monkeypatch: py
 def test_meteor_that_insists_on_synonyms_is_refused_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "wordnet_synonyms", lambda: None)
     with pytest.raises(UsageError, match="WordNet"):
-        build(EvaluatorSpec("METEOR", {"synonyms": True}))
+        resolve_evaluator(EvaluatorSpec("METEOR", {"synonyms": True}))
     assert METEOR()(_seen("a car", "a bus")).details["stages"] == ["exact", "stem"]
 
 
@@ -255,4 +255,4 @@ def test_arguments_of_lexical_evaluators_that_make_no_sense_are_refused(
     name: str, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        build(EvaluatorSpec(name, arguments))
+        resolve_evaluator(EvaluatorSpec(name, arguments))

@@ -14,7 +14,7 @@ from proctor.cases.matchers import Equals, Fuzzy, Ignore, OneOf, Regex
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
 
 
@@ -90,7 +90,7 @@ def test_a_demanding_expectation_does_not_starve_two_modest_ones() -> None:
 
 
 def test_everything_has_to_be_there_to_pass() -> None:
-    assert build(EvaluatorSpec("ExpectedTools")).threshold == 1.0
+    assert resolve_evaluator(EvaluatorSpec("ExpectedTools")).threshold == 1.0
 
 
 def test_no_expected_tools_is_skipped() -> None:
@@ -197,7 +197,7 @@ def test_a_count_says_what_was_counted_and_what_was_expected() -> None:
 )
 def test_bounds_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="ToolCount"):
-        build(EvaluatorSpec("ToolCount", options))
+        resolve_evaluator(EvaluatorSpec("ToolCount", options))
 
 
 def test_forbidden_tools_are_names_or_patterns() -> None:
@@ -221,7 +221,7 @@ def test_one_forbidden_tool_needs_no_list() -> None:
 @pytest.mark.parametrize("tools", [[], "", [""], [7], None])
 def test_forbidding_nothing_is_refused(tools: Any) -> None:
     with pytest.raises(UsageError, match="ForbiddenTools"):
-        build(EvaluatorSpec("ForbiddenTools", {"tools": tools}))
+        resolve_evaluator(EvaluatorSpec("ForbiddenTools", {"tools": tools}))
 
 
 def ended(expected: Any, state: Any) -> Evaluable:
@@ -246,7 +246,7 @@ def test_a_final_state_may_hold_matchers() -> None:
 
 def test_a_predicate_in_a_final_state_is_found_beside_the_suite(tmp_path: Path) -> None:
     (tmp_path / "state_checks.py").write_text("def even(value): return value % 2 == 0\n")
-    final_state = build(EvaluatorSpec("FinalState"), tmp_path).call
+    final_state = resolve_evaluator(EvaluatorSpec("FinalState"), tmp_path).call
     expected = {"total": {"$predicate": "state_checks.py:even"}}
     assert final_state(ended(expected, {"total": 2})).score == 1.0
     assert final_state(ended(expected, {"total": 3})).score == 0.0
@@ -281,7 +281,7 @@ def test_a_state_that_is_not_expected_or_not_told_is_skipped(expected: Any, stat
 
 
 def test_the_final_state_is_that_of_the_whole_case() -> None:
-    assert build(EvaluatorSpec("FinalState")).scope == "case"
+    assert resolve_evaluator(EvaluatorSpec("FinalState")).scope == "case"
 
 
 def test_an_actual_call_moves_along_a_long_chain_to_make_room() -> None:

@@ -12,8 +12,8 @@ import proctor
 from proctor.agents.reply import ToolCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
-from proctor.evaluators.tools.consistency import CannotRepeat, ToolConsistency
+from proctor.evaluators.registry import resolve_evaluator
+from proctor.evaluators.tools.consistency import RerunFailed, ToolConsistency
 
 
 def rate() -> float:
@@ -46,7 +46,7 @@ def test_a_tool_that_answers_something_else_is_a_finding() -> None:
 
 
 def test_a_tool_that_cannot_be_called_again_is_an_error_and_no_zero() -> None:
-    with pytest.raises(CannotRepeat, match="no route"):
+    with pytest.raises(RerunFailed, match="no route"):
         score(ToolCall("broken", {}, 1), ToolCall("rate", {}, 0.05))
 
 
@@ -152,5 +152,7 @@ def test_a_suite_with_reexecute_is_written_as_it_was_read(tmp_path: Path) -> Non
 
 
 def test_another_table_is_another_evaluator() -> None:
-    one, other = (build(proctor.EvaluatorSpec("ToolConsistency", {"seconds": seconds})) for seconds in (1, 2))
+    one, other = (
+        resolve_evaluator(proctor.EvaluatorSpec("ToolConsistency", {"seconds": seconds})) for seconds in (1, 2)
+    )
     assert one.fingerprint != other.fingerprint

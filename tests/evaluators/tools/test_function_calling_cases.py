@@ -16,7 +16,7 @@ from proctor.agents.reply import ToolCall
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.tools.checks import ExpectedTools, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 
@@ -93,7 +93,7 @@ def test_tool_correctness_gives_no_other_verdict_either(
     suite: Suite, expected_calls: list[list[generated.Expected]]
 ) -> None:
     rng = random.Random(14)
-    evaluator = build(EvaluatorSpec("ToolCorrectness", {"compare_arguments": True})).call
+    evaluator = resolve_evaluator(EvaluatorSpec("ToolCorrectness", {"compare_arguments": True})).call
     for case, expected in zip(suite.cases, expected_calls, strict=True):
         for kind, calls in answers(expected, rng):
             made = tuple(ToolCall(name, arguments) for name, arguments in calls)

@@ -104,7 +104,7 @@ zeros_and_ones = st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=5, max_
 @given(zeros_and_ones)
 def test_taking_the_first_that_fits_never_makes_more_pairs(weights: list[list[float]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairing, "MOST_ASSIGNED", 0)
+        patch.setattr(pairing, "MAX_ASSIGNMENT_CELLS", 0)
         in_order = best_pairs(weights)
     assert all(weights[row][column] == 1.0 for row, column in in_order)
     assert len({column for _, column in in_order}) == len(in_order)

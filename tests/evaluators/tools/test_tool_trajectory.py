@@ -12,7 +12,7 @@ from proctor.cases.matchers import Equals, Ignore, Predicate, Regex, parse
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.tools.checks import ToolTrajectory
 
 ANYTHING = ExpectedCall("a", {"id": Ignore()})
@@ -86,11 +86,11 @@ def test_an_unknown_match_is_refused_before_anything_runs(wrong: Any) -> None:
     with pytest.raises(ValueError, match="EXACT, IN_ORDER, ANY_ORDER"):
         ToolTrajectory(wrong)
     with pytest.raises(UsageError, match="ToolTrajectory"):
-        build(EvaluatorSpec("ToolTrajectory", {"match": wrong}))
+        resolve_evaluator(EvaluatorSpec("ToolTrajectory", {"match": wrong}))
 
 
 def test_only_all_of_it_passes_by_default() -> None:
-    assert build(EvaluatorSpec("ToolTrajectory")).threshold == 1.0
+    assert resolve_evaluator(EvaluatorSpec("ToolTrajectory")).threshold == 1.0
 
 
 def test_names_alone_count_when_arguments_are_ignored() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import ToolCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
-from proctor.evaluators.tools.steps import SAME_TOOL, StepMatches, align, optional_worth
+from proctor.evaluators.tools.steps import SAME_TOOL_WORTH, StepMatches, align, optional_worth
 from proctor.evaluators.tools.trajectory import Trajectory
 
 
@@ -263,7 +263,7 @@ def _value(places: list[StepMatches], pairs: list[tuple[int, int]]) -> float:
     for step, place in enumerate(places):
         weights = sorted((place.weights[c] or 0.0 for s, c in pairs if s == step), reverse=True)
         beyond = optional_worth(len(place.weights))
-        total += sum((w + SAME_TOOL) * (1.0 if n < place.least else beyond) for n, w in enumerate(weights))
+        total += sum((w + SAME_TOOL_WORTH) * (1.0 if n < place.least else beyond) for n, w in enumerate(weights))
     return total
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.judging.rule_judge.agreement import agreement, alternatives
-from proctor.judging.rule_judge.relevance import noncommittal, relevances
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.relevance import is_noncommittal, relevances
+from proctor.judging.rule_judge.statements import split_statements
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_slash_parts_ways_to_say_it_but_not_dates_fractions_and_units(referenc
      "As an AI language model, I cannot say.", "Sorry, but I can't help with that."],
 )  # fmt: skip
 def test_an_evasive_answer_is_noncommittal_and_not_relevant(text: str) -> None:
-    assert noncommittal(text)
+    assert is_noncommittal(text)
     assert relevance("When did it open?", text) == "irrelevant"
 
 
@@ -93,7 +93,7 @@ def test_an_evasive_answer_is_noncommittal_and_not_relevant(text: str) -> None:
     "text", ["It opened in 1999.", "No, it does not.", "I know it well.", "The tool is available."]
 )
 def test_a_plain_answer_is_not_noncommittal(text: str) -> None:
-    assert not noncommittal(text)
+    assert not is_noncommittal(text)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_may_be_said_in_other_words_or_in_part_is_unclear(question: str, re
 
 def relevance(question: str, text: str) -> str:
     """The verdict on an answer of one or more statements: that of the first."""
-    return relevances(question, statements(text))[0].verdict
+    return relevances(question, split_statements(text))[0].verdict
 
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.sampled_from(
@@ -149,7 +149,7 @@ def test_any_three_texts_can_be_compared(question: str, reference: str, answer: 
     found = agreement(question, reference, answer)
     assert 0 <= found.score <= 1
     assert found == agreement(question, reference, answer)
-    assert len(relevances(question, statements(answer))) == len(statements(answer))
+    assert len(relevances(question, split_statements(answer))) == len(split_statements(answer))
 
 
 @pytest.mark.parametrize("talk", ["Let me know if anything is unclear.", "Feel free to ask!", "I hope this helps."])

@@ -14,7 +14,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.reference import AnswerCorrectness, Factuality
-from proctor.evaluators.registry import build
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
@@ -37,7 +37,7 @@ from proctor.judging.questions import (
     useful_passages,
 )
 from proctor.judging.rule_judge import judge as rule_based_judge
-from proctor.judging.rule_judge.judge import ANSWERS, RuleJudge
+from proctor.judging.rule_judge.judge import RULE_FOR_KIND, RuleJudge
 from proctor.judging.rule_judge.relevance import relevances
 from proctor.judging.session import judge_session
 
@@ -128,7 +128,7 @@ def test_retrieval_is_judged_too() -> None:
     ],
 )
 def test_what_rules_cannot_tell_needs_a_model_and_says_how_to_name_one(name: str) -> None:
-    evaluator = build(EvaluatorSpec(name)).call
+    evaluator = resolve_evaluator(EvaluatorSpec(name)).call
     with pytest.raises(NeedsModel, match=rf"^{name} needs a model; name one with --judge"):
         judged(evaluator, seen(RIGHT, "expected"))
 
@@ -154,7 +154,7 @@ def test_an_unknown_kind_needs_a_model() -> None:
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * rule_based_judge.IN_THREAD_FROM, *PASSAGES])
+    question = claims(["The museum opens at 9 am."], ["x " * rule_based_judge.THREAD_FROM_LENGTH, *PASSAGES])
     beats = 0
 
     async def beat() -> None:
@@ -195,12 +195,12 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
         comparison(question, expected, answer),
         entities(expected, passages),
     ]
-    asked = [replace(each, accepts_unclear=True) for each in asked]
+    asked = [replace(each, accepts_abstentions=True) for each in asked]
     judge = RuleJudge()
     replies = [asyncio.run(judge.ask(each)) for each in asked]
     again = [asyncio.run(judge.ask(each, sample=1)) for each in asked]
     assert replies == again
-    assert {each.kind for each in asked} <= set(ANSWERS)
+    assert {each.kind for each in asked} <= set(RULE_FOR_KIND)
 
 
 def test_a_statement_that_carries_on_what_a_relevant_one_says_is_relevant_too() -> None:

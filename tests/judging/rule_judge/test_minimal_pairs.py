@@ -12,7 +12,7 @@ import pytest
 
 from proctor.judging.rule_judge.agreement import agreement
 from proctor.judging.rule_judge.relevance import makes_claim
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import split_statements
 from proctor.judging.rule_judge.support import support
 
 HERE = Path(__file__).resolve().parent
@@ -34,7 +34,7 @@ def rows() -> list[dict[str, str]]:
 
 
 def verdicts(row: dict[str, str]) -> set[str]:
-    return {support(text, row["context"]).verdict for text in statements(row["answer"]) if makes_claim(text)}
+    return {support(text, row["context"]).verdict for text in split_statements(row["answer"]) if makes_claim(text)}
 
 
 def refused(row: dict[str, str]) -> bool:

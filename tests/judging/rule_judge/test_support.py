@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.judging.rule_judge.passage_reading import entities
 from proctor.judging.rule_judge.relevance import makes_claim
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import split_statements
 from proctor.judging.rule_judge.support import support
 
 POLICY = "Refunds are given within 30 days. The Berlin office is not open on Sundays. Shipping takes 5 km by bike."
@@ -153,7 +153,7 @@ def test_nothing_is_supported_by_no_passage() -> None:
 
 def test_abbreviations_decimals_and_initials_do_not_end_a_statement() -> None:
     text = "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5. He left at 5 p.m. with e.g. two bags."
-    assert statements(text) == [
+    assert split_statements(text) == [
         "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5.",
         "He left at 5 p.m. with e.g. two bags.",
     ]
@@ -162,25 +162,25 @@ def test_abbreviations_decimals_and_initials_do_not_end_a_statement() -> None:
 def test_bullets_rows_headings_and_wrapped_lines_become_statements() -> None:
     listed = "- costs nothing\n* has 5 GB\n1. first\n\n| plan | price |\n|---|---|\n| a | 2 |"
     text = f"# Plans\nThe free plan\nis small.\n{listed}"
-    assert statements(text) == [
+    assert split_statements(text) == [
         "Plans:", "The free plan is small.", "costs nothing", "has 5 GB", "first", "plan, price:", "a price 2",
     ]  # fmt: skip
 
 
 def test_sentences_without_spaces_between_them_are_parted() -> None:
-    assert statements("彼は来た。彼女は行った！") == ["彼は来た。", "彼女は行った！"]
+    assert split_statements("彼は来た。彼女は行った！") == ["彼は来た。", "彼女は行った！"]
 
 
 def test_json_documents_become_statements_of_key_and_value() -> None:
     document = {"orderTotal": 12, "items": [{"in_stock": True}, {"in_stock": None}], "note": "Call first."}
-    assert statements(json.dumps(document)) == [
+    assert split_statements(json.dumps(document)) == [
         "order Total: 12", "items in stock: true", "items in stock: null", "note: Call first.",
     ]  # fmt: skip
 
 
 def test_text_that_only_begins_like_json_is_read_as_text() -> None:
-    assert statements("{not json} at all}") == ["{not json} at all}"]
-    assert [statement.strip("[]") for statement in statements("[" * 100_000 + "x" + "]" * 100_000)] == ["x"]
+    assert split_statements("{not json} at all}") == ["{not json} at all}"]
+    assert [statement.strip("[]") for statement in split_statements("[" * 100_000 + "x" + "]" * 100_000)] == ["x"]
 
 
 def test_names_numbers_and_dates_are_entities() -> None:
@@ -210,7 +210,7 @@ def test_any_text_can_be_read(statement: str, passage: str) -> None:
 def test_statements_lose_no_word(text: str) -> None:
     if text.strip()[:1] in ("{", "["):
         return
-    kept = "".join(statements(text))
+    kept = "".join(split_statements(text))
     letters = [character for character in text if character.isalpha()]
     assert all(character in kept for character in letters if not text.strip().startswith("```"))
 

@@ -21,7 +21,7 @@ from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 from proctor.evaluators.values import as_text
 
 OPAQUE = frozenset({"args", "response"})
@@ -220,7 +220,7 @@ def _number(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadVerdict(f"the metric function gave the score {value!r}; a score is a number")
+        raise InvalidScore(f"the metric function gave the score {value!r}; a score is a number")
     return float(value)
 
 

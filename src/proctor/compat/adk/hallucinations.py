@@ -24,7 +24,7 @@ from proctor.evaluators.material import (
 from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import split_statements
 
 
 @evaluator(family="passages", needs="grounds", judge="rules or model", variant_of="Faithfulness")
@@ -59,7 +59,7 @@ class Hallucinations(AdkJudged):
         answer = answer_text(evaluable)
         before = intermediate_texts(evaluable) if self.evaluate_intermediate_nl_responses else []
         texts = [*(text for text in before if text != answer), answer]
-        return [sentence for text in texts for sentence in statements(text)]
+        return [sentence for text in texts for sentence in split_statements(text)]
 
 
 def grounds_of(evaluable: Evaluable) -> dict[str, Texts]:

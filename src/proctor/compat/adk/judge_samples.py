@@ -14,7 +14,7 @@ from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import Json
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Question
 
@@ -124,7 +124,7 @@ SETTINGS: Final = ("temperature", "top_p", "topP", "max_output_tokens", "maxOutp
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdkJudged(Judged):
+class AdkJudged(JudgedEvaluator):
     """The base of ADK's judged metrics; each item of a reply is decided by the majority of the samples."""
 
     judge_model_options: Mapping[str, Json] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class AdkJudged(Judged):
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         # The samples are taken item by item in `assess`, so the panel is to ask each of its judges for one opinion.
         options = {**self.judge_model_options, "num_samples": self.votes}
-        return await Judged.__call__(replace(self, samples=1, judge_model_options=options), evaluable)
+        return await JudgedEvaluator.__call__(replace(self, samples=1, judge_model_options=options), evaluable)
 
     @property
     def votes(self) -> int:

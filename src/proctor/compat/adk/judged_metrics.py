@@ -25,7 +25,7 @@ from proctor.evaluators.material import (
     tools_offered,
     transcript,
 )
-from proctor.evaluators.rubric import Rubric, numbered, own_rubrics, read_rubrics
+from proctor.evaluators.rubric import Rubric, metadata_rubrics, numbered_list, read_rubrics
 from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import Judge, Question, Texts
 
@@ -175,7 +175,7 @@ class RubricBased(AdkJudged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         listed = self.in_force(evaluable)
-        instructions = f"{self.asked} {CONDITION}\n\n{numbered(listed)}"
+        instructions = f"{self.asked} {CONDITION}\n\n{numbered_list(listed)}"
         question = yes_no_questions(self.kind, instructions, self.material(evaluable), len(listed))
         return mean_of(listed, await self.vote(judge, question, verdicts_in_order))
 
@@ -188,8 +188,8 @@ class RubricBased(AdkJudged):
         return listed
 
     def _theirs(self, evaluable: Evaluable) -> list[Rubric]:
-        of_turn = own_rubrics(evaluable.turn_metadata, "turn")
-        return [*own_rubrics(evaluable.eval_metadata, "case"), *of_turn]
+        of_turn = metadata_rubrics(evaluable.turn_metadata, "turn")
+        return [*metadata_rubrics(evaluable.eval_metadata, "case"), *of_turn]
 
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         """What the judge is shown."""
@@ -253,8 +253,8 @@ class TrajectoryQuality(RubricBased):
         """Those of every turn: this evaluator sees them all."""
         if not evaluable.turns:
             return RubricBased._theirs(self, evaluable)
-        of_turns = [rubric for each in evaluable.turns for rubric in own_rubrics(each.turn.metadata, "turn")]
-        return [*own_rubrics(evaluable.eval_metadata, "case"), *of_turns]
+        of_turns = [rubric for each in evaluable.turns for rubric in metadata_rubrics(each.turn.metadata, "turn")]
+        return [*metadata_rubrics(evaluable.eval_metadata, "case"), *of_turns]
 
 
 def agent_of(evaluable: Evaluable) -> dict[str, Texts]:

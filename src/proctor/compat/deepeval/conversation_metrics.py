@@ -16,7 +16,7 @@ from proctor.evaluators.agent import StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.geval import GEval
 from proctor.evaluators.judge_questions import text_question, verdicts_in_order, yes_no_questions
-from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
+from proctor.evaluators.judged_evaluator import Finding, JudgedEvaluator, findings_as_details, mean, summarize_findings
 from proctor.evaluators.material import answer_text, question_text, transcript
 from proctor.evaluators.retrieval import Faithfulness
 from proctor.evaluators.values import require_int
@@ -144,7 +144,7 @@ ANSWERS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summarization(Judged):
+class Summarization(JudgedEvaluator):
     """The lower of two shares: of the summary's claims that hold, and of the questions that it answers as well."""
 
     n: int = 5
@@ -163,12 +163,12 @@ class Summarization(Judged):
         covered = await self._covered(original, summary, judge)
         seen = replace(evaluable, retrieval_context=(original,), context=None, tool_calls=())
         aligned = await Faithfulness(mode="grounded").assess(seen, judge)
-        coverage = mean(float(item.holds) for item in covered)
-        said = f"{aligned.reasoning}; {reasons_of_items(covered, 'questions are answered by the summary as well')}"
-        details = {"alignment": aligned.score, "coverage": coverage, "questions": items_as_details(covered)}
+        coverage = mean(float(item.counts) for item in covered)
+        said = f"{aligned.reasoning}; {summarize_findings(covered, 'questions are answered by the summary as well')}"
+        details = {"alignment": aligned.score, "coverage": coverage, "questions": findings_as_details(covered)}
         return Evaluation(min(aligned.score, coverage), said, {**aligned.details, **details})
 
-    async def _covered(self, original: str, summary: str, judge: Judge) -> list[JudgedItem]:
+    async def _covered(self, original: str, summary: str, judge: Judge) -> list[Finding]:
         questions = list(self.assessment_questions)
         if questions:
             known = await self._answers(questions, original, judge)
@@ -183,7 +183,7 @@ class Summarization(Judged):
                 raise NothingToCompare("the judge found nothing in the original to ask about")
         found = await self._answers(questions, summary, judge)
         words = {True: "answered", False: "not answered"}
-        return [JudgedItem(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
+        return [Finding(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
 
     async def _answers(self, questions: Sequence[str], text: str, judge: Judge) -> list[tuple[bool, str]]:
         material = {"text": text, "question": list(questions)}

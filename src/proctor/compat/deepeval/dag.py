@@ -13,7 +13,7 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.geval import CASE_PARTS, MATERIAL_NAMES
 from proctor.evaluators.judge_questions import text_question, yes_no_question
-from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import choose
 
@@ -255,7 +255,7 @@ JUDGEMENT = (
     example={"nodes": {"polite": {"judge": "Is the answer polite?", "verdicts": {"yes": 10, "no": 0}}}},
 )
 @dataclass(frozen=True, kw_only=True)
-class JudgementDAG(Judged):
+class JudgementDAG(JudgedEvaluator):
     """One judgement after another, each chosen by the verdict before, down to a verdict with a score from 0 to 10.
 
     The score of the verdict at which the judgements arrive, divided by 10. Skipped without what `evaluation_params`

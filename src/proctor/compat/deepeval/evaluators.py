@@ -17,13 +17,13 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
-    UNCLEAR,
-    Judged,
-    JudgedItem,
-    items_as_details,
+    CANNOT_TELL,
+    Finding,
+    JudgedEvaluator,
+    findings_as_details,
     mean,
-    reasons_of_items,
-    score_of_items,
+    mean_of_findings,
+    summarize_findings,
 )
 from proctor.evaluators.material import answer_text, known_facts, nonblank_passages
 from proctor.evaluators.tools.calls import (
@@ -157,7 +157,7 @@ def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]
 
 @evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")
 @dataclass(frozen=True)
-class Hallucination(Judged):
+class Hallucination(JudgedEvaluator):
     """The share of the passages that the answer does not contradict; what it leaves out is not held against it.
 
     The share of passages that the answer does not contradict; what it leaves out does not matter. Skipped if the
@@ -169,14 +169,14 @@ class Hallucination(Judged):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and contradicts nothing")
-        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_unclear=True))
+        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_abstentions=True))
         found = [
-            JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
+            Finding(texts[item.number - 1], CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
+            else Finding(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
-        return score_of_items(found, "passages agree with the answer")
+        return mean_of_findings(found, "passages agree with the answer")
 
 
 _AGREES = {"yes": "agrees", "no": "contradicts"}
@@ -234,7 +234,7 @@ REACHED_FROM = 0.5
 
 @evaluator(family="agent", judge="model", variant_of="TaskCompletion", scope="case")
 @dataclass(frozen=True, kw_only=True)
-class GoalAccuracy(Judged):
+class GoalAccuracy(JudgedEvaluator):
     """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals.
 
     The mean of how far the user's goals were reached and how sound the way to them was. Without `goal` the judge
@@ -253,11 +253,11 @@ class GoalAccuracy(Judged):
         goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
         plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
-        reached = reasons_of_items(goals, "goals were reached")
-        said = f"{reached}; {reasons_of_items(plans, 'of the ways to them were sound')}"
-        details = {**scores, "goals": items_as_details(goals), "plans": items_as_details(plans)}
+        reached = summarize_findings(goals, "goals were reached")
+        said = f"{reached}; {summarize_findings(plans, 'of the ways to them were sound')}"
+        details = {**scores, "goals": findings_as_details(goals), "plans": findings_as_details(plans)}
         return Evaluation(mean(scores.values()), said, details)
 
 
-def _judged_goal(what: str, text: str, score: float, reason: str) -> JudgedItem:
-    return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)
+def _judged_goal(what: str, text: str, score: float, reason: str) -> Finding:
+    return Finding(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)

@@ -25,8 +25,8 @@ from proctor.cases.threshold import passes
 from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
-from proctor.evaluators.judged_evaluator import ModelLeftOut
-from proctor.judging.judge import FORMER_RULES, RULES, is_judge
+from proctor.evaluators.judged_evaluator import SkippedByFast
+from proctor.judging.judge import OLD_RULES_NAME, RULES, is_judge
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
 from proctor.running.assertions.score_matrix import named_evaluator
@@ -142,7 +142,7 @@ class ProctorMetric(BaseMetric):
         try:
             require(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
-        except ModelLeftOut as left_out:
+        except SkippedByFast as left_out:
             self._skip(left_out)
             self.left_out = True
             raise skipped_test(str(left_out)) from None
@@ -239,7 +239,7 @@ def judge_named(model: Any) -> Any:
             f"model must be a name such as 'openai:gpt-5-mini', an object of options, a DeepEvalBaseLLM or a Judge, "
             f"not a {type(model).__name__}"
         )
-    is_bare = isinstance(model, str) and ":" not in model and model not in (RULES, FORMER_RULES)
+    is_bare = isinstance(model, str) and ":" not in model and model not in (RULES, OLD_RULES_NAME)
     return f"openai:{model}" if is_bare else model
 
 

@@ -57,7 +57,7 @@ class StoreSpec:
     description: str
     source: Path
     embeddings: Any = None
-    """Which model embeds, as `embeddings_of` takes it; `None` for the usual one."""
+    """Which model embeds, as `find_embeddings` takes it; `None` for the usual one."""
     top_k: int = 5
     least_score: float | None = None
     chunk_size: int = 512

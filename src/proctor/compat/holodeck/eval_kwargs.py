@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proctor.evaluators.evaluation import BadVerdict, Evaluation
+from proctor.evaluators.evaluation import Evaluation, InvalidScore
 
 OWN_SCORE = "own_score"
 """In stores of early versions: the detail with the score of an evaluator whose own `passed` decided."""
@@ -128,14 +128,14 @@ def read_result(found: Any, metric: str, *, decides: bool) -> Evaluation:
     Its own `passed`, if it `decides`, is the verdict, whatever the score.
     """
     if not isinstance(found, Mapping):
-        raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
+        raise InvalidScore(f"returned {type(found).__name__} instead of a dictionary with a score")
     if found.get("error"):
-        raise BadVerdict(str(found["error"]))
+        raise InvalidScore(str(found["error"]))
     value = found.get("score", found.get(metric))
     if isinstance(value, str) or not hasattr(value, "__float__"):
-        raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
+        raise InvalidScore(f"returned no score, neither under 'score' nor under {metric!r}")
     if not -ROUNDING <= float(value) <= 1 + ROUNDING:
-        raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
+        raise InvalidScore(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
     reasoning = str(found.get("reasoning") or found.get("reason") or "")
     passed = found.get("passed")
     return Evaluation(value, reasoning, passed=passed if decides and isinstance(passed, bool) else None)

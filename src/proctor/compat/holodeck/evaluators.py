@@ -16,16 +16,16 @@ from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
 from proctor.evaluators.evaluation import (
-    BadVerdict,
     Evaluable,
     Evaluation,
     EvaluationPending,
+    InvalidScore,
     NothingToCompare,
     evaluate,
 )
-from proctor.evaluators.judged_evaluator import too_late
-from proctor.evaluators.registry import shipped
-from proctor.judging.call_log import WaitTimer, in_own_time
+from proctor.evaluators.judged_evaluator import evaluator_timeout
+from proctor.evaluators.registry import shipped_class
+from proctor.judging.call_log import WaitTimer, run_with_timeout
 
 
 class EvaluationError(ProctorError):
@@ -93,11 +93,11 @@ class BaseEvaluator:
             return await self._tried(kwargs)
         waits = WaitTimer()
         try:
-            return await in_own_time(lambda: self._tried(kwargs), self.timeout, waits)
+            return await run_with_timeout(lambda: self._tried(kwargs), self.timeout, waits)
         except EvaluationError:
             raise
         except TimeoutError:
-            raise EvaluationTimeout(f"{self.name} {too_late(self.timeout, waits)}") from None
+            raise EvaluationTimeout(f"{self.name} {evaluator_timeout(self.timeout, waits)}") from None
 
     async def _tried(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         tries = max(1, self.retry_config.max_retries)
@@ -135,14 +135,14 @@ class ShippedEvaluator(BaseEvaluator):
     ) -> None:
         super().__init__(timeout, retry_config)
         self.threshold = threshold
-        self._scorer: Callable[..., Any] = shipped(self.evaluator)(**arguments)
+        self._scorer: Callable[..., Any] = shipped_class(self.evaluator)(**arguments)
 
     async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
         """The score under `score` and under the metric's name, whether it passed, and why."""
         evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
         try:
             evaluation = await evaluate(self._scorer, evaluable)
-        except (NothingToCompare, BadVerdict, NeedsModel) as error:
+        except (NothingToCompare, InvalidScore, NeedsModel) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
             raise EvaluationError(f"{self.name} had nothing to compare")

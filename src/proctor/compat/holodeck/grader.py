@@ -16,7 +16,7 @@ from proctor.base.references import resolve
 from proctor.compat.holodeck.test_results import ToolInvocation
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, read_verdict
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, to_evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _text(value: Json) -> str:
 def read_result(result: Any) -> Evaluation:
     """The Evaluation a grader means; unlike other evaluators a grader has to say something."""
     if result is None:
-        raise BadVerdict("returned nothing; a grader returns True, False, a number or a GraderResult")
+        raise InvalidScore("returned nothing; a grader returns True, False, a number or a GraderResult")
     if not hasattr(result, "score"):
         return _scored(result)
     reason = getattr(result, "reason", None) or getattr(result, "reasoning", None) or ""
@@ -128,9 +128,9 @@ def read_result(result: Any) -> Evaluation:
 
 
 def _scored(verdict: Any) -> Evaluation:
-    evaluation = read_verdict(verdict)
+    evaluation = to_evaluation(verdict)
     if evaluation is None:
-        raise BadVerdict("returned nothing")
+        raise InvalidScore("returned nothing")
     return evaluation
 
 

@@ -18,8 +18,8 @@ class Groundedness(MarkEvaluator):
     """
 
     kind: ClassVar[str] = "groundedness"
-    shows: ClassVar[tuple[str, ...]] = ("question", "passage")
-    usual: ClassVar[str] = (
+    material_names: ClassVar[tuple[str, ...]] = ("question", "passage")
+    instructions: ClassVar[str] = (
         "Assess how well the answer is grounded in the numbered passages: whether everything it states follows from "
         "them. What they contradict weighs most; what they do not mention counts against it too, however true it may "
         "be. What the answer leaves out does not matter here."
@@ -35,7 +35,7 @@ class Relevance(MarkEvaluator):
     """
 
     kind: ClassVar[str] = "relevance"
-    usual: ClassVar[str] = (
+    instructions: ClassVar[str] = (
         "Assess how well the answer addresses the question: whether it answers what was asked, all of it, and stays "
         "with it. Evasion, parts of the question that are passed over, and matter nobody asked for count against it."
     )
@@ -50,7 +50,7 @@ class Coherence(MarkEvaluator):
     """
 
     kind: ClassVar[str] = "coherence"
-    usual: ClassVar[str] = COHERENCE
+    instructions: ClassVar[str] = COHERENCE
 
 
 @evaluator(family="rubric", judge="model", variant_of="GEval")
@@ -62,7 +62,7 @@ class Fluency(MarkEvaluator):
     """
 
     kind: ClassVar[str] = "fluency"
-    usual: ClassVar[str] = (
+    instructions: ClassVar[str] = (
         "Assess how well the answer is written: grammar, spelling, choice of words, sentences that read naturally in "
         "the language they are in. Neither what it says nor whether that is true matters here."
     )

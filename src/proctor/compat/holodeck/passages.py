@@ -18,7 +18,7 @@ from proctor.base.positions import Pointer
 from proctor.base.threads import run_in_thread
 from proctor.compat.holodeck.agent_spec import Problems, RecordSpec, StoreSpec
 from proctor.compat.holodeck.models import VectorstoreTool
-from proctor.judging.embeddings import PROVIDERS, Embedder, NoEmbeddings, Vector, cosine, embeddings_of
+from proctor.judging.embeddings import PROVIDERS, EmbeddingSpec, NoEmbeddings, Vector, cosine, find_embeddings
 from proctor.judging.providers import ModelSpec
 from proctor.version import install_command
 
@@ -203,7 +203,7 @@ class VectorStore:
             self._passages, self._vectors = passages, vectors
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
-        vectors = await embeddings_of(self._spec.embeddings).embed(texts)
+        vectors = await find_embeddings(self._spec.embeddings).embed(texts)
         size = self._spec.dimensions
         if size is None:
             return list(vectors)
@@ -312,7 +312,7 @@ def _embeddings(
             _refuse_embedder(place, nearby, embedder, problems)
             return None
     try:
-        embeddings_of(named)
+        find_embeddings(named)
     except (NoEmbeddings, UsageError) as error:
         problems.add(place, str(error))
     return named
@@ -329,10 +329,10 @@ def _refuse_embedder(place: Pointer, nearby: ModelSpec, embedder: ModelSpec | No
         problems.add(("embedding_provider",), wrong)
 
 
-def _of_provider(model: ModelSpec, name: str) -> Embedder | None:
+def _of_provider(model: ModelSpec, name: str) -> EmbeddingSpec | None:
     """Azure speaks as OpenAI does only at an address that ends in `/v1`."""
     azure = model.provider.startswith("azure")
     if model.provider not in PROVIDERS and (model.base_url is None or (azure and not model.base_url.endswith("/v1"))):
         return None
     provider = model.provider if model.provider in PROVIDERS else "openai"
-    return Embedder(f"{provider}:{name}", model.base_url, model.api_key)
+    return EmbeddingSpec(f"{provider}:{name}", model.base_url, model.api_key)

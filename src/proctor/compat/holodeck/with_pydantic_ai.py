@@ -23,7 +23,7 @@ from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, no_answer_mes
 from proctor.compat.holodeck.tool_reader import schema_error
 from proctor.compat.holodeck.tools import Ask, Tool, build_tools
 from proctor.judging.provider_errors import endpoint_failure
-from proctor.judging.providers import ModelSpec, model_of
+from proctor.judging.providers import ModelSpec, build_model
 
 OF_ANTHROPIC = ("anthropic", "bedrock")
 """Whose models take no temperature while they think."""
@@ -88,7 +88,7 @@ def _plainly(spec: ModelSpec) -> Any:
 
     The library would explain system messages in mid-conversation to models that have none, and none are sent here.
     """
-    model = model_of(spec)
+    model = build_model(spec)
     model.profile = {**model.profile, "supports_inline_system_prompts": True}
     return model
 

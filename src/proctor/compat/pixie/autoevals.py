@@ -15,7 +15,7 @@ from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, to_json
 from proctor.base.threads import run_in_thread
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
 """The classes of autoevals under which everything that asks a model stands."""
@@ -219,7 +219,7 @@ def _compares(scorer: Any) -> bool:
 
 def _evaluation(score: Any, name: str) -> Evaluation:
     if not hasattr(score, "score"):
-        raise BadVerdict(f"{name} returned {type(score).__name__}; a scorer of autoevals returns a Score")
+        raise InvalidScore(f"{name} returned {type(score).__name__}; a scorer of autoevals returns a Score")
     if getattr(score, "error", None) is not None:
         raise score.error
     if score.score is None:

@@ -18,12 +18,12 @@ from proctor.cases.ids import slug
 from proctor.cases.suite import Case, Criteria, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes
 from proctor.evaluators.evaluation import (
-    BadVerdict,
     Evaluation,
     EvaluationPending,
+    InvalidScore,
     NothingToCompare,
     collapse,
-    read_verdict,
+    to_evaluation,
 )
 from proctor.reporting.explain import answer_text, input_text
 from proctor.reporting.html import environment
@@ -138,8 +138,8 @@ def _score(name: str, evaluation: Evaluated) -> Score:
     if isinstance(evaluation, BaseException):
         return Score(name, Outcome.ERROR, None, needs, f"raised {one_line(evaluation)}")
     try:
-        verdict = read_verdict(evaluation)
-    except BadVerdict as problem:
+        verdict = to_evaluation(evaluation)
+    except InvalidScore as problem:
         return Score(name, Outcome.ERROR, None, needs, f"the evaluator {problem}")
     if verdict is None:
         return Score(name, Outcome.SKIPPED, None, needs, "it had nothing to compare")

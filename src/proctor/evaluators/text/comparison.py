@@ -110,9 +110,9 @@ def _data_difference(wanted: Json, got: Json, place: str) -> str:
 
 S = TypeVar("S", bound=Sequence[str])
 
-EXACT_CELLS = 10_000_000_000
+MAX_EXACT_CELLS = 10_000_000_000
 """The product of lengths up to which texts are compared exactly: about half a second."""
-BLOCK = 2048
+BLOCK_LENGTH = 2048
 """The length of the blocks in which longer texts are compared."""
 
 
@@ -134,10 +134,10 @@ def edit_similarity(left: str, right: str) -> Similarity:
     if left == right:
         return Similarity(1.0, 1.0)
     longest = max(len(left), len(right))
-    if len(left) * len(right) <= EXACT_CELLS:
+    if len(left) * len(right) <= MAX_EXACT_CELLS:
         score = 1.0 - Levenshtein.distance(left, right) / longest
         return Similarity(score, score)
-    affordable = EXACT_CELLS // longest
+    affordable = MAX_EXACT_CELLS // longest
     distance = Levenshtein.distance(left, right, score_cutoff=affordable)
     if distance <= affordable:
         score = 1.0 - distance / longest
@@ -154,14 +154,14 @@ def edit_score(left: str, right: str) -> float:
 
 def common_words(left: Sequence[str], right: Sequence[str]) -> tuple[int, bool]:
     """The length of the longest common subsequence of words, and whether it is exact (else it is at least that)."""
-    if len(left) * len(right) <= EXACT_CELLS:
+    if len(left) * len(right) <= MAX_EXACT_CELLS:
         return LCSseq.similarity(left, right), True
     return sum(LCSseq.similarity(a, b) for a, b in _blocks(left, right)), False
 
 
 def _blocks(left: S, right: S) -> Iterator[tuple[S, S]]:
     """Both sides cut into the same number of pieces, so that the pieces lie at the same share of the way."""
-    count = -(-max(len(left), len(right)) // BLOCK)
+    count = -(-max(len(left), len(right)) // BLOCK_LENGTH)
     for index in range(count):
         yield _piece(left, index, count), _piece(right, index, count)
 

@@ -133,9 +133,9 @@ class NumberKeyword:
 
 
 @lru_cache(maxsize=4096)
-def as_number(keyword: str) -> NumberKeyword | None:
+def number_keyword(keyword: str) -> NumberKeyword | None:
     """The number a keyword is, or `None` when it is a word, a date, a version, an address."""
-    match = re.fullmatch(_NUMBER_KEYWORD, numbers_of(keyword.strip()))
+    match = re.fullmatch(_NUMBER_KEYWORD, searchable_numbers(keyword.strip()))
     meanings = readings(match["digits"]) if match else ()
     if match is None or not meanings:
         return None
@@ -143,18 +143,18 @@ def as_number(keyword: str) -> NumberKeyword | None:
     return NumberKeyword(whole, decimals, match["sign"] in ("-", "−"), match["before"] or match["after"])
 
 
-def find(keywords: Iterable[str], text: str, *, ignore_case: bool) -> tuple[list[str], list[str]]:
+def find_keywords(keywords: Iterable[str], text: str, *, ignore_case: bool) -> tuple[list[str], list[str]]:
     """The keywords that are in the text, and those that are not.
 
     A number is looked for among the numbers of the text, everything else as a part of it, whatever the white space.
     """
-    words = words_of(text, ignore_case)
-    numbers = numbers_of(text)
+    words = searchable_words(text, ignore_case)
+    numbers = searchable_numbers(text)
     found: list[str] = []
     missing: list[str] = []
     for keyword in keywords:
-        number = as_number(keyword)
-        there = number.is_in(numbers) if number else _words_of_keyword(keyword, ignore_case) in words
+        number = number_keyword(keyword)
+        there = number.is_in(numbers) if number else _searchable_keyword(keyword, ignore_case) in words
         (found if there else missing).append(keyword)
     return found, missing
 
@@ -164,14 +164,14 @@ def _meanings(digits: str) -> Iterable[tuple[str, str]]:
     return readings(digits) or [(run, "") for run in re.findall("[0-9]+", digits)]
 
 
-def numbers_of(text: str) -> str:
+def searchable_numbers(text: str) -> str:
     """The text in which numbers are looked for: spaces inside of a number become marks before they are normalised."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", re.sub(_GROUPING_SPACE, "_", text))
 
 
-def words_of(text: str, ignore_case: bool) -> str:
+def searchable_words(text: str, ignore_case: bool) -> str:
     """The text in which words are looked for: compatible characters and all white space made the same."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
@@ -179,4 +179,4 @@ def words_of(text: str, ignore_case: bool) -> str:
     return text.casefold() if ignore_case else text
 
 
-_words_of_keyword = lru_cache(maxsize=4096)(words_of)
+_searchable_keyword = lru_cache(maxsize=4096)(searchable_words)

@@ -12,14 +12,14 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import difference, edit_similarity, equal_values, normalize
-from proctor.evaluators.text.keywords import find
+from proctor.evaluators.text.keywords import find_keywords
 from proctor.evaluators.values import (
+    as_plain_data,
     as_text,
     conversation_text,
-    expectation_of,
     expected_and_output,
     expected_but_got,
-    plain_of,
+    expected_value,
     quote,
     require_bool,
 )
@@ -42,7 +42,7 @@ class ExactMatch:
         require_bool(strip=self.strip, ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
+        expected, output = expected_value(evaluable, "ExactMatch"), evaluable.output
         wanted, got = self._prepared(expected), self._prepared(output)
         if (type(got) is str and got == wanted) or equal_values(wanted, got):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
@@ -50,7 +50,7 @@ class ExactMatch:
         return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
     def _prepared(self, value: Any) -> Json:
-        value = value if type(value) is str else plain_of(value)
+        value = value if type(value) is str else as_plain_data(value)
         if self.strip or self.ignore_case:
             return normalize(value, strip=self.strip, ignore_case=self.ignore_case)
         return value
@@ -107,9 +107,11 @@ class Contains:
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        brought = _brought(evaluable, self.conversation)
-        alternatives = [group for group in (self.any_of, *(_said(words.any_of) for words in brought)) if group]
-        required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _said(words.all_of))]))
+        brought = _case_keywords(evaluable, self.conversation)
+        alternatives = [group for group in (self.any_of, *(_nonblank(words.any_of) for words in brought)) if group]
+        required = tuple(
+            dict.fromkeys([*self.all_of, *(word for words in brought for word in _nonblank(words.all_of))])
+        )
         if not alternatives and not required:
             raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
         text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
@@ -117,24 +119,24 @@ class Contains:
         found: list[str] = []
         missing: list[str] = []
         for group in alternatives:
-            there, absent = find(group, text, ignore_case=self.ignore_case)
+            there, absent = find_keywords(group, text, ignore_case=self.ignore_case)
             scores.append(1.0 if there else 0.0)
             found += there
             missing += absent if not there else ()
-        there, absent = find(required, text, ignore_case=self.ignore_case)
+        there, absent = find_keywords(required, text, ignore_case=self.ignore_case)
         if required:
             scores.append(len(there) / len(required))
-        return _mentions(min(scores), found + there, missing + absent, text)
+        return _keyword_evaluation(min(scores), found + there, missing + absent, text)
 
 
-def _brought(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
+def _case_keywords(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
     """The keywords of the turn, or of all turns."""
     if conversation and len(evaluable.turns) > 1:
         return [words for exchange in evaluable.turns if (words := exchange.turn.expected.keywords) is not None]
     return [] if evaluable.keywords is None else [evaluable.keywords]
 
 
-def _mentions(score: float, found: list[str], missing: list[str], text: str) -> Evaluation:
+def _keyword_evaluation(score: float, found: list[str], missing: list[str], text: str) -> Evaluation:
     found, missing = list(dict.fromkeys(found)), list(dict.fromkeys(missing))
     parts = [
         f"{verb} {', '.join(map(quote, words))}" for verb, words in (("found", found), ("missing", missing)) if words
@@ -155,7 +157,7 @@ def _keywords(name: str, given: Any) -> tuple[str, ...]:
     return texts
 
 
-def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
+def _nonblank(keywords: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(keyword for keyword in map(as_text, keywords) if keyword.strip())
 
 
@@ -249,7 +251,7 @@ def _check_affix(name: str, affix: Any) -> None:
 
 
 def _affix(given: str | None, evaluable: Evaluable, evaluator: str) -> str:
-    affix = as_text(expectation_of(evaluable, evaluator)) if given is None else given
+    affix = as_text(expected_value(evaluable, evaluator)) if given is None else given
     if not affix:
         raise NothingToCompare(f"{evaluator} has nothing to look for: the expected text is empty")
     return affix

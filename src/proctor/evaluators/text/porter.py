@@ -38,7 +38,7 @@ _REMNANTS = tuple(
 
 def stem(word: str) -> str:
     """The stem of a word; `running` and `runs` share theirs."""
-    return _remembered(word) if len(word) <= 48 else _stem(word)
+    return _cached_stem(word) if len(word) <= 48 else _stem(word)
 
 
 def _stem(word: str) -> str:
@@ -57,7 +57,7 @@ def _stem(word: str) -> str:
     return _tidy(word)
 
 
-_remembered = lru_cache(maxsize=1 << 16)(_stem)
+_cached_stem = lru_cache(maxsize=1 << 16)(_stem)
 
 
 def _shape(word: str) -> str:
@@ -96,11 +96,11 @@ def _past_and_progressive(word: str) -> str:
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for suffix in ("ed", "ing"):
         if word.endswith(suffix) and "v" in _shape(word[: -len(suffix)]):
-            return _completed(word[: -len(suffix)])
+            return _restore_ending(word[: -len(suffix)])
     return word
 
 
-def _completed(word: str) -> str:
+def _restore_ending(word: str) -> str:
     """What remains once `-ed` or `-ing` is gone, spelt as a word again: `conflat` to `conflate`, `hopp` to `hop`."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"

@@ -24,7 +24,7 @@ from proctor.cases.matchers import (
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.tools.pairing import MOST_ASSIGNED
+from proctor.evaluators.tools.pairing import MAX_ASSIGNMENT_CELLS
 
 FAILED_CALLS = ("count", "ignore")
 """What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""
@@ -140,9 +140,9 @@ def _literal_key(wanted: ExpectedCall) -> object | None:
 def credit_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same with the credit of each pair; none where the names differ.
 
-    Of more than `MOST_ASSIGNED` pairs only those that fit earn anything.
+    Of more than `MAX_ASSIGNMENT_CELLS` pairs only those that fit earn anything.
     """
-    if len(expected) * len(actual) > MOST_ASSIGNED:
+    if len(expected) * len(actual) > MAX_ASSIGNMENT_CELLS:
         return match_matrix(expected, actual)
     return [[credit(wanted, call) if wanted.accepts_name(call.name) else 0.0 for call in actual] for wanted in expected]
 

@@ -77,7 +77,7 @@ class ToolTrajectory:
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _none_called(actual, places)
+            return _evaluate_no_calls(actual, places)
         fit = name_matrix(expected, actual) if self.ignore_args else match_matrix(expected, actual)
         units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
@@ -92,9 +92,9 @@ class ToolTrajectory:
             share if self.partial else float(share == 1.0),
             self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=extra),
             {
-                **_agreement(matched, wanted, made),
+                **_precision_and_recall(matched, wanted, made),
                 **left.details(extra_allowed=extra, places=places),
-                **_left_out(evaluable.tool_calls, places),
+                **_ignored_calls(evaluable.tool_calls, places),
                 **({"approximate": True} if self.match == "ANY_ORDER" and not is_exact(weights) else {}),
             },
         )
@@ -106,7 +106,7 @@ class ToolTrajectory:
         return f"{matched} of {wanted} expected calls made, {told}{'' if self.match == 'EXACT' else further}"
 
 
-def _left_out(calls: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
+def _ignored_calls(calls: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
     """Which calls were not compared, where some were not."""
     kept = set(places)
     left = [index for index in range(len(calls)) if index not in kept]
@@ -123,7 +123,7 @@ def _order(match: str | int) -> str:
     return name
 
 
-def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
+def _precision_and_recall(matched: int, wanted: int, made: int) -> dict[str, Any]:
     precision = matched / made if made else float(not wanted)
     recall = matched / wanted if wanted else 1.0
     f1 = 2 * precision * recall / (precision + recall) if matched else float(not wanted and not made)
@@ -149,24 +149,24 @@ class ExpectedTools:
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _none_called(actual, places)
-        satisfied, pairs = _satisfy(expected, actual)
+            return _evaluate_no_calls(actual, places)
+        satisfied, pairs = _max_satisfied(expected, actual)
         left = differences(expected, actual, pairs)
         found = left.details(extra_allowed=True, places=places)
-        details = {"satisfied": sorted(satisfied), **found, **_left_out(evaluable.tool_calls, places)}
+        details = {"satisfied": sorted(satisfied), **found, **_ignored_calls(evaluable.tool_calls, places)}
         if len(satisfied) == len(expected):
             return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
         counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
         return Evaluation(len(satisfied) / len(expected), f"{counted}: {left.explain(extra_allowed=True)}", details)
 
 
-def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
+def _max_satisfied(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
     """The expected calls that can be satisfied together, no actual call counting twice, and the pairs that do so.
 
     The most that can be, where each is expected once. With higher counts that would take exponential time: the least
     demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
     """
-    taken = _TakenCalls([[column for column, fit in enumerate(row) if fit] for row in match_matrix(expected, actual)])
+    taken = _Assignment([[column for column, fit in enumerate(row) if fit] for row in match_matrix(expected, actual)])
     order = sorted(range(len(expected)), key=lambda i: (expected[i].count, len(taken.fit[i]), taken.fit[i][::-1]))
     satisfied: set[int] = set()
     for index in order:
@@ -181,7 +181,7 @@ def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tu
     return satisfied, sorted((index, column) for column, index in taken.by.items())
 
 
-class _TakenCalls:
+class _Assignment:
     """Which expected call takes which actual one; grows call by call, which an assignment at one go cannot."""
 
     def __init__(self, fit: Sequence[Sequence[int]]) -> None:
@@ -223,10 +223,10 @@ class _TakenCalls:
             column = gives_up[wanted_by[column]]
 
 
-def _none_called(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluation:
+def _evaluate_no_calls(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluation:
     """`tools: []` means that no tool is called, whatever else a mode allows."""
     left = differences((), actual, [])
-    details = {**_agreement(0, 0, len(actual)), **left.details(places=places)}
+    details = {**_precision_and_recall(0, 0, len(actual)), **left.details(places=places)}
     if not actual:
         return Evaluation(1.0, "no tool was to be called, and none was", details)
     return Evaluation(0.0, f"no tool was to be called: {left.explain()}", details)
@@ -264,7 +264,7 @@ class ToolCount:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         every = evaluable.tool_calls
         calls = [every[index] for index in counted_calls(every, self.failed_calls)]
-        count = len(calls) if self.tool is None else sum(_named(call.name, self.tool) for call in calls)
+        count = len(calls) if self.tool is None else sum(_matches_name(call.name, self.tool) for call in calls)
         least = self.at_least if self.exactly is None else self.exactly
         most = self.at_most if self.exactly is None else self.exactly
         fits = (least is None or count >= least) and (most is None or count <= most)
@@ -278,7 +278,7 @@ class ToolCount:
         return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
 
 
-def _named(name: str, pattern: str) -> bool:
+def _matches_name(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
@@ -301,7 +301,7 @@ class ForbiddenTools:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         calls = evaluable.tool_calls
-        used = [i for i, call in enumerate(calls) if any(_named(call.name, tool) for tool in self.tools)]
+        used = [i for i, call in enumerate(calls) if any(_matches_name(call.name, tool) for tool in self.tools)]
         if not used:
             return Evaluation(1.0, "no forbidden tool was called", {"forbidden": []})
         shown = [f"call {index + 1}: {actual_text(calls[index])}" for index in used[:8]]
@@ -343,16 +343,16 @@ class FinalState:
         """What is wrong at a key. An expected empty list or object means empty, although every value contains it."""
         if key in state:
             yield from differences_of(matcher, state[key], key)
-            yield from _not_empty(wanted, state[key], key)
+            yield from _nonempty_differences(wanted, state[key], key)
         elif not may_be_absent(matcher):
             yield Difference(key, f"missing, expected {describe(matcher)}")
 
 
-def _not_empty(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
+def _nonempty_differences(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
     if wanted in ([], {}):
         if isinstance(actual, type(wanted)) and actual:  # of another kind of value, it is told already
             yield Difference(path, changed(wanted, actual))
     elif isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         for name, item in wanted.items():
             if name in actual:
-                yield from _not_empty(item, actual[name], key_path(path, name))
+                yield from _nonempty_differences(item, actual[name], key_path(path, name))

@@ -15,13 +15,13 @@ from proctor.base.json_data import to_json, to_text
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
-from proctor.evaluators.judged_evaluator import NAMED
+from proctor.evaluators.judged_evaluator import MAX_LISTED
 from proctor.evaluators.tools.calls import actual_text
 
-LONGEST = 120
+MAX_RESULT_QUOTE = 120
 
 
-class CannotRepeat(ProctorError):
+class RerunFailed(ProctorError):
     """Tools could not be called again, so that nothing is known about them."""
 
 
@@ -51,31 +51,31 @@ class ToolConsistency:
             raise NothingToCompare("no tools were used, so that none can be called again")
         tools = find_tools(None, self.base) if self.tools is None else self.tools
         again = await rerun_tools(evaluable.tool_calls, tools, seconds=self.seconds)
-        return _verdict(again)
+        return _evaluation_of(again)
 
 
-def _verdict(again: Sequence[ToolRerun]) -> Evaluation:
+def _evaluation_of(again: Sequence[ToolRerun]) -> Evaluation:
     """What differs is a finding, whatever else went wrong; what could not be called again is none."""
     told = [item for item in again if item.changed is not None]
     differing = [item for item in told if item.changed]
     failed = [item for item in again if item.error is not None and item.changed is None]
     if failed and not differing:
-        raise CannotRepeat(f"could not be called again: {_listed(failed)}")
+        raise RerunFailed(f"could not be called again: {_listed(failed)}")
     if not told:
         raise NothingToCompare(f"no call could be compared: {_listed(again)}")
     said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
-    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _rest(again)) else ""]
+    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _not_compared(again)) else ""]
     score = (len(told) - len(differing)) / len(told)
     return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [to_json(item) for item in again]})
 
 
-def _rest(again: Sequence[ToolRerun]) -> list[ToolRerun]:
+def _not_compared(again: Sequence[ToolRerun]) -> list[ToolRerun]:
     return [item for item in again if item.changed is None]
 
 
 def _listed(items: Sequence[ToolRerun]) -> str:
-    named = [describe(item) for item in items[:NAMED]]
-    return "; ".join([*named, f"and {len(items) - NAMED} more"] if len(items) > NAMED else named)
+    named = [describe(item) for item in items[:MAX_LISTED]]
+    return "; ".join([*named, f"and {len(items) - MAX_LISTED} more"] if len(items) > MAX_LISTED else named)
 
 
 def describe(item: ToolRerun) -> str:
@@ -84,8 +84,9 @@ def describe(item: ToolRerun) -> str:
     if item.skipped is not None:
         return f"{call}: {item.skipped}"
     if item.error is not None:
-        return f"{call}: {to_text(item.error, LONGEST)}"
+        return f"{call}: {to_text(item.error, MAX_RESULT_QUOTE)}"
     if item.changed is None:
         return f"{call}: it is not known what the agent was given"
     verb = "gives" if item.changed else "still gives"
-    return f"{call} {verb} {to_text(item.result, LONGEST)}; the agent was given {to_text(item.original, LONGEST)}"
+    now, then = (to_text(result, MAX_RESULT_QUOTE) for result in (item.result, item.original))
+    return f"{call} {verb} {now}; the agent was given {then}"

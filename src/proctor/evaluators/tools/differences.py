@@ -12,9 +12,9 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, expected_text, mismatches, wrong_arguments
 from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs
 
-_COMPARED = 20
+_MAX_COMPARED = 20
 """Missing and extra calls that are compared with each other to find the likely mistake; more would not be read."""
-_PHRASES = 8
+_MAX_PHRASES = 8
 
 Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
 
@@ -124,27 +124,27 @@ def differences(
     out_of_order: Pairs = []
     different: list[tuple[int, int, list[str]]] = []
     if extra and any(count > 0 for count in missing.values()):
-        out_of_order = _set_aside(_out_of_order(missing, extra, fit) if fit else [], missing, extra)
-        likely = _set_aside(_likely_mistakes(expected, actual, missing, extra, reasons), missing, extra)
+        out_of_order = _remove_paired(_out_of_order(missing, extra, fit) if fit else [], missing, extra)
+        likely = _remove_paired(_likely_mistakes(expected, actual, missing, extra, reasons), missing, extra)
         different = [(index, column, list(reasons(expected[index], actual[column]))) for index, column in likely]
     return Differences(
         expected, actual, pairs, different, out_of_order, {i: n for i, n in missing.items() if n > 0}, extra
     )
 
 
-def _set_aside(pairs: Pairs, missing: Counter[int], extra: list[int]) -> Pairs:
+def _remove_paired(pairs: Pairs, missing: Counter[int], extra: list[int]) -> Pairs:
     for index, column in pairs:
         missing[index] -= 1
         extra.remove(column)
     return pairs
 
 
-def _waiting(missing: Counter[int], most: int) -> list[int]:
+def _missing_units(missing: Counter[int], most: int) -> list[int]:
     return [index for index, count in missing.items() for _ in range(min(count, most))]
 
 
 def _out_of_order(missing: Counter[int], extra: list[int], fit: Weights) -> Pairs:
-    waiting = _waiting(missing, len(extra))
+    waiting = _missing_units(missing, len(extra))
     weights = [[fit[index][column] for column in extra] for index in waiting]
     return [(waiting[unit], extra[place]) for unit, place in best_pairs(weights)]
 
@@ -158,9 +158,13 @@ def _likely_mistakes(
 ) -> Pairs:
     """Missing and extra calls of one tool, paired so that as little as possible differs."""
     names = {actual[column].name for column in extra}
-    waiting = [index for index in _waiting(missing, _COMPARED) if any(map(expected[index].accepts_name, names))]
-    del waiting[_COMPARED:]
-    likely = [c for c in extra if any(expected[index].accepts_name(actual[c].name) for index in waiting)][:_COMPARED]
+    waiting = [
+        index for index in _missing_units(missing, _MAX_COMPARED) if any(map(expected[index].accepts_name, names))
+    ]
+    del waiting[_MAX_COMPARED:]
+    likely = [c for c in extra if any(expected[index].accepts_name(actual[c].name) for index in waiting)][
+        :_MAX_COMPARED
+    ]
     scores = [[_likeness(expected[index], actual[column], reasons) for column in likely] for index in waiting]
     return [(waiting[unit], likely[place]) for unit, place in best_pairs(scores)]
 
@@ -173,8 +177,8 @@ def _likeness(expected: ExpectedCall, call: ToolCall, reasons: Reasons) -> float
 
 def one_line(phrases: Sequence[str]) -> str:
     """The first phrases, and how many more there are."""
-    more = [f"and {len(phrases) - _PHRASES} more"] if len(phrases) > _PHRASES else []
-    return "; ".join([*phrases[:_PHRASES], *more])
+    more = [f"and {len(phrases) - _MAX_PHRASES} more"] if len(phrases) > _MAX_PHRASES else []
+    return "; ".join([*phrases[:_MAX_PHRASES], *more])
 
 
 def times(text: str, count: int) -> str:

@@ -19,7 +19,7 @@ Pairs = list[tuple[int, int]]
 Weights = Sequence[Sequence[float]]
 """Per row and column, what pairing the two is worth: from 0 (they do not go together) to 1."""
 
-MOST_ASSIGNED = 300 * 300
+MAX_ASSIGNMENT_CELLS = 300 * 300
 """Entries of a matrix for which the best assignment is computed: one of 300 by 300 takes a moment, one of 1,000 by
 1,000 would take 20 seconds, in which an agent that calls a tool too often would stop everything."""
 
@@ -27,7 +27,7 @@ MOST_ASSIGNED = 300 * 300
 def best_pairs(weights: Weights) -> Pairs:
     """The pairs of greatest total weight in any order; rows and columns that go with nothing stay alone.
 
-    In a matrix of more than `MOST_ASSIGNED` entries each row takes the best column that is left, in order.
+    In a matrix of more than `MAX_ASSIGNMENT_CELLS` entries each row takes the best column that is left, in order.
     """
     if not is_exact(weights):
         return _row_by_row(weights)
@@ -36,7 +36,7 @@ def best_pairs(weights: Weights) -> Pairs:
 
 def is_exact(weights: Weights) -> bool:
     """Whether `best_pairs` finds the best assignment, because the matrix is small enough."""
-    return len(weights) * len(weights[0] if weights else ()) <= MOST_ASSIGNED
+    return len(weights) * len(weights[0] if weights else ()) <= MAX_ASSIGNMENT_CELLS
 
 
 def _row_by_row(weights: Weights) -> Pairs:

@@ -172,14 +172,14 @@ def _check_order(steps: Sequence[Step], place: str) -> None:
         raise ValueError(f"{place}: {', '.join(map(repr, waiting))} wait for each other")
 
 
-MOST_STATES = 20_000
-KEPT_STATES = 4_000
+MAX_STATES = 20_000
+PRUNED_STATES = 4_000
 """How many of too many states are kept: those with the highest upper bound."""
 
-SAME_TOOL = 1e-6
+SAME_TOOL_WORTH = 1e-6
 """Worth of pairing a call with the step of its tool although none of its arguments is right."""
 
-OPTIONAL = 1e-4
+OPTIONAL_WORTH = 1e-4
 """Worth of an optional call relative to a required one."""
 MANY_CALLS = 100
 """With more calls than this an optional one is worth less, so that all of them never outweigh a required argument."""
@@ -227,33 +227,35 @@ def align(steps: Sequence[StepMatches], *, further: bool = False) -> Alignment:
     """
     pairs: Pairs = []
     exact = True
-    for slots in _separate(_slots(steps, further)):
+    for slots in _independent_groups(_slots(steps, further)):
         if any(one.precedes(other) for one in slots for other in slots):
-            found, complete = _in_order(slots)
+            found, complete = _pairs_in_order(slots)
             exact = exact and complete
         else:
-            found = _in_any_order(slots)
+            found = _pairs_in_any_order(slots)
         pairs += found
     return Alignment(sorted(pairs, key=lambda pair: pair[1]), exact)
 
 
 def optional_worth(columns: int) -> float:
     """What an optional call is worth among `columns` calls."""
-    return OPTIONAL * min(1.0, MANY_CALLS / max(1, columns))
+    return OPTIONAL_WORTH * min(1.0, MANY_CALLS / max(1, columns))
 
 
 def _slots(steps: Sequence[StepMatches], further: bool) -> list[_Slot]:
     slots: list[_Slot] = []
     for index, step in enumerate(steps):
-        must = [None if weight is None else weight + SAME_TOOL for weight in step.weights]
+        must = [None if weight is None else weight + SAME_TOOL_WORTH for weight in step.weights]
         slots.append(_Slot(index, step.before, must, step.least))
         factor, least = optional_worth(len(must)), 1.0 if further else 0.0
-        may = [None if weight is None or weight < least else (weight + SAME_TOOL) * factor for weight in step.weights]
+        may = [
+            None if weight is None or weight < least else (weight + SAME_TOOL_WORTH) * factor for weight in step.weights
+        ]
         slots.append(_Slot(index, step.before, may, step.most - step.least))
     return [slot for slot in slots if slot.most and any(worth is not None for worth in slot.worths)]
 
 
-def _separate(slots: Sequence[_Slot]) -> list[list[_Slot]]:
+def _independent_groups(slots: Sequence[_Slot]) -> list[list[_Slot]]:
     """Groups of slots that share neither a call nor an order."""
     groups: list[tuple[list[_Slot], set[int]]] = []
     for slot in slots:
@@ -269,9 +271,9 @@ def _separate(slots: Sequence[_Slot]) -> list[list[_Slot]]:
     return [members for members, _ in groups]
 
 
-def _in_any_order(slots: Sequence[_Slot]) -> Pairs:
+def _pairs_in_any_order(slots: Sequence[_Slot]) -> Pairs:
     if len({slot.step for slot in slots}) == 1:
-        return _of_one_step(slots)
+        return _pairs_of_one_step(slots)
     length = len(slots[0].worths)
     columns = [column for column in range(length) if any(slot.worths[column] is not None for slot in slots)]
     units = [slot for slot in slots for _ in range(min(slot.most, len(columns)))]
@@ -279,7 +281,7 @@ def _in_any_order(slots: Sequence[_Slot]) -> Pairs:
     return [(units[row].step, columns[place]) for row, place in best_pairs(worths)]
 
 
-def _of_one_step(slots: Sequence[_Slot]) -> Pairs:
+def _pairs_of_one_step(slots: Sequence[_Slot]) -> Pairs:
     """The best calls are the required ones, the next best the optional ones; a matrix of thousands is avoided."""
     pairs: Pairs = []
     taken: set[int] = set()
@@ -297,7 +299,7 @@ _States = dict[tuple[int, ...], tuple[float, _Path | None]]
 """Per number of calls in each slot, as far as it still matters, the greatest worth and its path."""
 
 
-def _in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
+def _pairs_in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
     """Dynamic programme over the calls: skip a call or assign it to a slot."""
     later = [[k for k, other in enumerate(slots) if slot.precedes(other)] for slot in slots]
     reducer = _StateReducer(slots, later)
@@ -314,10 +316,10 @@ def _in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
                 if made[k] < slots[k].most and not any(made[other] for other in later[k]):
                     now = reducer.reduce(column, (*made[:k], made[k] + 1, *made[k + 1 :]))
                     _keep_best(reached, now, value + worth, (slots[k].step, column, path))
-        if len(reached) > MOST_STATES:
+        if len(reached) > MAX_STATES:
             exact = False
             bound = _upper_bound(slots, later, column)
-            reached = dict(sorted(reached.items(), key=lambda item: -item[1][0] - bound(item[0]))[:KEPT_STATES])
+            reached = dict(sorted(reached.items(), key=lambda item: -item[1][0] - bound(item[0]))[:PRUNED_STATES])
         best = reached
     _, last = max(best.values(), key=lambda found: found[0])
     return _pairs_of(last), exact

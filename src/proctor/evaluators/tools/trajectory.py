@@ -79,7 +79,7 @@ class Trajectory:
         )
 
 
-Finding: TypeAlias = tuple[str, list[Fault]]
+Problem: TypeAlias = tuple[str, list[Fault]]
 """What is wrong, as an edit in words, and the calls at fault."""
 
 
@@ -88,14 +88,14 @@ class _LevelResult:
     """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
 
     share: float
-    findings: list[Finding]
+    findings: list[Problem]
     """What is wrong, the most serious first."""
     matched: int
     """Calls that are a step with the right arguments."""
     made: int
-    wanted: int
-    """Number of required calls."""
     required: int
+    """Number of required calls."""
+    required_found: int
     """Required calls that were made."""
     pairs: list[tuple[str, int]]
     exact: bool
@@ -112,11 +112,11 @@ class _LevelResult:
     @property
     def summary(self) -> str:
         further = f"; {self.made - self.matched} further" if self.made > self.matched else ""
-        return f"{self.required} of {self.wanted} steps taken, in a valid order{further}"
+        return f"{self.required_found} of {self.required} steps taken, in a valid order{further}"
 
     def details(self, forbidden: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
-        precision = self.matched / self.made if self.made else float(not self.wanted)
-        recall = self.required / self.wanted if self.wanted else 1.0
+        precision = self.matched / self.made if self.made else float(not self.required)
+        recall = self.required_found / self.required if self.required else 1.0
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         pairs = [[step, places[call]] for step, call in self.pairs]
         found = {"pairs": pairs, "edits": self.phrases, "exact": self.exact}
@@ -176,7 +176,7 @@ def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allo
         StepMatches(
             [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
         )
-        for i, (step, before) in enumerate(zip(steps, _earlier(steps), strict=True))
+        for i, (step, before) in enumerate(zip(steps, _predecessors(steps), strict=True))
     ]
     found = align(weighted, further=extra_allowed)
     level = _Level(steps, seen, weighted, found.pairs, inner)
@@ -206,14 +206,14 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
         findings=[(phrase, [with_original_index(found, top) for found in faults]) for phrase, faults in findings],
         matched=sum(right.values()),
         made=len(level.calls),
-        wanted=sum(step.at_least for step in steps),
-        required=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
+        required=sum(step.at_least for step in steps),
+        required_found=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
         pairs=[(steps[i].id, top[j]) for i, j in level.pairs],
         exact=exact,
     )
 
 
-def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Finding]:
+def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Problem]:
     """Calls that are no step; equal ones are one finding with a fault for each."""
     places: dict[str, list[int]] = {}
     for j in extra:
@@ -222,7 +222,7 @@ def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Finding]:
         yield f"extra {times(text, len(found))}", [fault("extra", level.calls[j].name, j) for j in found]
 
 
-def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[Finding]:
+def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[Problem]:
     """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
     for i, count in missing.items():
         step = level.steps[i]
@@ -245,7 +245,7 @@ def _required_position(level: _Level, step: Step) -> str:
     return f" (belongs {' and '.join(part for part in parts if part)})" if after or before else ""
 
 
-def _wrong_arguments(level: _Level) -> Iterator[Finding]:
+def _wrong_arguments(level: _Level) -> Iterator[Problem]:
     for i, j in level.pairs:
         step, call = level.steps[i], level.calls[j]
         if (wanted := step.best(call)) is not None and (reasons := list(mismatches(wanted, call))):
@@ -257,7 +257,7 @@ def _wrong_arguments(level: _Level) -> Iterator[Finding]:
                 yield f"inside {call.name}: {phrase}", [{**found, "actual": j} for found in faults]
 
 
-def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:
+def _predecessors(steps: Sequence[Step]) -> list[frozenset[int]]:
     """Per step, the indices of all that come before it, directly or through others."""
     index = {step.id: i for i, step in enumerate(steps)}
     found: list[frozenset[int]] = []

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from proctor.judging.rule_judge.dates import Day
-from proctor.judging.rule_judge.evidence import Evidence, Library, library
-from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.dates import PartialDate
+from proctor.judging.rule_judge.evidence import Evidence, PassageIndex, passage_index
+from proctor.judging.rule_judge.passage_reading import Reading, read_statement
 from proctor.judging.rule_judge.quantities import Quantity
-from proctor.judging.rule_judge.relevance import makes_claim, noncommittal
-from proctor.judging.rule_judge.statements import statements, without_courtesy
-from proctor.judging.rule_judge.support import credit_at, weigh
+from proctor.judging.rule_judge.relevance import is_noncommittal, makes_claim
+from proctor.judging.rule_judge.statements import split_statements, without_courtesy
+from proctor.judging.rule_judge.support import credit_at, judge_statement
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 AGREES_FROM = 0.65
 """From this score on an answer counts as the same as the reference."""
 _IN_QUESTION = 0.25
 """What a word of the reference weighs that the question already says."""
-_LONG = 12
+_MAX_SHORT_REFERENCE = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
 _SURELY_SAME, _SURELY_OTHER, _WORDY = 0.95, 0.3, 40
 """Between these shares of the reference, and beyond so many words of an answer that lacks it, rules cannot tell."""
@@ -28,7 +28,7 @@ _ROUNDED = 0.05
 """How far a rounded number may be from the exact one."""
 _DENIED, _REPLACED = 0.3, 0.5
 """What is left of the score of a denial, and the most that another name or number gets."""
-EMPTY = read("")
+EMPTY = read_statement("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Agreement:
 def agreement(question: str, reference: str, answer: str) -> Agreement:
     """Whether the answer gives what the reference gives; of several ways to say it, after a `/`, the best counts."""
     ways = alternatives(reference)
-    if not ways or not statements(answer):
+    if not ways or not split_statements(answer):
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
     # Without courtesies first: `let me know if anything is unclear` leaves nothing open.
-    answer = "\n".join(filter(None, map(without_courtesy, statements(answer)))) or answer
-    if not noncommittal(answer):
-        answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
-    known = library(_unglued(answer))
-    asked = read(question)
-    judged = [replace(_compared(way, read(way), known, asked), said=read(way)) for way in ways]
+    answer = "\n".join(filter(None, map(without_courtesy, split_statements(answer)))) or answer
+    if not is_noncommittal(answer):
+        answer = "\n".join(text for text in split_statements(answer) if makes_claim(text)) or answer
+    known = passage_index(_without_footnotes(answer))
+    asked = read_statement(question)
+    judged = [replace(_compare(way, read_statement(way), known, asked), said=read_statement(way)) for way in ways]
     best = max(judged, key=lambda found: found.score)
     doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
     if doubt:
@@ -65,11 +65,11 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
 
 def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, answer: str) -> str:
     """Why an answer that has the words of the reference may not give it."""
-    if noncommittal(answer):
+    if is_noncommittal(answer):
         return "the answer does not commit itself"
     if best.score < _SURELY_SAME:
         return "the answer gives a part of the reference"
-    sayings = [reading for reading in map(read, statements(answer)) if _mentions(reading, best.said)]
+    sayings = [reading for reading in map(read_statement, split_statements(answer)) if _mentions(reading, best.said)]
     if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
         return "the answer denies something beside it"
     if best.said.keys <= asked.keys:
@@ -100,26 +100,28 @@ _ASKS_FOR_SEVERAL = re.compile(
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     """Why an answer that lacks the reference may give it in other words."""
-    if noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _LONG):
+    if is_noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _MAX_SHORT_REFERENCE):
         return ""
-    if best.verdict == "contradicted" and _plainly_denied(best.said, answer):
+    if best.verdict == "contradicted" and _is_denied(best.said, answer):
         return ""
-    told_apart = {frozenset(term.key for term in read(way).terms if term.weight > GRAMMAR_WEIGHT) for way in ways}
+    told_apart = {
+        frozenset(term.key for term in read_statement(way).terms if term.weight > GRAMMAR_WEIGHT) for way in ways
+    }
     if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(told_apart) > 1):
         return "the answer gives a part of the reference"
     if not all(_is_specific(way) for way in ways) or len(ways) > 3:
         return "the reference may be said in other words"
-    given = read(answer)
-    told = [_facts(read(way)) for way in ways]
+    given = read_statement(answer)
+    told = [_facts(read_statement(way)) for way in ways]
     if any(_near(ours, theirs) for facts in told for ours in (*facts, *_span(facts)) for theirs in _facts(given)):
         return "the answer gives it less exactly"
     return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
 
 
-def _plainly_denied(said: Reading, answer: str) -> bool:
+def _is_denied(said: Reading, answer: str) -> bool:
     """`There are not 10`: each mention of a number or name that is looked for is right after a negation."""
     told = {term.key for term in said.terms if term.fact is not None or term.name}
-    mentions = [(term, reading) for reading in map(read, statements(answer)) for term in reading.terms]
+    mentions = [(term, reading) for reading in map(read_statement, split_statements(answer)) for term in reading.terms]
     found = [(term, reading) for term, reading in mentions if term.key in told]
     return bool(found) and all(term.denied and not _LIMITED.search(reading.text) for term, reading in found)
 
@@ -130,28 +132,34 @@ _LIMITED = re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b
 
 def _is_specific(way: str) -> bool:
     """A name, a number or a date can hardly be said in other words."""
-    terms = read(way).terms
+    terms = read_statement(way).terms
     return any(
         term.fact is not None or term.name or (index and term.text[0].isupper()) for index, term in enumerate(terms)
     )
 
 
-def _facts(reading: Reading) -> list[Quantity | Day]:
+def _facts(reading: Reading) -> list[Quantity | PartialDate]:
     return [*reading.days, *reading.quantities]
 
 
 Span = tuple[float, float]
 
 
-def _span(facts: Sequence[Quantity | Day]) -> list[Span]:
+def _span(facts: Sequence[Quantity | PartialDate]) -> list[Span]:
     """The years from the first to the last that a reference gives: `1910-1939`."""
     years = [span for fact in facts if (span := _years(fact))]
     return [(min(first for first, _ in years), max(last for _, last in years))] if len(years) > 1 else []
 
 
-def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
+def _near(one: Quantity | PartialDate | Span, other: Quantity | PartialDate) -> bool:
     """The year of a date or within a span, the decade or century of a year, a number that is rounded."""
-    if isinstance(one, Day) and isinstance(other, Day) and one.month and other.month and one.month != other.month:
+    if (
+        isinstance(one, PartialDate)
+        and isinstance(other, PartialDate)
+        and one.month
+        and other.month
+        and one.month != other.month
+    ):
         return False
     years = [one if isinstance(one, tuple) else _years(one), _years(other)]
     if years[0] and years[1]:
@@ -162,8 +170,8 @@ def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
     return False
 
 
-def _years(fact: Quantity | Day) -> Span | None:
-    if isinstance(fact, Day):
+def _years(fact: Quantity | PartialDate) -> Span | None:
+    if isinstance(fact, PartialDate):
         return (fact.year, fact.year) if fact.year else None
     if fact.unit == "decade":
         return fact.value, fact.value + 9
@@ -186,21 +194,21 @@ _SEPARATOR = re.compile(
 """A slash that is no part of a date, a fraction or a unit such as km/h."""
 
 
-def _unglued(answer: str) -> str:
+def _without_footnotes(answer: str) -> str:
     """Footnote marks lose their hold on words: `Tremblay123` and `[1]`, as answers with citations have them."""
     answer = re.sub(r"\[\d{1,3}\]|\[\^\d{1,3}\^?\]", " ", answer)
     return re.sub(r"(?<=[a-z]{3})(?=\d{1,4}(?:\W|$))", " ", answer)
 
 
-def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreement:
-    if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _LONG:
+def _compare(way: str, said: Reading, known: PassageIndex, asked: Reading) -> Agreement:
+    if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _MAX_SHORT_REFERENCE:
         return _statement_by_statement(way, known)
     evidence = known.evidence(said)
-    share, missing = _recalled(said, evidence, asked.keys)
-    denied = tuple(_denied(said, evidence, asked)) if share >= AGREES_FROM else ()
+    share, missing = _recall(said, evidence, asked.keys)
+    denied = tuple(_denials(said, evidence, asked)) if share >= AGREES_FROM else ()
     if denied:
         return Agreement(share * _DENIED, "contradicted", missing, denied, f"the answer denies “{denied[0]}”")
-    replaced = next(_replaced(said, evidence, asked.keys), None)
+    replaced = next(_replacements(said, evidence, asked.keys), None)
     if replaced:
         ours, theirs = replaced
         score = min(share, _REPLACED)
@@ -211,7 +219,7 @@ def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreem
     return Agreement(share, "different", missing, (), f"the answer does not give {shown} of the reference")
 
 
-def _recalled(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple[float, tuple[str, ...]]:
+def _recall(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple[float, tuple[str, ...]]:
     """Which share of the reference the answer gives; what the question says anyway counts little."""
     total = found = 0.0
     missing: list[str] = []
@@ -227,7 +235,7 @@ def _recalled(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple
     return (found / total if total else 0.0), tuple(missing)
 
 
-def _denied(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
+def _denials(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
     """What the answer only ever denies of what the reference states; a negation that the question has is no denial."""
     if said.denials:
         return
@@ -242,7 +250,7 @@ def _denied(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
             yield term.text
 
 
-def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _replacements(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Names of the reference in whose place, beside what the answer does give of it, another name stands."""
     told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     ours = {term.key for term in told}
@@ -251,12 +259,12 @@ def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Itera
             continue
         for neighbour, step in ((index - 1, 1), (index + 1, -1)):
             if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:
-                other = _always_beside(told[neighbour].key, step, evidence)
+                other = _constant_neighbor(told[neighbour].key, step, evidence)
                 if other and other not in ours and other not in asked:
                     yield term.text, other
 
 
-def _always_beside(term_key: str, step: int, evidence: Evidence) -> str:
+def _constant_neighbor(term_key: str, step: int, evidence: Evidence) -> str:
     """The name on one side of a term wherever the answer has it; empty if there is one mention without."""
     found = ""
     for reading in evidence.readings:
@@ -270,14 +278,14 @@ def _always_beside(term_key: str, step: int, evidence: Evidence) -> str:
     return found
 
 
-def _statement_by_statement(way: str, known: Library) -> Agreement:
+def _statement_by_statement(way: str, known: PassageIndex) -> Agreement:
     """A long reference is given as far as the answer backs each of its statements."""
     scores: list[float] = []
     missing: list[str] = []
     denied: list[str] = []
-    for statement in statements(way):
-        said = read(statement)
-        judged = weigh(said, known.evidence(said))
+    for statement in split_statements(way):
+        said = read_statement(statement)
+        judged = judge_statement(said, known.evidence(said))
         scores.append(judged.share)
         if judged.verdict == "contradicted":
             denied.append(statement)

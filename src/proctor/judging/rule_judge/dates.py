@@ -11,7 +11,7 @@ MONTHS = "january february march april may june july august september october no
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class PartialDate:
     """A date, or the part of one that a text gives."""
 
     year: int | None
@@ -24,12 +24,12 @@ class Day:
     """Written as two numbers that may be day and month or month and day."""
 
 
-def dates(text: str) -> list[Day]:
+def find_dates(text: str) -> list[PartialDate]:
     """Every date with a month in a folded text, in order; a year alone is a number."""
     return [day for match in _pattern().finditer(text) if (day := _read(match)) is not None]
 
 
-def within(said: Day, known: Iterable[Day], years: Iterable[int] = ()) -> bool:
+def matches_known_date(said: PartialDate, known: Iterable[PartialDate], years: Iterable[int] = ()) -> bool:
     """Whether every part that is said is a part of one date that is known; a bare year among `years` completes one."""
     known = list(known)
     if any(_fits(said, day) for day in known):
@@ -37,7 +37,7 @@ def within(said: Day, known: Iterable[Day], years: Iterable[int] = ()) -> bool:
     return said.year is not None and said.year in set(years) and any(_fits(said, day, year=False) for day in known)
 
 
-def _fits(said: Day, known: Day, *, year: bool = True) -> bool:
+def _fits(said: PartialDate, known: PartialDate, *, year: bool = True) -> bool:
     if year and said.year is not None and said.year != known.year:
         return False
     return any(
@@ -47,7 +47,7 @@ def _fits(said: Day, known: Day, *, year: bool = True) -> bool:
     )
 
 
-def _orders(day: Day) -> list[tuple[int | None, int | None]]:
+def _orders(day: PartialDate) -> list[tuple[int | None, int | None]]:
     given = (day.month, day.day)
     return [given, given[::-1]] if day.swapped else [given]
 
@@ -69,24 +69,28 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-def _read(match: re.Match[str]) -> Day | None:
+def _read(match: re.Match[str]) -> PartialDate | None:
     kind = next(kind for kind in ("iso", "mdy", "dmy", "my", "slash", "month") if match[kind])
     start, end = match.span()
     if kind == "slash":
         return _numeric(match)
     if kind == "month":
         # "may" and "march" are months alone only with a capital, and not where a sentence begins.
-        return Day(None, _month(match[0]), None, match[0], start, end) if match[0] not in ("may", "march") else None
+        return (
+            PartialDate(None, _month(match[0]), None, match[0], start, end)
+            if match[0] not in ("may", "march")
+            else None
+        )
     number = {"iso": "1", "mdy": "2", "dmy": "3", "my": "4"}[kind]
     year, month, day = (match.groupdict().get(f"{part}{number}") or "" for part in "ymd")
     known_month = int(month) if month.isdigit() else _month(month)
     known_day = int(re.sub(r"\D", "", day)) if day else None
     if not 1 <= known_month <= 12 or (known_day is not None and not 1 <= known_day <= 31):
         return None
-    return Day(int(year) if year else None, known_month, known_day, match[0], start, end)
+    return PartialDate(int(year) if year else None, known_month, known_day, match[0], start, end)
 
 
-def _numeric(match: re.Match[str]) -> Day | None:
+def _numeric(match: re.Match[str]) -> PartialDate | None:
     one, other, year = int(match["a"]), int(match["b"]), int(match["y5"])
     if year < 100:
         year += 2000 if year < 70 else 1900
@@ -96,7 +100,7 @@ def _numeric(match: re.Match[str]) -> Day | None:
     if month > 12:
         month, day = day, month
     both_orders = one <= 12 and other <= 12 and match["mark"] == "/"
-    return Day(year, month, day, match[0], match.start(), match.end(), both_orders)
+    return PartialDate(year, month, day, match[0], match.start(), match.end(), both_orders)
 
 
 def _month(name: str) -> int:

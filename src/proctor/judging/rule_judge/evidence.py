@@ -8,18 +8,18 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from proctor.judging.rule_judge.dates import Day
-from proctor.judging.rule_judge.passage_reading import Reading, Term, read
+from proctor.judging.rule_judge.dates import PartialDate
+from proctor.judging.rule_judge.passage_reading import Reading, Term, read_statement
 from proctor.judging.rule_judge.quantities import Quantity
-from proctor.judging.rule_judge.statements import is_data, statements
+from proctor.judging.rule_judge.statements import is_data, split_statements
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, root
 
-FEW = 4
+MAX_SENTENCES = 4
 """So many sentences are all read; of more, the best are chosen."""
-_LARGEST_RECORD = 24
+_MAX_RECORD = 24
 """So many entries of one piece of data are read together: each says little without the others."""
-_MOST_POSTINGS = 200
-_MOST_CANDIDATES = 16
+_MAX_POSTINGS = 200
+_MAX_CANDIDATES = 16
 
 
 class Evidence:
@@ -59,7 +59,7 @@ class Evidence:
         return [item for reading in self.readings for item in reading.quantities]
 
     @cached_property
-    def days(self) -> list[Day]:
+    def days(self) -> list[PartialDate]:
         return [item for reading in self.readings for item in reading.days]
 
     @cached_property
@@ -91,7 +91,7 @@ class Evidence:
         return found
 
 
-class Library:
+class PassageIndex:
     """Passages cut into sentences and indexed, so that a statement is compared with a few and never with all."""
 
     def __init__(self, passages: Sequence[str]) -> None:
@@ -100,11 +100,11 @@ class Library:
         self._data: set[int] = set()
         for passage in passages:
             before = len(self.readings)
-            self.readings.extend(read(sentence) for sentence in statements(passage))
+            self.readings.extend(read_statement(sentence) for sentence in split_statements(passage))
             entries = range(before, len(self.readings))
             if is_data(passage):
                 self._data.update(entries)
-                if len(entries) <= _LARGEST_RECORD:
+                if len(entries) <= _MAX_RECORD:
                     self._records |= dict.fromkeys(entries, entries)
         self._has_speaker = any(reading.first_person for reading in self.readings)
         self._where: dict[str, list[int]] = {}
@@ -116,7 +116,7 @@ class Library:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
         chosen: Iterable[int] = range(len(self.readings))
-        if len(self.readings) > FEW:
+        if len(self.readings) > MAX_SENTENCES:
             chosen = dict.fromkeys(
                 other for index in self._chosen(told) for other in self._records.get(index, (index,))
             )
@@ -130,9 +130,9 @@ class Library:
         for term_key, weight in told.items():
             where = self._where.get(term_key, ())
             worth = weight / (1 + math.log1p(len(where)))
-            for index in where[:_MOST_POSTINGS]:
+            for index in where[:_MAX_POSTINGS]:
                 votes[index] += worth  # type: ignore[assignment]
-        candidates = [index for index, _ in votes.most_common(_MOST_CANDIDATES)]
+        candidates = [index for index, _ in votes.most_common(_MAX_CANDIDATES)]
         chosen: list[int] = []
         missing = dict(told)
 
@@ -140,7 +140,7 @@ class Library:
             keys = self.readings[index].keys
             return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
 
-        while candidates and missing and len(chosen) < FEW:
+        while candidates and missing and len(chosen) < MAX_SENTENCES:
             best = max(candidates, key=gain)
             if not any(term_key in self.readings[best].keys for term_key in missing):
                 break
@@ -152,10 +152,10 @@ class Library:
 
 
 @lru_cache(maxsize=8)
-def _library(passages: tuple[str, ...]) -> Library:
-    return Library(passages)
+def _passage_index(passages: tuple[str, ...]) -> PassageIndex:
+    return PassageIndex(passages)
 
 
-def library(passages: str | Sequence[str]) -> Library:
+def passage_index(passages: str | Sequence[str]) -> PassageIndex:
     """The passages indexed; the last few are remembered, since an answer's statements all ask for the same ones."""
-    return _library((passages,) if isinstance(passages, str) else tuple(passages))
+    return _passage_index((passages,) if isinstance(passages, str) else tuple(passages))

@@ -22,17 +22,17 @@ from proctor.judging.judge import (
     Question,
     ReplyT,
     Texts,
-    abstention,
+    abstention_message,
     as_list,
 )
 from proctor.judging.rule_judge.agreement import agreement
 from proctor.judging.rule_judge.passage_reading import entities
 from proctor.judging.rule_judge.relevance import Relevance, makes_claim, relevances
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import split_statements
 from proctor.judging.rule_judge.support import Support, support
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
-IN_THREAD_FROM = 4_000
+THREAD_FROM_LENGTH = 4_000
 """Characters of material from which a rule runs in a thread, so that the event loop is not blocked."""
 
 
@@ -42,17 +42,17 @@ class RuleJudge:
     name = RULES
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
-        rule = ANSWERS.get(question.kind)
+        rule = RULE_FOR_KIND.get(question.kind)
         if rule is None:
             raise NeedsModel(f"the rule-based judge has no rule for {question.kind!r}")
         started = time.perf_counter()
-        if _size(question) < IN_THREAD_FROM:
+        if _size(question) < THREAD_FROM_LENGTH:
             said = rule(question.material)
         else:
             said = await run_in_thread(rule, question.material)
-        unclear = _unclear(said)
-        if unclear and not question.accepts_unclear:
-            raise CannotTell(abstention(self.name, unclear))
+        unclear = _open_items(said)
+        if unclear and not question.accepts_abstentions:
+            raise CannotTell(abstention_message(self.name, unclear))
         reply = question.reply.model_validate(said)
         complaint = question.check(reply) if question.check else None
         if complaint:
@@ -67,7 +67,7 @@ class RuleJudge:
         return reply
 
 
-def _unclear(said: Reply) -> list[str]:
+def _open_items(said: Reply) -> list[str]:
     """The items, or the whole, of which the rules cannot tell, each with the reason."""
     items = [said, *(item for items in said.values() if isinstance(items, list) for item in items)]
     marked = [item for item in items if isinstance(item, dict) and item.get("unclear")]
@@ -75,7 +75,7 @@ def _unclear(said: Reply) -> list[str]:
 
 
 def _size(question: Question[ReplyT]) -> int:
-    return sum(len(text) for name in question.material for text in _several(question.material, name))
+    return sum(len(text) for name in question.material for text in _texts(question.material, name))
 
 
 Material: TypeAlias = Mapping[str, Texts]
@@ -84,15 +84,15 @@ Reply: TypeAlias = dict[str, Any]
 
 def answer_statements(material: Material) -> Reply:
     question = _text(material, "question")
-    texts = statements(_text(material, "answer"))
+    texts = split_statements(_text(material, "answer"))
     found = [
-        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_marked("relevant", judged)}
+        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_relevance_fields("relevant", judged)}
         for text, judged in zip(texts, relevances(question, texts), strict=True)
     ]
     return {"statements": found}
 
 
-def _marked(field: str, judged: Relevance) -> Reply:
+def _relevance_fields(field: str, judged: Relevance) -> Reply:
     """A judgement of relevance in the words of a reply; a courtesy is part of an answer, not beside the point."""
     words = {"relevant": "yes", "courtesy": "partly" if field == "relevant" else "no"}
     reason = "" if judged.verdict == "relevant" else judged.reason
@@ -100,20 +100,20 @@ def _marked(field: str, judged: Relevance) -> Reply:
 
 
 def claim_verdicts(material: Material) -> Reply:
-    passages, known = _several(material, "passage"), _several(material, "known")
-    judged = [support(text, passages, known) for text in _several(material, "statement")]
-    return {"verdicts": [{"number": number, **_verdict(found)} for number, found in enumerate(judged, 1)]}
+    passages, known = _texts(material, "passage"), _texts(material, "known")
+    judged = [support(text, passages, known) for text in _texts(material, "statement")]
+    return {"verdicts": [{"number": number, **_support_fields(found)} for number, found in enumerate(judged, 1)]}
 
 
-def _verdict(found: Support) -> Reply:
+def _support_fields(found: Support) -> Reply:
     unclear = found.verdict == "unclear"
     return {"verdict": "unmentioned" if unclear else found.verdict, "reason": found.reason, "unclear": unclear}
 
 
 def passage_agreements(material: Material) -> Reply:
     """A passage disagrees with a claim that it contradicts and that no other passage supports."""
-    passages, known = _several(material, "passage"), _several(material, "known")
-    claims = [text for text in statements(_text(material, "answer")) if makes_claim(text)]
+    passages, known = _texts(material, "passage"), _texts(material, "known")
+    claims = [text for text in split_statements(_text(material, "answer")) if makes_claim(text)]
     judged = [(text, support(text, passages, known).verdict) for text in claims]
     verdicts = []
     for number, passage in enumerate(passages, 1):
@@ -134,9 +134,9 @@ def passage_agreements(material: Material) -> Reply:
 def useful_passages(material: Material) -> Reply:
     """A passage is useful if it gives the expected answer or supports any part of it."""
     question, expected = _text(material, "question"), _text(material, "expected")
-    parts = statements(expected)
+    parts = split_statements(expected)
     verdicts = []
-    for number, passage in enumerate(_several(material, "passage"), 1):
+    for number, passage in enumerate(_texts(material, "passage"), 1):
         found = {support(part, [passage]).verdict for part in parts} | {agreement(question, expected, passage).verdict}
         useful = not found.isdisjoint(("same", "supported"))
         unclear = not useful and "unclear" in found
@@ -147,10 +147,11 @@ def useful_passages(material: Material) -> Reply:
 
 
 def attributions(material: Material) -> Reply:
-    passages, expected = _several(material, "passage"), _text(material, "expected")
-    judged = [(text, support(text, passages)) for text in statements(expected) or [expected]]
+    passages, expected = _texts(material, "passage"), _text(material, "expected")
+    judged = [(text, support(text, passages)) for text in split_statements(expected) or [expected]]
     sentences = [
-        {"text": text, **_verdict(found), "attributable": _yes(found.verdict == "supported")} for text, found in judged
+        {"text": text, **_support_fields(found), "attributable": _yes(found.verdict == "supported")}
+        for text, found in judged
     ]
     return {"sentences": sentences}
 
@@ -158,10 +159,12 @@ def attributions(material: Material) -> Reply:
 def relevant_sentences(material: Material) -> Reply:
     question = _text(material, "question")
     sentences = []
-    for number, passage in enumerate(_several(material, "passage"), 1):
-        texts = statements(passage) or [passage]
+    for number, passage in enumerate(_texts(material, "passage"), 1):
+        texts = split_statements(passage) or [passage]
         judged = zip(texts, relevances(question, texts, answer=False), strict=True)
-        sentences += [{"passage": number, "text": text, **_marked("relevant", found)} for text, found in judged]
+        sentences += [
+            {"passage": number, "text": text, **_relevance_fields("relevant", found)} for text, found in judged
+        ]
     for sentence in sentences:
         sentence["relevant"] = "no" if sentence["relevant"] == "no" else "yes"
     return {"sentences": sentences}
@@ -169,7 +172,7 @@ def relevant_sentences(material: Material) -> Reply:
 
 def named_entities(material: Material) -> Reply:
     """An entity of the expected answer is found if the passages support its bare name."""
-    passages = _several(material, "passage")
+    passages = _texts(material, "passage")
     found = [(name, support(name, passages).verdict) for name in entities(_text(material, "expected"))]
     return {
         "entities": [
@@ -181,10 +184,10 @@ def named_entities(material: Material) -> Reply:
 
 def sentence_labels(material: Material) -> Reply:
     """Labels sentences by comparing them with all other material."""
-    known = _several(material, "question")
-    grounds = [text for name in material if name not in ("sentence", "question") for text in _several(material, name)]
+    known = _texts(material, "question")
+    grounds = [text for name in material if name not in ("sentence", "question") for text in _texts(material, name)]
     verdicts = []
-    for number, text in enumerate(_several(material, "sentence"), 1):
+    for number, text in enumerate(_texts(material, "sentence"), 1):
         found = support(text, grounds, known)
         label = {"supported": "supported", "contradicted": "contradictory"}.get(found.verdict, "unsupported")
         label = label if makes_claim(text) else "not_applicable"
@@ -193,13 +196,13 @@ def sentence_labels(material: Material) -> Reply:
     return {"verdicts": verdicts}
 
 
-def compared(material: Material) -> Reply:
+def statement_comparison(material: Material) -> Reply:
     question, reference, answer = (_text(material, name) for name in ("question", "reference", "answer"))
     found = agreement(question, reference, answer)
     same = found.verdict == "same"
     return {
         "shared": [reference] if same else [],
-        "only_answer": [] if same else statements(answer),
+        "only_answer": [] if same else split_statements(answer),
         "only_reference": list(found.missing) if same else list(found.missing or (reference,)),
         "contradictions": [found.reason] if found.verdict == "contradicted" else [],
         "unclear": found.verdict == "unclear",
@@ -209,19 +212,19 @@ def compared(material: Material) -> Reply:
 def factuality(material: Material) -> Reply:
     question, reference, answer = (_text(material, name) for name in ("question", "reference", "answer"))
     found = agreement(question, reference, answer)
-    beyond = [text for text in statements(answer) if makes_claim(text)]
-    choice = "D" if found.verdict != "same" else "C" if len(beyond) <= max(1, len(statements(reference))) else "B"
+    beyond = [text for text in split_statements(answer) if makes_claim(text)]
+    choice = "D" if found.verdict != "same" else "C" if len(beyond) <= max(1, len(split_statements(reference))) else "B"
     return {"choice": choice, "reason": found.reason, "unclear": found.verdict == "unclear"}
 
 
-ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
+RULE_FOR_KIND: Mapping[str, Callable[[Material], Reply]] = {
     "statements": answer_statements,
     "claims": claim_verdicts,
     "agreements": passage_agreements,
     "useful-passages": useful_passages,
     "attributions": attributions,
     "relevant-sentences": relevant_sentences,
-    "comparison": compared,
+    "comparison": statement_comparison,
     "factuality": factuality,
     "entities": named_entities,
     "sentence-labels": sentence_labels,
@@ -238,5 +241,5 @@ def _text(material: Material, name: str) -> str:
     return value if isinstance(value, str) else "\n".join(value)
 
 
-def _several(material: Material, name: str) -> list[str]:
+def _texts(material: Material, name: str) -> list[str]:
     return as_list(material.get(name, ()))

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proctor.judging.rule_judge.dates import Day, within
+from proctor.judging.rule_judge.dates import PartialDate, matches_known_date
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.quantities import MONEY, Quantity, same
+from proctor.judging.rule_judge.quantities import MONEY, Quantity, same_quantity
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
 _BEFORE, _INHERITED = 0.6, 0.9
@@ -42,7 +42,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ValueMatch:
     """What the evidence says of one value: the same, another one for the same thing, nothing, or hard to tell."""
 
     term: Term
@@ -102,14 +102,16 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
 
 
 def _is_date(term: Term) -> bool:
-    return isinstance(term.fact, Day) or _is_year(term)
+    return isinstance(term.fact, PartialDate) or _is_year(term)
 
 
 def _is_number(term: Term) -> bool:
     return term.fact is not None and term.weight > COMMON_WEIGHT
 
 
-def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequence[Reading] = ()) -> Iterator[Finding]:
+def compare_values(
+    statement: Reading, evidence: Sequence[Reading], repeatable: Sequence[Reading] = ()
+) -> Iterator[ValueMatch]:
     """What the evidence says of each value of the statement; what is `repeatable` is the same or nothing."""
     known = [value for reading in evidence for value in values(reading)]
     lent = [value for reading in repeatable for value in values(reading)]
@@ -135,9 +137,9 @@ def _comparable(one: Term, other: Term) -> bool:
         # Data leaves out the sign of an amount and writes a share for a percentage; it names other units.
         fits = other_unit.unit in MONEY or (other_unit.unit == "percent" and bare.value <= 1)
         return not bare.unit and fits and not _is_year(one) and not _is_year(other)
-    if isinstance(one.fact, Day):
-        return isinstance(other.fact, Day) or _is_year(other)
-    return _is_year(one) if isinstance(other.fact, Day) else one.name and other.name
+    if isinstance(one.fact, PartialDate):
+        return isinstance(other.fact, PartialDate) or _is_year(other)
+    return _is_year(one) if isinstance(other.fact, PartialDate) else one.name and other.name
 
 
 def _is_year(term: Term) -> bool:
@@ -146,15 +148,15 @@ def _is_year(term: Term) -> bool:
 
 def _same(one: Term, other: Term) -> bool:
     if isinstance(one.fact, Quantity) and isinstance(other.fact, Quantity):
-        return same(one.fact, other.fact)
-    if isinstance(one.fact, Day):
-        return isinstance(other.fact, Day) and within(one.fact, [other.fact])
-    if isinstance(other.fact, Day):
+        return same_quantity(one.fact, other.fact)
+    if isinstance(one.fact, PartialDate):
+        return isinstance(other.fact, PartialDate) and matches_known_date(one.fact, [other.fact])
+    if isinstance(other.fact, PartialDate):
         return isinstance(one.fact, Quantity) and one.fact.value == other.fact.year
     return one.key == other.key
 
 
-def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> Finding | None:
+def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> ValueMatch | None:
     """A number under the label of another: `credit score 650` where that is 720, and 650 the minimum credit score."""
     named = _beside(value)
     if value.term.name or not named:
@@ -166,7 +168,7 @@ def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> 
     if not same_value or not all(_beside(other) > named and _beside(other) - named - said for other in same_value):
         return None
     reason = f"the context says {exact[0].term.text}, not {value.term.text}"
-    return Finding(value.term, "other", f"{reason} ({value.term.text} is said of something else)")
+    return ValueMatch(value.term, "other", f"{reason} ({value.term.text} is said of something else)")
 
 
 def _beside(value: Value) -> set[str]:
@@ -174,7 +176,7 @@ def _beside(value: Value) -> set[str]:
     return {word for word, weight in value.label.items() if weight == 1 and word[0] not in "@<"}
 
 
-def _compared(value: Value, known: Sequence[Value]) -> Finding:
+def _compared(value: Value, known: Sequence[Value]) -> ValueMatch:
     term = value.term
     fits = [(_fit(value.label, other.label), other) for other in known if other.term.key not in value.label]
     own = max((fit for fit, other in fits if _same(term, other.term)), default=None)
@@ -184,15 +186,15 @@ def _compared(value: Value, known: Sequence[Value]) -> Finding:
         default=(0.0, None),
     )
     if rival is None or (own is not None and own >= rival_fit):
-        return Finding(term, "absent" if own is None else "same")
+        return ValueMatch(term, "absent" if own is None else "same")
     total = sum(value.label.values())
     strong = total > (_ENOUGH if term.name else 0) and rival_fit >= (_ALL if term.name else _STRONG) * total
     reason = f"the context says {rival.term.text}, not {term.text}"
     if own is None:
-        return Finding(term, "other", reason) if strong and not term.name else Finding(term, "absent")
+        return ValueMatch(term, "other", reason) if strong and not term.name else ValueMatch(term, "absent")
     if strong and rival_fit - own >= _CLEARLY:
-        return Finding(term, "other", f"{reason} ({term.text} is said of something else)")
-    return Finding(term, "doubtful") if rival_fit - own >= _CLEARLY else Finding(term, "same")
+        return ValueMatch(term, "other", f"{reason} ({term.text} is said of something else)")
+    return ValueMatch(term, "doubtful") if rival_fit - own >= _CLEARLY else ValueMatch(term, "same")
 
 
 def _fit(label: dict[str, float], other: dict[str, float]) -> float:

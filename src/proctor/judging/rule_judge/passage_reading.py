@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from proctor.judging.rule_judge import words as lexicon
-from proctor.judging.rule_judge.dates import Day, dates
-from proctor.judging.rule_judge.quantities import Quantity, quantities
-from proctor.judging.rule_judge.statements import statements
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fold, key, ordinary, weight
+from proctor.judging.rule_judge.dates import PartialDate, find_dates
+from proctor.judging.rule_judge.quantities import Quantity, find_quantities
+from proctor.judging.rule_judge.statements import split_statements
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fold, is_ordinary, word_key, word_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Term:
     weight: float
     name: bool
     denied: bool
-    fact: Quantity | Day | None = None
+    fact: Quantity | PartialDate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Reading:
     denials: tuple[tuple[str, ...], ...]
     """For each negation the keys of the telling terms that it reaches, nearest first."""
     quantities: tuple[Quantity, ...]
-    days: tuple[Day, ...]
+    days: tuple[PartialDate, ...]
     keys: frozenset[str]
     first_person: bool
     pauses: frozenset[int] = frozenset()
@@ -48,15 +48,15 @@ _WORD = re.compile(
 )
 
 
-def read(statement: str) -> Reading:
+def read_statement(statement: str) -> Reading:
     """The reading of one statement."""
     text = fold(statement)
-    days = dates(text)
-    found = quantities(text)
+    days = find_dates(text)
+    found = find_quantities(text)
     numbers = [item for item in found if not any(item.start < day.end and day.start < item.end for day in days)]
-    facts: list[Quantity | Day] = sorted([*days, *numbers], key=lambda fact: fact.start)
+    facts: list[Quantity | PartialDate] = sorted([*days, *numbers], key=lambda fact: fact.start)
     terms, breaks, pauses = _terms(text, facts)
-    terms, denials = _denied(text, terms, breaks)
+    terms, denials = _mark_denials(text, terms, breaks)
     keys = frozenset(term.key for term in terms)
     first_person = any(term.text.lower().partition("'")[0] in lexicon.FIRST_PERSON for term in terms)
     return Reading(
@@ -64,7 +64,7 @@ def read(statement: str) -> Reading:
     )
 
 
-def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int]]:
+def _terms(text: str, facts: list[Quantity | PartialDate]) -> tuple[list[Term], set[int], set[int]]:
     """The terms in order, and the positions before which there is a mark or a clause ends, and a part ends."""
     terms: list[Term] = []
     breaks: set[int] = set()
@@ -97,40 +97,40 @@ def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int]
 def _term(word: str, *, cased: bool, starts_sentence: bool) -> Term:
     word = word.replace("-", "")
     low = word.lower()
-    told = weight(low.removesuffix("'s"))
+    told = word_weight(low.removesuffix("'s"))
     if len(word) == 1 and word.isupper() and word != "I" and not starts_sentence and cased:
         return Term(word, f"{low}.", SPECIFIC_WEIGHT, True, False)  # `plan A`
     if told == GRAMMAR_WEIGHT:
-        return Term(word, key(word), told, False, False)
+        return Term(word, word_key(word), told, False, False)
     if any(letter.isdigit() for letter in word) or any(letter.isupper() for letter in word[1:]):
         name = True
     else:
         # A heading writes ordinary words with capitals, and a text without capitals writes names in small letters.
-        name = not ordinary(low) and (word[0].isupper() or starts_sentence or not cased)
-    return Term(word, key(word), SPECIFIC_WEIGHT if name else told, name, False)
+        name = not is_ordinary(low) and (word[0].isupper() or starts_sentence or not cased)
+    return Term(word, word_key(word), SPECIFIC_WEIGHT if name else told, name, False)
 
 
-def _fact_term(fact: Quantity | Day) -> Term:
-    if isinstance(fact, Day):
+def _fact_term(fact: Quantity | PartialDate) -> Term:
+    if isinstance(fact, PartialDate):
         return Term(fact.text, f"@{fact.year}-{fact.month}-{fact.day}", SPECIFIC_WEIGHT, False, False, fact)
     soft = fact.spelled and (fact.value == 1 or fact.unit == "ordinal")
     return Term(fact.text, f"#{fact.value:g}", 0.35 if soft else SPECIFIC_WEIGHT, False, False, fact)
 
 
-def _denied(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[Term], list[tuple[str, ...]]]:
+def _mark_denials(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[Term], list[tuple[str, ...]]]:
     """Marks the terms that each negation reaches; two negations of one term cancel out."""
     if not any(term.text.lower() in lexicon.NEGATIONS for term in terms):
         return terms, []
-    excused = _excused(text, terms)
+    excused = _false_negations(text, terms)
     denied: dict[int, int] = {}
     denials: list[tuple[str, ...]] = []
     for position, term in enumerate(terms):
         low = term.text.lower()
         if low not in lexicon.NEGATIONS or position in excused:
             continue
-        reached = _reached(terms, breaks, position, backwards=low == "false")
+        reached = _negation_scope(terms, breaks, position, backwards=low == "false")
         if not reached and position in breaks and position == len(terms) - 1:
-            reached = _reached(terms, breaks, position, backwards=True)
+            reached = _negation_scope(terms, breaks, position, backwards=True)
         for index in reached:
             denied[index] = denied.get(index, 0) + 1
         denials.append(tuple(terms[index].key for index in reached))
@@ -141,7 +141,7 @@ def _denied(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[Term],
     return (marked if denied else terms), denials
 
 
-def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: bool) -> list[int]:
+def _negation_scope(terms: list[Term], breaks: set[int], position: int, *, backwards: bool) -> list[int]:
     """The telling terms in reach of a negation; `refundable: false` denies what is before it."""
     steps = range(position - 1, -1, -1) if backwards else range(position + 1, len(terms))
     reached: list[int] = []
@@ -155,7 +155,7 @@ def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: b
     return reached
 
 
-def _excused(text: str, terms: list[Term]) -> set[int]:
+def _false_negations(text: str, terms: list[Term]) -> set[int]:
     """Positions of negation words that deny nothing: `not only`, a `No,` that answers, the `No.` of a number."""
     low = [term.text.lower() for term in terms]
     excused = {0} if low[:1] == ["no"] and re.match(r"\W{0,5}no\s{0,2}[,.!;:-]", text, re.IGNORECASE) else set()
@@ -173,13 +173,13 @@ def _excused(text: str, terms: list[Term]) -> set[int]:
 def entities(text: str) -> list[str]:
     """The names, numbers and dates of a text, each once, in the order of first mention."""
     found: dict[str, str] = {}
-    for statement in statements(text):
-        for name in _named(read(statement)):
+    for statement in split_statements(text):
+        for name in _entity_names(read_statement(statement)):
             found.setdefault(name.lower(), name)
     return list(found.values())
 
 
-def _named(reading: Reading) -> list[str]:
+def _entity_names(reading: Reading) -> list[str]:
     """Neighbouring names are one: `Marie Curie`."""
     found: list[str] = []
     beside = False

@@ -99,7 +99,7 @@ class Quantity:
         return not self.unit and 1000 <= self.value < 2200
 
 
-def quantities(text: str) -> list[Quantity]:
+def find_quantities(text: str) -> list[Quantity]:
     """Every number in a folded text, in order."""
     found: list[Quantity] = []
     end = 0
@@ -110,7 +110,7 @@ def quantities(text: str) -> list[Quantity]:
     return found
 
 
-def same(said: Quantity, known: Quantity) -> bool:
+def same_quantity(said: Quantity, known: Quantity) -> bool:
     """Whether two mentions are of one number: given units must agree, and hedged numbers may differ a little."""
     both = {said.unit, known.unit}
     # Texts mix `20th` with `20` and `5 degrees` with `5 °C`.

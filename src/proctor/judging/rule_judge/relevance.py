@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.passage_reading import Reading, read_statement
 from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
 
-_SHORT = 4
+_MAX_SHORT_ANSWER = 4
 """Telling words of an answer that is no more than the answer."""
 
 
@@ -29,10 +29,10 @@ def makes_claim(text: str) -> bool:
     `I am not sure, but …` claims what comes after it.
     """
     last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
-    if text.rstrip(" \"'*_)”").endswith(("?", ":")) or noncommittal(last):
+    if text.rstrip(" \"'*_)”").endswith(("?", ":")) or is_noncommittal(last):
         return False
     bare = without_courtesy(text)
-    if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
+    if any(term.weight > GRAMMAR_WEIGHT for term in read_statement(bare).terms):
         return not _REMARK.fullmatch(bare.strip())
     return _ACTS.search(bare) is not None
 
@@ -52,7 +52,7 @@ _REMARK = re.compile(
 """An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
 
 
-def noncommittal(text: str) -> bool:
+def is_noncommittal(text: str) -> bool:
     """Whether the text declines to answer: `I don't know`, `there is no information about that`."""
     return _DECLINING.search(text[:600].replace("’", "'")) is not None
 
@@ -76,7 +76,7 @@ def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> l
     A statement that carries on what a relevant one says is relevant too, however little it repeats of the question.
     """
     own = [_relevance(question, text, alone=answer and len(texts) == 1) for text in texts]
-    readings = [read(text) for text in texts]
+    readings = [read_statement(text) for text in texts]
     reached = {i for i, found in enumerate(own) if found.verdict == "relevant"}
     while further := {
         i
@@ -103,9 +103,9 @@ DECLINES = "it does not commit itself to an answer"
 
 
 def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
-    if noncommittal(text):
+    if is_noncommittal(text):
         return Relevance("irrelevant", DECLINES)
-    asked, said = read(question), read(text)
+    asked, said = read_statement(question), read_statement(text)
     telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     direct = _asks_yes_or_no(question) and (
         bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(telling) <= 2
@@ -118,9 +118,9 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     if shared > COMMON_WEIGHT:
         return Relevance("relevant", "it speaks of what the question asks")
     promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
-    if promised and (shared or len(telling) <= _SHORT):
+    if promised and (shared or len(telling) <= _MAX_SHORT_ANSWER):
         return Relevance("relevant", f"it gives {promised}")
-    if alone and len(telling) <= _SHORT and all(term.name or term.fact is not None for term in telling):
+    if alone and len(telling) <= _MAX_SHORT_ANSWER and all(term.name or term.fact is not None for term in telling):
         return Relevance("relevant", "it is a short answer")
     if shared or (promised and alone):
         return Relevance("unclear", "it shares little with the question")

@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.judging.rule_judge.quantities import units
 
-LONGEST = 600
+MAX_STATEMENT = 600
 """A stretch without a full stop is cut here, so that no text makes one statement too large to compare."""
 
 _ABBREVIATIONS = frozenset(
@@ -17,14 +17,14 @@ _ABBREVIATIONS = frozenset(
     jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k u.n ph.d gen col lt sgt
     capt rev hon gov sen rep mt ft ave blvd rd min max ca c b d s""".split()
 )
-_DEEPEST = 50
+_MAX_NESTING = 50
 _WRAPPERS = frozenset("result results data response output".split())
 """Keys around what tools return, which say nothing of it."""
-_SHORT = 40
+_MAX_NAME = 40
 """The longest text that can be the name of a record or of a section."""
 
 
-def statements(text: str) -> list[str]:
+def split_statements(text: str) -> list[str]:
     """The statements of a text in their order; none of a text without words."""
     documents = _json_statements(text)
     if documents is not None:
@@ -59,18 +59,18 @@ def _json_statements(text: str) -> list[str] | None:
 
 def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
     """`{"price": {"total": 12}}` says "price total: 12"; entries of a list keep the name of the list."""
-    if depth > _DEEPEST:
+    if depth > _MAX_NESTING:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            held = "" if key in _WRAPPERS and isinstance(item, (dict, list)) else _spoken(key)
+            held = "" if key in _WRAPPERS and isinstance(item, (dict, list)) else _key_words(key)
             yield from _entries(item, f"{name} {held}".strip(), depth + 1)
     elif isinstance(value, list):
         for item in value:
             yield from _entries(item, f"{name} {_identity(item)}".strip(), depth + 1)
     else:
         said = value if isinstance(value, str) else json.dumps(value)
-        for piece in statements(said) if isinstance(value, str) and len(said) > LONGEST else [said]:
+        for piece in split_statements(said) if isinstance(value, str) and len(said) > MAX_STATEMENT else [said]:
             words = name.split()
             if words and words[-1] in units() and isinstance(value, (int, float)):
                 yield f"{' '.join(words[:-1])}: {piece} {words[-1]}"  # `term_months: 36` is a term of 36 months
@@ -82,10 +82,10 @@ def _identity(item: Any) -> str:
     """What tells one record of a list from the others: its first short text."""
     found = list(item.values()) if isinstance(item, dict) else []
     found += [text for part in found if isinstance(part, dict) for text in part.values()]
-    return next((text for text in found if isinstance(text, str) and 0 < len(text) <= _SHORT), "")
+    return next((text for text in found if isinstance(text, str) and 0 < len(text) <= _MAX_NAME), "")
 
 
-def _spoken(key: str) -> str:
+def _key_words(key: str) -> str:
     """A key as words: `orderTotal` and `order_total` are "order Total" and "order total"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key.replace("_", " ").replace("-", " "))
 
@@ -163,11 +163,11 @@ def _continues(block: str, begin: int, match: re.Match[str]) -> bool:
 
 def _bounded(piece: str) -> Iterator[str]:
     piece = piece.strip()
-    while len(piece) > LONGEST:
-        cut = piece.rfind(" ", LONGEST // 2, LONGEST)
-        cut = cut if cut > 0 else LONGEST
+    while len(piece) > MAX_STATEMENT:
+        cut = piece.rfind(" ", MAX_STATEMENT // 2, MAX_STATEMENT)
+        cut = cut if cut > 0 else MAX_STATEMENT
         yield piece[:cut].strip()
-        piece = piece[cut : cut + LONGEST * 64].strip() + piece[cut + LONGEST * 64 :]
+        piece = piece[cut : cut + MAX_STATEMENT * 64].strip() + piece[cut + MAX_STATEMENT * 64 :]
     if piece:
         yield piece
 

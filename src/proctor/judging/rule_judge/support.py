@@ -11,19 +11,19 @@ from typing import Literal
 from rapidfuzz.distance import Levenshtein
 
 from proctor.judging.rule_judge.contradictions import contradictions
-from proctor.judging.rule_judge.dates import Day, within
-from proctor.judging.rule_judge.evidence import Evidence, library
-from proctor.judging.rule_judge.labelled_values import Finding, compared
-from proctor.judging.rule_judge.passage_reading import Reading, Term, read
-from proctor.judging.rule_judge.quantities import Quantity, same
+from proctor.judging.rule_judge.dates import PartialDate, matches_known_date
+from proctor.judging.rule_judge.evidence import Evidence, passage_index
+from proctor.judging.rule_judge.labelled_values import ValueMatch, compare_values
+from proctor.judging.rule_judge.passage_reading import Reading, Term, read_statement
+from proctor.judging.rule_judge.quantities import Quantity, same_quantity
 from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied_words, key, opposites, root
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied_words, opposites, root, word_key
 
-Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
+SupportVerdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-NEW = ((0.65, 1.0), (0.75, 2.0))
+UNMENTIONED_BELOW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
-OWN = (1, 20)
+MAX_OWN_WORDS = (1, 20)
 """So many words, or one in so many, may be the statement's own: more of them may change what it says."""
 
 
@@ -31,7 +31,7 @@ OWN = (1, 20)
 class Support:
     """What passages say of a statement, and why."""
 
-    verdict: Verdict
+    verdict: SupportVerdict
     reason: str
     share: float
     """How much of it they mention."""
@@ -49,59 +49,61 @@ class Coverage:
 
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
     """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
-    said = read(without_courtesy(statement))
-    alone = library(passages).evidence(said)
-    judged = weigh(said, alone)
+    said = read_statement(without_courtesy(statement))
+    alone = passage_index(passages).evidence(said)
+    judged = judge_statement(said, alone)
     if not known or judged.verdict == "supported":
         return judged
-    with_known = weigh(said, alone, library(known).evidence(said).readings)
+    with_known = judge_statement(said, alone, passage_index(known).evidence(said).readings)
     if with_known.verdict == "supported" and not alone.is_data and _is_reworded(said, coverage(said, alone)):
         return Support("unclear", "only the question says all of it", judged.share)
     return with_known
 
 
 def _is_reworded(said: Reading, covered: Coverage) -> bool:
-    return covered.own > max(OWN[0], len(said.terms) // OWN[1])
+    return covered.own > max(MAX_OWN_WORDS[0], len(said.terms) // MAX_OWN_WORDS[1])
 
 
-def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
+def judge_statement(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
     """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing."""
     told = [*grounds.readings, *known]
     evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
     if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
         return Support("unclear", "it names nothing that could be looked up", covered.share)
-    found = list(compared(said, grounds.readings, known))
+    found = list(compare_values(said, grounds.readings, known))
     against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
     if against:
         return Support("contradicted", against, covered.share)
-    absent = _absent(covered.missing)
-    named = [term for term in covered.missing if _is_strong(term)]
+    absent = _missing_message(covered.missing)
+    named = [term for term in covered.missing if _is_name_or_number(term)]
     if named and len(named) == len(covered.missing) and not evidence.is_data:
         return Support("unmentioned", absent, covered.share)
-    figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
-    placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
+    figures = [term for term in said.terms if term.fact is not None and _is_name_or_number(term)]
+    placed = bool(figures) and not any(
+        _is_name_or_number(term) and term is not said.terms[0] for term in covered.missing
+    )
     weight = sum(term.weight for term in covered.missing)
-    is_new = any(covered.share < share and weight >= least for share, least in NEW)
-    if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
+    is_new = any(covered.share < share and weight >= least for share, least in UNMENTIONED_BELOW)
+    if is_new and not placed and not (evidence.is_data and _is_confirmed_by_data(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found)
     if doubt:
         return Support("unclear", doubt, covered.share)
     said_so = not covered.missing and not _is_reworded(said, covered)
-    if said_so or (evidence.is_data and _borne_out(said, covered)):
+    if said_so or (evidence.is_data and _is_confirmed_by_data(said, covered)):
         return Support("supported", "the context says so", covered.share)
     return Support("unclear", absent, covered.share)
 
 
-def _is_strong(term: Term) -> bool:
+def _is_name_or_number(term: Term) -> bool:
     """A name with a capital or a number in digits: where all else is there, it is what was made up."""
     if term.name:
         return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # no abbreviation
     return term.fact is not None and any(map(str.isdigit, term.text))
 
 
-def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
+def _doubt(said: Reading, evidence: Evidence, found: Sequence[ValueMatch]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
@@ -124,7 +126,7 @@ _YES_OR_NO = re.compile(
 )
 
 
-def _borne_out(said: Reading, covered: Coverage) -> bool:
+def _is_confirmed_by_data(said: Reading, covered: Coverage) -> bool:
     """Data has no words around its values: all names and numbers are there, and a number or half of the words."""
     if any(term.name or term.fact is not None for term in covered.missing):
         return False
@@ -164,7 +166,7 @@ def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
     if found:
         return found
     for one, other in pairwise(terms[max(0, index - 1) : index + 2]):
-        if key((one.text + other.text).lower()) in evidence.polarity:
+        if word_key((one.text + other.text).lower()) in evidence.polarity:
             return 1.0
     after = terms[index + 1] if index + 1 < len(terms) else None
     family = terms[index].name and after is not None and after.name and after.key in evidence.polarity
@@ -176,9 +178,9 @@ def _credit(term: Term, evidence: Evidence) -> float:
     if isinstance(term.fact, Quantity):
         parts = {part for day in evidence.days for part in (day.year, day.day)}
         dated = term.fact.unit in ("", "ordinal") and term.fact.value in parts
-        return float(dated or any(same(term.fact, known) for known in evidence.quantities))
-    if isinstance(term.fact, Day):
-        return float(within(term.fact, evidence.days, evidence.years))
+        return float(dated or any(same_quantity(term.fact, known) for known in evidence.quantities))
+    if isinstance(term.fact, PartialDate):
+        return float(matches_known_date(term.fact, evidence.days, evidence.years))
     if term.key in evidence.polarity:
         return 1.0
     low = term.text.lower()
@@ -193,22 +195,22 @@ def _credit(term: Term, evidence: Evidence) -> float:
 
 def _other_form(term: Term, evidence: Evidence) -> bool:
     """`historical` for `history`, `taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
-    if any(_derived(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
+    if any(_share_stem(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
         return True
     low = term.text.lower()
-    if low.endswith(("er", "est")) and key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
+    if low.endswith(("er", "est")) and word_key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
         return True
     if any(True in evidence.polarity.get(base, ()) for base in denied_words(low)):
         return True
     return term.denied and bool(opposites().get(term.key, set()) & evidence.polarity.keys())
 
 
-def _derived(one: str, other: str) -> bool:
+def _share_stem(one: str, other: str) -> bool:
     longer = max(len(one), len(other))
     shared = next((place for place in range(longer) if one[place : place + 1] != other[place : place + 1]), longer)
     return shared >= 5 and shared >= 0.55 * longer
 
 
-def _absent(terms: Sequence[Term]) -> str:
+def _missing_message(terms: Sequence[Term]) -> str:
     listed = ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
     return f"the context does not mention {listed}" if terms else "the context says it in other words, if at all"

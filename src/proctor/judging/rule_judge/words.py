@@ -86,7 +86,7 @@ def root(word: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def key(word: str) -> str:
+def word_key(word: str) -> str:
     """What two words share when they say the same: their stem, or the word that stands for their synonyms."""
     bare = word.lower().removesuffix("'s")
     return _leaders().get(stem(bare), stem(bare))
@@ -109,7 +109,7 @@ def opposites() -> dict[str, set[str]]:
     """The keys that mean the opposite of a key; `first` is read as a number."""
     found: dict[str, set[str]] = {}
     for pair in _ANTONYMS.replace("\n", "|").split("|"):
-        one, other = ("#1" if word == "first" else key(word) for word in pair.split())
+        one, other = ("#1" if word == "first" else word_key(word) for word in pair.split())
         if one != other:
             found.setdefault(one, set()).add(other)
             found.setdefault(other, set()).add(one)
@@ -119,7 +119,7 @@ def opposites() -> dict[str, set[str]]:
 def denied_words(word: str) -> set[str]:
     """The keys of what a word denies by its beginning: `unavailable` and `non-refundable`, but not `uniform`."""
     found = re.fullmatch(r"(?:un|non)(\w{5,})", word.lower())
-    return {key(found[1])} if found else set()
+    return {word_key(found[1])} if found else set()
 
 
 @cache
@@ -128,7 +128,7 @@ def _stems(words: frozenset[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def weight(word: str) -> float:
+def word_weight(word: str) -> float:
     """How much the word tells, by its kind; `word` is in small letters."""
     word = word.partition("'")[0] or word
     if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
@@ -139,9 +139,9 @@ def weight(word: str) -> float:
 
 
 @lru_cache(maxsize=1 << 16)
-def ordinary(word: str) -> bool:
+def is_ordinary(word: str) -> bool:
     """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
-    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
+    if word_weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
         return True
     return word.endswith(ORDINARY_ENDINGS) or stem(word) in _stems(ORDINARY_WORDS)
 

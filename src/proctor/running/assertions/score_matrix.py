@@ -21,14 +21,14 @@ from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
-    BadVerdict,
     Evaluable,
     Evaluation,
+    InvalidScore,
     evaluate,
 )
-from proctor.evaluators.judged_evaluator import Undecided, too_late
-from proctor.evaluators.registry import build
-from proctor.judging.call_log import WaitTimer, counting_waits
+from proctor.evaluators.judged_evaluator import JudgeAbstained, evaluator_timeout
+from proctor.evaluators.registry import resolve_evaluator
+from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.results.run import Outcome, ScoreThreshold
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import NO_OPTIONS, limits_for
@@ -70,7 +70,7 @@ def _missing_score_because(error: BaseException) -> Evaluation:
     """The place of a score that an evaluator does not give, by what it raised."""
     found = outcome_of_exception(error)
     cell = missing_score(found.outcome, found.reason or "its verdict is yet to come")
-    return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, Undecided) else cell
+    return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, JudgeAbstained) else cell
 
 
 class Inconclusive(UserWarning):
@@ -180,15 +180,15 @@ class NamedEvaluator:
         seen, waits = self._selected(evaluable), WaitTimer()
 
         async def call() -> Evaluation | None:
-            with suppress_tracing(), counting_waits(waits):
+            with suppress_tracing(), count_waits(waits):
                 return await evaluate(self.call, seen)
 
         try:
             return await run_with_timeout(call(), self.timeout, watchdog, lambda: waits.seconds)
         except TimedOut:
-            raise too_late(self.timeout, waits) from None
+            raise evaluator_timeout(self.timeout, waits) from None
         except Cancelled:
-            raise BadVerdict("cancelled its own task") from None
+            raise InvalidScore("cancelled its own task") from None
 
     async def cell(self, evaluable: Evaluable, watchdog: Watchdog) -> Evaluation:
         """What it returns, or why it returns nothing; one that breaks does not stop the others."""
@@ -206,7 +206,7 @@ class NamedEvaluator:
         chosen = [item for item in evaluable.eval_output if item.name == self.output]
         if not chosen:
             names = ", ".join(item.name for item in evaluable.eval_output)
-            raise BadVerdict(
+            raise InvalidScore(
                 f"looks at the output {self.output!r}, which the application did not give; it gave {names}"
             )
         return replace(evaluable, eval_output=tuple(chosen[-1:]))
@@ -245,7 +245,7 @@ def _from_spec(spec: EvaluatorSpec) -> NamedEvaluator:
             raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
     if spec.path is not None or spec.retries or spec.optional:
         raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
-    call = build(spec).call
+    call = resolve_evaluator(spec).call
     return NamedEvaluator(spec.title, call, spec.timeout or _timeout(call), spec.output)
 
 
