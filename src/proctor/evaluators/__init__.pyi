@@ -38,6 +38,7 @@ from proctor.evaluators.from_trace import (
     root as root,
 )
 from proctor.evaluators.judged_evaluator import (
+    JudgedEvaluator as JudgedEvaluator,
     NoVerdict as NoVerdict,
 )
 from proctor.evaluators.material import (

@@ -42,7 +42,7 @@ def test_a_tool_that_answers_as_before_passes() -> None:
 def test_a_tool_that_answers_something_else_is_a_finding() -> None:
     found = score(ToolCall("rate", {}, 0.05), ToolCall("rate", {}, 0.04))
     assert found.score == 0.5
-    assert "rate() gives 0.05; the agent was given 0.04" in found.reasoning
+    assert "rate() returns 0.05; the agent got 0.04" in found.reasoning
 
 
 def test_a_tool_that_cannot_be_called_again_is_an_error_and_no_zero() -> None:

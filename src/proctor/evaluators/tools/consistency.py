@@ -1,4 +1,4 @@
-"""Whether the tools still answer what the agent was given, when they are called again."""
+"""ToolConsistency: re-runs the agent's tool calls and compares the results with those that the agent got."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ MAX_RESULT_QUOTE = 120
 
 
 class RerunFailed(ProctorError):
-    """Tools could not be called again, so that nothing is known about them."""
+    """Tools could not be re-run, so there is no score."""
 
 
 @evaluator(family="tools", needs="tool calls", threshold=1.0)
 @dataclass(frozen=True, slots=True)
 class ToolConsistency:
-    """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
+    """The share of tool calls that return the same result when they are re-run with the agent's arguments.
 
-    The share of calls that, made again with the agent's own arguments, give what the agent was given.
     Skipped if no call can be compared.
     """
 
     tools: Any = None
     """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
     seconds: float = TOOL_TIMEOUT_SECONDS
-    """How long one call may take."""
+    """The time limit of one call, in seconds."""
     base: Path | None = None
+    """The folder that references to `tools` start from."""
 
     def __post_init__(self) -> None:
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
@@ -48,45 +48,44 @@ class ToolConsistency:
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         if not evaluable.tool_calls:
-            raise NothingToCompare("no tools were used, so that none can be called again")
+            raise NothingToCompare("the agent called no tools")
         tools = find_tools(None, self.base) if self.tools is None else self.tools
-        again = await rerun_tools(evaluable.tool_calls, tools, seconds=self.seconds)
-        return _evaluation_of(again)
+        reruns = await rerun_tools(evaluable.tool_calls, tools, seconds=self.seconds)
+        return _evaluation_of(reruns)
 
 
-def _evaluation_of(again: Sequence[ToolRerun]) -> Evaluation:
-    """What differs is a finding, whatever else went wrong; what could not be called again is none."""
-    told = [item for item in again if item.changed is not None]
-    differing = [item for item in told if item.changed]
-    failed = [item for item in again if item.error is not None and item.changed is None]
-    if failed and not differing:
-        raise RerunFailed(f"could not be called again: {_listed(failed)}")
-    if not told:
-        raise NothingToCompare(f"no call could be compared: {_listed(again)}")
-    said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
-    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _not_compared(again)) else ""]
-    score = (len(told) - len(differing)) / len(told)
-    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [to_json(item) for item in again]})
+def _evaluation_of(reruns: Sequence[ToolRerun]) -> Evaluation:
+    """A changed result counts, whatever else went wrong. A call that could not be re-run says nothing."""
+    compared = [rerun for rerun in reruns if rerun.changed is not None]
+    changed = [rerun for rerun in compared if rerun.changed]
+    other = [rerun for rerun in reruns if rerun.changed is None]
+    failed = [rerun for rerun in other if rerun.error is not None]
+    if failed and not changed:
+        raise RerunFailed(f"could not re-run: {_listed(failed)}")
+    if not compared:
+        raise NothingToCompare(f"no call could be compared: {_listed(reruns)}")
+    same = len(compared) - len(changed)
+    parts = [f"{same} of {len(compared)} calls return the same result when re-run", _listed(changed)]
+    if other:
+        parts.append(f"not compared: {_listed(other)}")
+    # `differs` and `seen` are the former names of `changed` and `original`, for readers of the JSON report.
+    calls = [to_json(rerun) | {"differs": rerun.changed, "seen": rerun.original} for rerun in reruns]
+    return Evaluation(same / len(compared), "; ".join(filter(None, parts)), {"calls": calls})
 
 
-def _not_compared(again: Sequence[ToolRerun]) -> list[ToolRerun]:
-    return [item for item in again if item.changed is None]
+def _listed(reruns: Sequence[ToolRerun]) -> str:
+    lines = [describe(rerun) for rerun in reruns[:MAX_LISTED]]
+    return "; ".join([*lines, f"and {len(reruns) - MAX_LISTED} more"] if len(reruns) > MAX_LISTED else lines)
 
 
-def _listed(items: Sequence[ToolRerun]) -> str:
-    named = [describe(item) for item in items[:MAX_LISTED]]
-    return "; ".join([*named, f"and {len(items) - MAX_LISTED} more"] if len(items) > MAX_LISTED else named)
-
-
-def describe(item: ToolRerun) -> str:
-    """One call and what came of it, in a line."""
-    call = actual_text(ToolCall(item.name, item.arguments))
-    if item.skipped is not None:
-        return f"{call}: {item.skipped}"
-    if item.error is not None:
-        return f"{call}: {to_text(item.error, MAX_RESULT_QUOTE)}"
-    if item.changed is None:
-        return f"{call}: it is not known what the agent was given"
-    verb = "gives" if item.changed else "still gives"
-    now, then = (to_text(result, MAX_RESULT_QUOTE) for result in (item.result, item.original))
-    return f"{call} {verb} {now}; the agent was given {then}"
+def describe(rerun: ToolRerun) -> str:
+    """One re-run call and its result, in a line."""
+    call = actual_text(ToolCall(rerun.name, rerun.arguments))
+    if rerun.skipped is not None:
+        return f"{call}: {rerun.skipped}"
+    if rerun.error is not None:
+        return f"{call}: {to_text(rerun.error, MAX_RESULT_QUOTE)}"
+    if rerun.changed is None:
+        return f"{call}: the result that the agent got is unknown"
+    now, then = (to_text(result, MAX_RESULT_QUOTE) for result in (rerun.result, rerun.original))
+    return f"{call} {'returns' if rerun.changed else 'still returns'} {now}; the agent got {then}"
