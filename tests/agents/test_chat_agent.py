@@ -253,7 +253,7 @@ def test_ids_that_begin_anew_with_every_answer_do_not_hide_a_call(folder: Path) 
         ("get_rate", '{"town": "Oslo"}', "town"),
         ("get_rate", '{"city": ', "not JSON"),
         ("get_rate", "[1]", "not a JSON object"),
-        ("get_rates", "{}", "there is no tool get_rates; there is get_rate, broken"),
+        ("get_rates", "{}", "there is no tool get_rates; available tools: get_rate, broken"),
     ],
 )
 def test_what_goes_wrong_with_a_call_is_an_error_of_the_call_and_told_to_the_model(
@@ -379,23 +379,23 @@ def test_addresses_may_come_from_the_environment_and_keep_their_query(
         ("gpt", "must be an object"),
         ({}, "needs 'model'"),
         ({"model": "m"}, "OPENAI_API_KEY, which is not set"),
-        ({"model": "m", "base_url": "localhost"}, "chat.base_url is not an http"),
-        ({"model": "m", "base_url": "http://[x"}, "chat.base_url is not an http"),
+        ({"model": "m", "base_url": "localhost"}, "chat.base_url must be an http"),
+        ({"model": "m", "base_url": "http://[x"}, "chat.base_url must be an http"),
         ({"model": "m", "base_url": "${NO_SUCH}"}, "NO_SUCH, which is not set"),
         ({"model": "m", "base_url": "http://x", "api_key_env": "NO_SUCH"}, "NO_SUCH, which is not set"),
         ({"model": "m", "base_url": "http://x", "temprature": 1}, "did you mean 'temperature'"),
         ({"model": "m", "base_url": "http://x", "temperature": "hot"}, "must be a number"),
         ({"model": "m", "base_url": "http://x", "max_turns": 0}, "chat.max_turns must be at least 1"),
-        ({"model": "m", "base_url": "http://x", "request": {"stream": True}}, "answers are taken whole"),
+        ({"model": "m", "base_url": "http://x", "request": {"stream": True}}, "streaming is not supported"),
         ({"model": "m", "base_url": "http://x", "tools": "a.py:b"}, "must be a list"),
         ({"model": "m", "base_url": "http://x", "tools": [3]}, "tools.0 must be text"),
         ({"model": "m", "base_url": "http://x", "tools": ["missing.py:b"]}, "no file"),
         ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:number"]}, "is not a function"),
         ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:Kind"]}, "is not a function"),
-        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:nameless"]}, "is no name for a tool"),
-        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:by_position"]}, "by position only"),
+        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:nameless"]}, "letters, digits and _"),
+        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:by_position"]}, "positional only"),
         ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:opaque"]}, "cannot be a tool"),
-        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:two"] * 2}, "two tools are called"),
+        ({"model": "m", "base_url": "http://x", "tools": ["chat_tools_here.py:two"] * 2}, "more than one tool"),
     ],
 )
 def test_what_is_wrong_in_a_description_is_said(
@@ -420,7 +420,7 @@ def test_an_object_may_be_written_as_json_where_only_text_can_be(folder: Path) -
     agent = resolve_agent(f" {text}", folder)
     assert isinstance(agent, ChatAgent)
     assert agent.name == "mine"
-    with pytest.raises(UsageError, match="not JSON"):
+    with pytest.raises(UsageError, match="not valid JSON"):
         resolve_agent('{"chat": ')
     with pytest.raises(UsageError, match="inside 'chat'"):
         resolve_agent({"chat": {"model": "m"}, "model": "m"})

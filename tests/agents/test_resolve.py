@@ -155,10 +155,10 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        (None, "no agent is named"),
-        ("", "no agent is named"),
+        (None, "no agent is set"),
+        ("", "no agent is set"),
         ("my_agent", "'my_agent' is not an agent; write file.py:name"),
-        ("agents_here.py", "which name in it? agents_here.py:my_agent"),
+        ("agents_here.py", "add the name of the agent in the file, agents_here.py:my_agent"),
         ("missing.py:x", "no file 'missing.py'"),
         ("agents_here.py:shuot", "did you mean 'shout'"),
         ("agents_here.py:number", "a number is not an agent"),
@@ -171,7 +171,7 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
         ({"http": {"url": "http://x"}, "timeout": 3}, "must be inside 'http'"),
         ({"python": "agents_here.py:shout", "argument": {}}, "did you mean 'arguments'"),
         ({"python": 3}, "not a number"),
-        ({"python": "agents_here.py:Picky", "arguments": {"kye": 1}}, "cannot be made with kye"),
+        ({"python": "agents_here.py:Picky", "arguments": {"kye": 1}}, "cannot be created with kye"),
         (3, "a number is not an agent"),
         (object(), "a value of type object is not an agent"),
     ],

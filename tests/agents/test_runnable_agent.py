@@ -128,7 +128,7 @@ def test_arguments_are_checked_before_anything_runs_and_every_field_error_is_lis
     assert several is not None
     assert several.startswith("turn 2: ")
     assert App.log == []
-    with pytest.raises(AgentFailed, match="do not fit"):
+    with pytest.raises(AgentFailed, match="not a valid Question"):
         ask(agent, {})
 
 

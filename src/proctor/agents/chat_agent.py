@@ -1,4 +1,8 @@
-"""A chat model behind an OpenAI-compatible interface, with instructions and Python functions as tools, as an agent."""
+"""An agent that is a chat model behind an OpenAI-compatible API, with instructions and Python functions as tools.
+
+A turn is a loop: the model is called with the whole conversation, the tools that it requests are run (or mocked), and
+their results are added, until the model answers with text or `max_turns` is reached.
+"""
 
 from __future__ import annotations
 
@@ -34,59 +38,59 @@ from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
 _TOOL_NAME = r"[A-Za-z0-9_-]{1,64}"
-"""What chat interfaces allow."""
+"""The tool names that chat APIs allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTool:
-    """A tool that a model may call: a Python function, or a tool of a server."""
+    """A tool that a model may call: a Python function, or a tool of an MCP server."""
 
     name: str
     description: str
     parameters: Mapping[str, Json]
-    """A JSON Schema of an object."""
+    """The JSON Schema of the arguments."""
     call: Callable[[Mapping[str, Json]], Awaitable[Any]]
     fingerprint: str = ""
     function: Callable[..., Any] | None = None
-    """The code behind it, where there is some here: evaluators call it again."""
+    """The Python function, if it is one; evaluators may re-run it."""
 
     def to_openai(self) -> Json:
-        """The tool as chat interfaces take it."""
+        """The tool as an item of `tools` in a request."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
 
 def read_tools(references: Sequence[str], base: Path | None) -> tuple[ChatTool, ...]:
-    """The tools that references name: a function each, or a list of functions."""
+    """The tools of references, each to a function or a list of functions; raises `UsageError`."""
     tools: list[ChatTool] = []
     for reference in references:
         target = resolve(reference, base)
         functions = target if isinstance(target, (list, tuple)) else [target]
         tools += [make_tool(function, reference) for function in functions]
     names = [tool.name for tool in tools]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"two tools are called {', '.join(twice)}; a model tells tools apart by their names")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"more than one tool is called {', '.join(duplicates)}; every tool needs a different name")
     return tuple(tools)
 
 
 def make_tool(function: Any, where: str = "") -> ChatTool:
-    """Raises `UsageError` where a model could not call it."""
+    """A function as a tool; raises `UsageError` if a model could not call it. `where` names it in messages."""
     name = getattr(function, "__name__", type(function).__name__)
     place = where or name
     if not callable(function) or isinstance(function, type):
-        raise UsageError(f"{place} is not a function that could be a tool")
+        raise UsageError(f"{place} cannot be a tool: it is not a function")
     if not re.fullmatch(_TOOL_NAME, name):
-        raise UsageError(f"{place}: {name!r} is no name for a tool; define it with letters, digits and _")
-    called: Any = function if inspect.isroutine(function) else function.__call__
+        raise UsageError(f"{place} cannot be a tool: rename {name!r}, with letters, digits and _ only")
+    target: Any = function if inspect.isroutine(function) else function.__call__
     try:
-        schema, checked = TypeAdapter(called).json_schema(), validate_call(called)
+        schema, validated = TypeAdapter(target).json_schema(), validate_call(target)
     except Exception as error:
         raise UsageError(f"{place} cannot be a tool: {one_line(error)}") from None
     if schema.get("type") != "object":
         raise UsageError(
-            f"{place} cannot be a tool: a model gives arguments by name, and it takes some by position only"
+            f"{place} cannot be a tool: models pass arguments by name, but it has parameters that are positional only"
         )
-    call = functools.partial(call_user_function_as, is_async(function), checked, ())
+    call = functools.partial(call_user_function_as, is_async(function), validated, ())
     return ChatTool(name, inspect.getdoc(function) or "", schema, call, source_fingerprint(function), function)
 
 
@@ -97,12 +101,12 @@ class ToolRequest:
     id: str
     name: str
     arguments: Json
-    """As the model wrote them: text that should be JSON, or an object."""
+    """The arguments as the model wrote them: text that should be JSON, or an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered to the messages so far."""
+    """The model's answer to the messages so far: text, or requests to call tools."""
 
     text: str
     requests: tuple[ToolRequest, ...] = ()
@@ -110,7 +114,7 @@ class Completion:
 
     @property
     def message(self) -> Json:
-        """What is added to the conversation."""
+        """The answer as a message of the conversation."""
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": to_text(call.arguments)}}
             for call in self.requests
@@ -120,7 +124,7 @@ class Completion:
 
 
 class ChatModel:
-    """One model of one service; many conversations share its connections."""
+    """One model of one service; all conversations share its connections."""
 
     def __init__(self, model: str, service: HttpOptions, settings: Mapping[str, Json] = MappingProxyType({})) -> None:
         self.model = model
@@ -141,13 +145,14 @@ class ChatModel:
 
 
 class ChatConnection(HttpSession):
-    """Sends requests like an agent behind HTTP: with the same failures, and the same secrets masked."""
+    """Sends requests like an HTTP agent: failures are reported and secrets masked in the same way."""
 
     def __init__(self, model: ChatModel, http: HttpAgent, case: Case) -> None:
         super().__init__(http, case)
         self._model = model
 
     async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Completion:
+        """Call the model once."""
         body = {"model": self._model.model, "messages": list(messages), **self._model.settings}
         if tools:
             body["tools"] = [tool.to_openai() for tool in tools]
@@ -159,7 +164,7 @@ class ChatConnection(HttpSession):
 
 
 def read_completion(text: str) -> Completion:
-    """A chat completion as the many services write it; raises `UnreadableReply` when it is none."""
+    """A chat completion in any of the forms that services use; raises `UnreadableReply` if it is not one."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -179,21 +184,23 @@ def _text(message: Mapping[str, Any]) -> str:
         return content or ""
     parts = parts_text(content)
     if parts is None:
-        raise UnreadableReply(f"the content of the message is {type(content).__name__}")
+        raise UnreadableReply(
+            f"the content of the message must be text or a list of parts, not {type(content).__name__}"
+        )
     return parts
 
 
 def _requests(message: Mapping[str, Any]) -> tuple[ToolRequest, ...]:
     calls = message.get("tool_calls") or []
     if not is_list(calls):
-        raise UnreadableReply("the tool calls of the message are no list")
+        raise UnreadableReply(f"tool_calls of the message must be a list, not {type(calls).__name__}")
     requests = []
     for number, call in enumerate(calls, 1):
         function = get_field(call, "function")
         name = get_field(function, "name")
         if not isinstance(name, str) or not name:
             raise UnreadableReply(f"tool call {number} has no name")
-        # Services that send no ids get some here: the model connects results with calls by them.
+        # Some services send no ids, but the model needs them to match results with calls.
         requests.append(
             ToolRequest(str(get_field(call, "id") or f"call_{number}"), name, get_field(function, "arguments") or "{}")
         )
@@ -201,7 +208,7 @@ def _requests(message: Mapping[str, Any]) -> tuple[ToolRequest, ...]:
 
 
 def _usage(body: Mapping[str, Any]) -> Usage:
-    """One call, and the tokens where the service counts them."""
+    """The usage of one call, with its tokens if the service reports them."""
     usage = to_usage(body.get("usage"))
     model = body.get("model") if isinstance(body.get("model"), str) else None
     return Usage(model_calls=1) if usage is None else dataclasses.replace(usage, model_calls=1, model=model)
@@ -212,14 +219,14 @@ MAX_TURNS = 10
 
 @dataclass(frozen=True, slots=True)
 class ChatSetup:
-    """What is the same in every conversation with a model."""
+    """The configuration that all conversations with a model share."""
 
     instructions: str = ""
     tools: tuple[ChatTool, ...] = ()
     max_turns: int = MAX_TURNS
-    """How often the model may be asked before it has answered one turn."""
+    """How often the model may be called to answer one turn."""
     answers_json: bool = False
-    """Whether the model was asked to answer in JSON."""
+    """Whether the request asks the model for JSON."""
 
 
 class ChatAgent(BaseAgent):
@@ -271,7 +278,7 @@ class ChatSession:
             return await self._answer(turn, recorder)
 
     async def _answer(self, turn: Turn, recorder: TurnRecorder) -> Reply:
-        # Messages are kept once the turn is answered: a turn that fails and is sent again must not be seen twice.
+        # Messages are added to the session once the turn is answered: a retry must not show the model its turn twice.
         messages = [*self._messages, {"role": "user", "content": as_text(turn)}]
         for _ in range(self._setup.max_turns):
             completion = await self._connection.complete(messages, self._setup.tools)
@@ -286,11 +293,11 @@ class ChatSession:
         names = ", ".join(sorted({call.name for call in recorder.tool_calls}))
         limit = self._setup.max_turns
         raise AgentFailed(
-            f"gave no answer after {limit} model calls (max_turns), all of which asked for tools: {names}"
+            f"gave no answer after {limit} model calls (max_turns), all of which requested tools: {names}"
         )
 
     async def _run_tool(self, request: ToolRequest, recorder: TurnRecorder) -> Json:
-        """Run a tool; the model is told what goes wrong and may do better in its next request."""
+        """Run a tool and return its message. An error goes to the model, which may correct its next request."""
         try:
             arguments = _parse_arguments(request.arguments)
         except ValueError as error:
@@ -306,8 +313,8 @@ class ChatSession:
     async def _call(self, name: str, arguments: Mapping[str, Json]) -> Any:
         tool = self._tools.get(name)
         if tool is None:
-            names = ", ".join(self._tools) or "none at all"
-            raise LookupError(f"there is no tool {name}; there is {names}")
+            names = ", ".join(self._tools) or "none"
+            raise LookupError(f"there is no tool {name}; available tools: {names}")
         return await tool.call(arguments)
 
 
@@ -316,7 +323,7 @@ def _tool_message(request: ToolRequest, result: Json) -> Json:
 
 
 def _parse_arguments(arguments: Json) -> Mapping[str, Json]:
-    """The arguments of a call; raises `ValueError` if the model wrote something else than a JSON object."""
+    """The arguments of a call; raises `ValueError` if they are not a JSON object."""
     try:
         data = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError) as error:
@@ -359,7 +366,7 @@ class ChatConfig(AgentConfig):
         except ValueError:
             parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise invalid_value("is not an http:// or https:// address")
+            raise invalid_value("must be an http:// or https:// URL")
         return base_url
 
     @field_validator("api_key_env")
@@ -373,12 +380,12 @@ class ChatConfig(AgentConfig):
     @classmethod
     def _check_request(cls, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("stream"):
-            raise invalid_value("asks for a stream; answers are taken whole here")
+            raise invalid_value("must not set stream; streaming is not supported here")
         return request
 
 
 def read_chat(data: Json, base: Path | None) -> ChatAgent:
-    """The agent that a mapping describes; raises `UsageError` that says what to write."""
+    """The agent of a mapping; raises `UsageError` with every problem."""
     config = read_config(ChatConfig, data, "chat", EXAMPLE)
     settings = dict(config.request)
     if config.temperature is not None:
@@ -389,7 +396,7 @@ def read_chat(data: Json, base: Path | None) -> ChatAgent:
 
 
 def _service(config: ChatConfig) -> HttpOptions:
-    """Where the model is, and the key; OpenAI's usual key goes to OpenAI only."""
+    """The endpoint of the model with its key. OPENAI_API_KEY is used by default, but sent to OpenAI only."""
     variable = config.api_key_env
     if variable is None and not config.base_url:
         variable = "OPENAI_API_KEY"
@@ -404,7 +411,7 @@ def _service(config: ChatConfig) -> HttpOptions:
 
 
 def _completions_url(base_url: str) -> str:
-    """The address of the completions below a base address; the environment may hold parts of it."""
+    """The URL of the completions below a base URL, which may contain environment variables."""
     parts = urlsplit(expand(base_url, "base_url"))
     path = parts.path.rstrip("/")
     path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"

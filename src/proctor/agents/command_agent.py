@@ -1,6 +1,6 @@
-"""A program as an agent: a turn is JSON on its standard input, the answer is what it prints.
+"""An agent that is a program: it reads a turn as JSON from its standard input and prints its answer.
 
-Programs run in a process group of their own, so that what they start can be ended with them.
+Each program runs in its own process group, so that its child processes can be ended with it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from proctor.cases.suite import Case, Turn
 _CHUNK_BYTES = 65536
 _GRACE_SECONDS = 2.0
 _OUTPUT_GRACE_SECONDS = 0.25
-"""How long the output of a program that has ended may still come in; children of it may hold it open forever."""
+"""How long to wait for output after a program has ended; its children may keep the pipe open forever."""
 _MAX_STDERR_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, where, and with what environment."""
+    """A command line with its folder and environment."""
 
     argv: tuple[str, ...]
     cwd: Path | None
@@ -57,7 +57,7 @@ class Program:
 
 
 async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process:
-    """The running program, in a process group of its own; no shell is involved."""
+    """Start the program, in its own process group and without a shell; raises `AgentFailed` if that is not possible."""
     mark = new_mark()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -76,7 +76,7 @@ async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process
 
 
 async def terminate(process: asyncio.subprocess.Process, *, graceful: bool = False) -> None:
-    """End the program and its children; graceful means that it may first notice the end of its input."""
+    """End the program and its children; if `graceful`, first close its input and give it time to exit."""
     try:
         if graceful and process.returncode is None:
             if process.stdin is not None:
@@ -97,7 +97,7 @@ def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 def _close_output(process: asyncio.subprocess.Process) -> None:
-    """Stop reading: asyncio waits for the end of output, which a full pipe never comes to."""
+    """Stop reading: asyncio waits for the end of the output, which never comes if the pipe is full."""
     for number in (1, 2):
         pipe = process._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
         if pipe is not None:
@@ -111,7 +111,7 @@ async def _wait(process: asyncio.subprocess.Process) -> None:
 
 
 def exit_reason(program: Program, status: int | None, stderr: bytes) -> str:
-    """How the program ended, with the last lines that it wrote to its error output."""
+    """How the program ended, with the last lines that it wrote to stderr."""
     lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()][-_MAX_STDERR_LINES:]
     last_lines = ": " + "\n".join(lines) if lines else ""
     return f"{program.title} {_exit_status_text(status)}{last_lines}"
@@ -131,7 +131,7 @@ EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agen
 
 
 class CommandAgent(BaseAgent):
-    """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
+    """Starts one process per turn or, with `session`, one per conversation, with a JSON line in and out per turn."""
 
     reads_files = False
 
@@ -145,11 +145,11 @@ class CommandAgent(BaseAgent):
         name: str = "",
     ) -> None:
         if not argv or not argv[0]:
-            raise UsageError("a command needs a program; write for example cmd:python my_agent.py")
+            raise UsageError("the command is empty; for example cmd:python my_agent.py")
         self.program = Program(tuple(argv), cwd, {**os.environ, **(env or {})})
         self.is_session = session
         self.name = name or shlex.join(argv)
-        # Not the folder: the same script in another checkout is the same agent.
+        # Without the folder: the same script in another checkout is the same agent.
         self.fingerprint = fingerprint(list(argv), dict(env or {}), session, _script_hashes(argv, cwd))
         _check_program_exists(self.program)
 
@@ -161,7 +161,7 @@ class CommandAgent(BaseAgent):
 
 
 class ProcessPerTurnSession(BaseSession):
-    """A new process for every turn, which gets the whole conversation so far."""
+    """A new process for every turn, which reads the whole conversation so far."""
 
     def __init__(self, agent: CommandAgent, case: Case) -> None:
         super().__init__(case)
@@ -182,51 +182,50 @@ class ProcessPerTurnSession(BaseSession):
                 output.close()
                 await terminate(process)
             if process.returncode:
-                raise AgentFailed(exit_reason(self._program, process.returncode, output.errors))
+                raise AgentFailed(exit_reason(self._program, process.returncode, output.stderr))
             return self._conversation.record(turn, _read_answer(out))
 
 
 class _Output:
-    """What a program writes: its answer up to the limit of a reply, and the end of what it says on stderr."""
+    """Reads the output of a program: stdout up to the limit of a reply, and the last part of stderr."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.errors = b""
-        self.printed = bytearray()
-        """What the program printed in answer to this turn."""
+        self.stderr = b""
+        self.stdout = bytearray()
+        """The output of the current turn."""
         self._process = process
         self._rest = b""
-        self._stderr = asyncio.create_task(self._keep_errors())
+        self._stderr_reader = asyncio.create_task(self._read_stderr())
         self._next: asyncio.Task[bytes] | None = None
 
     def close(self) -> None:
-        self._stderr.cancel()
+        self._stderr_reader.cancel()
         if self._next is not None:
             self._next.cancel()
 
     async def all(self) -> bytes:
-        """Everything until the end of the output, or until the program has ended and nothing more comes."""
-        self.printed = bytearray()
-        out = await read_limited(self._chunks(), "what the program printed", self.printed)
+        """All output, until the pipe is closed or the program has ended and nothing more arrives."""
+        self.stdout = bytearray()
+        out = await read_limited(self._chunks(), "the program's output", self.stdout)
         if self._process.returncode is None:
             await self._process.wait()
-        await asyncio.wait({self._stderr}, timeout=_OUTPUT_GRACE_SECONDS)
+        await asyncio.wait({self._stderr_reader}, timeout=_OUTPUT_GRACE_SECONDS)
         return out
 
     async def line(self) -> bytes:
         """The next line; empty at the end of the output."""
-        limit, found = max_reply_bytes(), bytearray(self._rest)
-        self.printed = found
+        limit, received = max_reply_bytes(), bytearray(self._rest)
+        self.stdout = received
         chunks = self._chunks()
-        while b"\n" not in found:
+        while b"\n" not in received:
             chunk = await anext(chunks, b"")
             if not chunk:
                 break
-            found += chunk
-            if len(found) > limit and b"\n" not in found[: limit + 1]:
-                raise ReplyTooLarge(
-                    "a line that the program printed", bytes(found[:HEAD_BYTES]).decode("utf-8", "replace")
-                )
-        line, newline, self._rest = bytes(found).partition(b"\n")
+            received += chunk
+            if len(received) > limit and b"\n" not in received[: limit + 1]:
+                head = bytes(received[:HEAD_BYTES]).decode("utf-8", "replace")
+                raise ReplyTooLarge("a line of the program's output", head)
+        line, newline, self._rest = bytes(received).partition(b"\n")
         return line + newline
 
     async def _chunks(self) -> AsyncIterator[bytes]:
@@ -242,14 +241,14 @@ class _Output:
             elif self._process.returncode is not None:
                 return
 
-    async def _keep_errors(self) -> None:
+    async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(_CHUNK_BYTES):
-            self.errors = (self.errors + chunk)[-_CHUNK_BYTES:]
+            self.stderr = (self.stderr + chunk)[-_CHUNK_BYTES:]
 
 
 class ProcessSession:
-    """One process for the whole conversation; a turn is one line in and one line out."""
+    """One process for the whole conversation, with one line in and one line out per turn."""
 
     def __init__(self, agent: CommandAgent, case: Case) -> None:
         self._program = agent.program
@@ -271,7 +270,7 @@ class ProcessSession:
 
     async def send(self, turn: Turn) -> Reply:
         if not self._is_in_sync:
-            raise AgentFailed(f"{self._program.title} did not answer an earlier turn and cannot be asked again")
+            raise AgentFailed(f"{self._program.title} did not answer an earlier turn, so no further turn is sent")
         self._is_in_sync = False
         with _record_partial_answer(self._output):
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -280,7 +279,7 @@ class ProcessSession:
             line = await self._output.line()
             if not line:
                 await self._output.all()
-                reason = exit_reason(self._program, self._process.returncode, self._output.errors)
+                reason = exit_reason(self._program, self._process.returncode, self._output.stderr)
                 raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
             self._is_in_sync = True
             return self._conversation.record(turn, _read_answer(line))
@@ -301,12 +300,12 @@ class CommandConfig(AgentConfig):
         if not command:
             raise invalid_value("is empty")
         if any(not isinstance(word, str) for word in command):
-            raise invalid_value("must be a list of texts")
+            raise invalid_value("must be a list of strings")
         return command
 
 
 def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
-    """The agent that a mapping with the key `command` describes; the other keys may stand beside it or inside it."""
+    """The agent of a mapping with the key `command`; the other keys may be next to it or inside it."""
     inner = data.get("command")
     mapping = inner if isinstance(inner, Mapping) and len(data) == 1 else data
     config = read_config(CommandConfig, mapping, "command", EXAMPLE)
@@ -320,7 +319,7 @@ def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
 
 
 def split_command_line(text: str) -> list[str]:
-    """The words of a command line, by the quoting rules of the shell, without any of its other powers."""
+    """The words of a command line by the quoting rules of the shell; nothing else of the shell is supported."""
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -332,22 +331,22 @@ def _folder(cwd: str | None, base: Path | None) -> Path | None:
         return base
     folder = (base or Path.cwd()) / Path(cwd).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"command.cwd: there is no folder {folder}")
+        raise UsageError(f"command.cwd: no such folder: {folder}")
     return folder
 
 
 def _check_program_exists(program: Program) -> None:
     name = program.argv[0]
     if os.sep in name:
-        found = ((program.cwd or Path.cwd()) / name).is_file()
+        exists = ((program.cwd or Path.cwd()) / name).is_file()
     else:
-        found = shutil.which(name, path=program.env.get("PATH")) is not None
-    if not found:
-        raise UsageError(f"there is no program {name!r}; give its path, or install it where PATH looks")
+        exists = shutil.which(name, path=program.env.get("PATH")) is not None
+    if not exists:
+        raise UsageError(f"there is no program {name!r}; write its path, or install it in a folder of PATH")
 
 
 def _script_hashes(argv: Sequence[str], cwd: Path | None) -> list[str]:
-    """The text of the scripts that the command names, so that a changed script is a changed agent."""
+    """Hashes of the files that the command line names, so that a changed script counts as a changed agent."""
     files = [(cwd or Path.cwd()) / word for word in argv[1:] if not word.startswith("-")]
     readable = [file for file in files if len(str(file)) < 4096 and "\0" not in str(file) and file.is_file()]
     return [hashlib.blake2b(file.read_bytes(), digest_size=12).hexdigest() for file in readable]
@@ -368,26 +367,26 @@ def _turn_message(conversation: Conversation, turn: Turn) -> bytes:
 
 @contextlib.contextmanager
 def _record_partial_answer(output: _Output) -> Iterator[None]:
-    """If the turn breaks off, also because it takes too long, record what the program printed by then."""
+    """If the turn breaks off, also because it takes too long, record the program's output up to then."""
     try:
         yield
     except BaseException:
         recorder = current_turn()
         if recorder is not None:
-            recorder.set_partial(_read_partial_answer(output.printed))
+            recorder.set_partial(_read_partial_answer(output.stdout))
         raise
 
 
-def _read_partial_answer(printed: bytearray) -> Reply:
-    """The answer so far: all of it if the program broke down afterwards."""
+def _read_partial_answer(output: bytearray) -> Reply:
+    """The answer as far as it has arrived; it may be complete if the program failed afterwards."""
     try:
-        return _read_answer(bytes(printed))
+        return _read_answer(bytes(output))
     except UnreadableReply:
-        return Reply(printed.decode("utf-8", "replace").strip())
+        return Reply(output.decode("utf-8", "replace").strip())
 
 
 def _read_answer(out: bytes) -> Reply:
-    """An answer written as a JSON object, list or string is read as such; anything else is the text it is."""
+    """Read an answer: a JSON object, list or string, or else plain text."""
     text = out.decode("utf-8", "replace").strip()
     if not text.startswith(("{", "[", '"')):
         return Reply(text)

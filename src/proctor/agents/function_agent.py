@@ -1,11 +1,11 @@
-"""Functions and other callable objects as agents: what each parameter gets, and what the result means.
+"""Agents that are functions or other callables: which value goes to which parameter, and how the result is read.
 
 Three rules bind a turn to the parameters of a function.
 
-1. Reserved parameters get what their name says: `turn`, `case`, `history`, `state`, `session`, `session_id`, `trial`.
-   An annotation of `Turn` or `Case` does the same for a parameter of any name.
-2. An input that is an object whose keys are all parameters is the keyword call.
-3. Any other input goes to the first parameter that is left.
+1. Reserved parameters get the value of their name: `turn`, `case`, `history`, `state`, `session`, `session_id`,
+   `trial`. A parameter of any name that is annotated with `Turn` or `Case` gets the turn or the case.
+2. An input that is an object whose keys are all parameters is passed as keyword arguments.
+3. Any other input goes to the first remaining parameter.
 
 A function without parameters is called for every turn like any other; applications that read their input with `wrap`
 are written that way. If it turns out to be a factory, because it returns an agent of a known framework, that agent
@@ -41,7 +41,7 @@ from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
 _WHOLE_OBJECTS = ("turn", "case")
-"""Parameters through which the function sees the input without being passed it."""
+"""Parameters that contain the input, so that the function needs no other parameter for it."""
 _RESERVED = (*_WHOLE_OBJECTS, "history", "state", "session", "session_id", "trial")
 _ROLE_OF_CLASS: Mapping[Any, str] = {Turn: "turn", Case: "case"}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -49,20 +49,20 @@ _TEXT_ANNOTATION = re.compile(r"(?:\w+\.)*(Turn|Case)(?:\s*\|\s*None)?")
 
 
 class InputMismatch(Exception):
-    """The function cannot be called with this input; says why."""
+    """The function cannot be called with this input; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterBinding:
-    """How to call a function with a turn."""
+    """How the parameters of a function are bound to a turn."""
 
     signature: inspect.Signature
     roles: Mapping[str, str]
-    """The reserved parameters: what each of them gets."""
+    """The reserved parameters, and the reserved name of each."""
     receiver: str | None
-    """The parameter that gets an input which is not a keyword call; `None` if one value would not do."""
+    """The parameter for an input that is not passed as keywords; `None` if the function needs more than one value."""
     takes_object: bool = False
-    """Whether the receiver is annotated as a mapping, so that an object is meant for it as a whole."""
+    """Whether the receiver is annotated as a mapping, so that an object goes there as a whole."""
 
     @property
     def is_empty(self) -> bool:
@@ -73,7 +73,7 @@ class ParameterBinding:
         return any(role in roles for role in self.roles.values())
 
     def bind(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
-        """The arguments of one call; `values` has the input and a value for every reserved name.
+        """The arguments of one call; `values` has the input and a value for every reserved name that is used.
 
         Raises `InputMismatch`.
         """
@@ -90,17 +90,17 @@ class ParameterBinding:
         return inspect.BoundArguments(self.signature, arguments)
 
     def check(self, value: Json) -> None:
-        """Raises `InputMismatch` if the function cannot be called with this input."""
+        """Raise `InputMismatch` if the function cannot be called with this input."""
         if self.receiver is None and not self._ignores_input and not self._is_keyword_call(value):
             raise InputMismatch(self._mismatch(value))
 
     @property
-    def _named(self) -> list[inspect.Parameter]:
+    def _parameters(self) -> list[inspect.Parameter]:
         return [p for p in self.signature.parameters.values() if not _is_variadic(p)]
 
     @property
     def _free(self) -> list[inspect.Parameter]:
-        return [p for p in self._named if p.name not in self.roles]
+        return [p for p in self._parameters if p.name not in self.roles]
 
     @property
     def _required(self) -> list[str]:
@@ -112,7 +112,7 @@ class ParameterBinding:
 
     @property
     def _ignores_input(self) -> bool:
-        """A function without parameters, or one that has the turn or the case and needs nothing else."""
+        """Whether it has no parameters, or gets the turn or the case and requires nothing else."""
         return self.is_empty or (self.takes(*_WHOLE_OBJECTS) and not self._required)
 
     def _is_keyword_call(self, value: Json) -> bool:
@@ -121,13 +121,13 @@ class ParameterBinding:
         free = {p.name for p in self._free}
         if not value.keys() & free and (free or not self._takes_any_keyword):
             return False
-        names = {p.name for p in self._named}
+        names = {p.name for p in self._parameters}
         return value.keys() >= set(self._required) and (self._takes_any_keyword or value.keys() <= names)
 
     def _keyword_call(self, arguments: dict[str, Any], value: Mapping[str, Json]) -> inspect.BoundArguments:
-        named = {p.name for p in self._named}
-        arguments |= {name: item for name, item in value.items() if name in named}
-        if others := {name: item for name, item in value.items() if name not in named}:
+        names = {p.name for p in self._parameters}
+        arguments |= {name: item for name, item in value.items() if name in names}
+        if others := {name: item for name, item in value.items() if name not in names}:
             keywords = next(p for p in self.signature.parameters.values() if p.kind is p.VAR_KEYWORD)
             arguments[keywords.name] = others
         return inspect.BoundArguments(self.signature, arguments)
@@ -136,7 +136,7 @@ class ParameterBinding:
         free = [p.name for p in self._free]
         if not isinstance(value, Mapping):
             names = ", ".join(sorted(self._required or free)) or "keyword arguments"
-            return f"it takes {names}: the input must be an object with these keys"
+            return f"its parameters are {names}, so the input must be an object with these keys"
         if missing := sorted(set(self._required) - value.keys()):
             return f"the input lacks {', '.join(missing)}"
         return f"it has no parameter {', '.join(sorted(value.keys() - set(free)))}"
@@ -148,7 +148,7 @@ _INPUT_ONLY = ParameterBinding(
 
 
 def read_binding(function: Callable[..., Any]) -> ParameterBinding:
-    """How to call `function`; one that has no readable signature gets the input alone."""
+    """The binding of `function`. One without a readable signature gets the input as its only argument."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -186,12 +186,12 @@ def _role(parameter: inspect.Parameter, annotation: Any) -> str | None:
         if isinstance(candidate, type) and candidate in _ROLE_OF_CLASS:
             return _ROLE_OF_CLASS[candidate]
     if parameter.name in _WHOLE_OBJECTS and annotation not in (parameter.empty, Any):
-        return None  # `turn: str` is a name of the user's own for the input
+        return None  # `turn: str` is the user's name for the input
     return parameter.name if parameter.name in _RESERVED else None
 
 
 def _annotation(parameter: inspect.Parameter, function: Any) -> Any:
-    """The annotation as a type. `Turn` and `Case` count as ours also where the name is only imported for typing."""
+    """The annotation as a type. `Turn` and `Case` count as Proctor's also if they are imported for typing only."""
     if not isinstance(parameter.annotation, str):
         return parameter.annotation
     target = _unwrap(function)
@@ -199,15 +199,15 @@ def _annotation(parameter: inspect.Parameter, function: Any) -> Any:
     try:
         return typing.get_type_hints(target)[parameter.name]
     except Exception:  # a name that is not defined at run time, in this or in another annotation
-        ours = _TEXT_ANNOTATION.fullmatch(parameter.annotation.strip())
+        match = _TEXT_ANNOTATION.fullmatch(parameter.annotation.strip())
         names = getattr(target, "__globals__", {})
-        if ours is None:
+        if match is None:
             return names.get(parameter.annotation, parameter.annotation)
-        return names.get(ours.group(1), Turn if ours.group(1) == "Turn" else Case)
+        return names.get(match.group(1), Turn if match.group(1) == "Turn" else Case)
 
 
 def _is_mapping_type(annotation: Any) -> bool:
-    """Whether an annotation says dict, Mapping or a TypedDict, also where `None` is allowed instead."""
+    """Whether an annotation is dict, Mapping or a TypedDict, or a union with one."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return any(map(_is_mapping_type, typing.get_args(annotation)))
     kind = typing.get_origin(annotation) or annotation
@@ -215,11 +215,11 @@ def _is_mapping_type(annotation: Any) -> bool:
 
 
 class CallableAgent(BaseAgent):
-    """Calls one function for each turn and reads what it returns.
+    """Calls a function for each turn and reads its result.
 
     Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,
-    `state` a dict that lives as long as the session, `session_id` its id, `session` all of these, `trial` the number of
-    the trial from 1; the first other parameter gets the input.
+    `state` a dict that lasts for the session, `session_id` its id, `session` all of these, and `trial` the number of
+    the trial from 1. The first other parameter gets the input.
     """
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
@@ -246,7 +246,7 @@ class CallableAgent(BaseAgent):
             await self._product.stop()
 
     def check(self, case: Case) -> str | None:
-        """Why the function cannot be called with a turn of this case, if it cannot."""
+        """Why the function cannot be called with a turn of this case, or None if it can."""
         if self._product is not None:
             return self._product.check(case)
         for turn in case.turns:
@@ -257,10 +257,10 @@ class CallableAgent(BaseAgent):
         return None
 
     def adopt(self, result: Any) -> BaseAgent | None:
-        """The agent that answers from now on, if `result` is one of a known framework.
+        """The agent that answers from now on, if `result` is an agent of a known framework; else None.
 
-        Concurrent trials may each have called the function before the first of them returned. The first result is kept
-        and the others are dropped; no other trial runs between the check and the choice, since nothing is awaited here.
+        Concurrent trials may each have called the function before the first of them returned. The first result is used
+        and the others are dropped. Nothing is awaited here, so no other trial runs between the check and the choice.
         """
         agent = find_agent(result, self.name) if self.binding.is_empty else None
         if agent is None:
@@ -269,14 +269,14 @@ class CallableAgent(BaseAgent):
             self.target, self._product = result, agent
             self.reports_all_tool_calls, self.reads_files = agent.reports_all_tool_calls, agent.reads_files
             logging.getLogger("proctor.agents").info(
-                "%s made an agent, %s, which answers from now on; %s() names a factory that is called once",
+                "%s returned an agent (%s), which answers from now on; write %s() for a factory that is called once",
                 *(self.name, type(result).__name__, self.name),
             )
         return self._product
 
 
 class CallableSession(BaseSession):
-    """One conversation with a function; it remembers what functions themselves do not."""
+    """One conversation with a function; it has the history and the state, which functions do not keep."""
 
     def __init__(self, agent: CallableAgent, case: Case) -> None:
         super().__init__(case)
@@ -306,7 +306,7 @@ class CallableSession(BaseSession):
         return self._record(turn, to_reply(result, turn.input))
 
     def _values(self, turn: Turn) -> Mapping[str, Any]:
-        """What parameters can be given; the input is a copy, because it is the agent's to change."""
+        """The values of the reserved parameters, and a copy of the input, which the agent may change."""
         values: dict[str, Any] = {"input": copy.deepcopy(turn.input), "turn": turn, "case": self.case}
         values["trial"] = trial_number()
         conversation = self._conversation

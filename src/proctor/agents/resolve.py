@@ -1,8 +1,8 @@
-"""Finds the agent that a reference, an address, a mapping or an object means.
+"""Finds the agent that a reference, a URL, a mapping or an object means.
 
-Resolving looks at types and calls no function of the user's: `proctor test --plan` must not start an application. A
-class is instantiated, because a class that is named as the agent means an instance of it. A function that makes the
-agent is written with parentheses, `app.py:make_agent()`, and is called once, when the agent starts.
+Resolving looks at types and calls no function of the user: `proctor test --plan` must not start an application. A class
+is instantiated, since a class named as the agent means an instance of it. A function that makes the agent is written
+with parentheses, `app.py:make_agent()`, and is called once, when the agent starts.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from proctor.plugins import AgentKind, load, plugins
 
 REFERENCE_HELP = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
-    'cmd:program arguments, an object with "http", "chat", "command" or "python", or one of the controls oracle and nop'
+    'cmd:program arguments, an object with "http", "chat", "command" or "python", or a control agent: oracle or nop'
 )
 _AGENT_KEYS = ("http", "chat", "command", "python")
 _CALL_SUFFIX = "()"
 
 
 def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
-    """The agent that `reference` means; files and folders are looked up from `base`."""
+    """The agent that `reference` means; raises `UsageError`. Relative paths start at the folder `base`."""
     if reference is None or reference == "":
-        raise UsageError(f"no agent is named; {REFERENCE_HELP}")
+        raise UsageError(f"no agent is set; {REFERENCE_HELP}")
     agent: BaseAgent | None
     if isinstance(reference, str):
         agent = _from_text(reference.strip(), base) or _from_plugins(reference, base)
@@ -50,31 +50,31 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
     else:
         agent = _from_object(reference, "", base)
     if agent is None:
-        problems = "".join(f"; {found.problem}" for found in installed_adapters() if found.problem)
+        problems = "".join(f"; {adapter.problem}" for adapter in installed_adapters() if adapter.problem)
         raise UsageError(f"{_describe(reference)} is not an agent{_hint(reference)}; {REFERENCE_HELP}{problems}")
     return agent
 
 
 def agent_kind(reference: Json | object) -> AgentKind | None:
-    """The kind of agent of a plugin that a mapping such as `{acme: {...}}` describes."""
+    """The plugin's kind of agent that a mapping such as `{acme: {...}}` describes, if any."""
     if not isinstance(reference, Mapping):
         return None
     return next((kind for plugin in plugins() for kind in plugin.agents if kind.key in reference), None)
 
 
 def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent | None:
-    """Check a reference to an agent like `resolve_agent`, but load no code of the user's: it is only located.
+    """Check a reference like `resolve_agent`, but only locate the user's code instead of loading it.
 
-    Returns the agent, or `None` if it is such code.
+    Returns the agent, or `None` if the reference is to such code.
     """
     if isinstance(reference, str) and reference.strip().startswith("{"):
         reference = _parse_json(reference.strip())
     if isinstance(reference, str) and is_python_reference(reference.strip()):
         locate(reference.strip().removesuffix(_CALL_SUFFIX), base)
         return None
-    found = agent_kind(reference)
-    if found is not None and isinstance(reference, Mapping):
-        return load(found.check or found.build)(reference[found.key], base)
+    kind = agent_kind(reference)
+    if kind is not None and isinstance(reference, Mapping):
+        return load(kind.check or kind.build)(reference[kind.key], base)
     if isinstance(reference, Mapping) and "python" in reference:
         locate(_read_python(reference)[0].removesuffix(_CALL_SUFFIX), base)
         return None
@@ -88,7 +88,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
 
 
 def is_python_reference(text: str) -> bool:
-    """Whether a text that names an agent is a reference to Python code."""
+    """Whether the text is a reference to Python code, such as `app.py:agent`."""
     return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(
         ("http://", "https://", "cmd:")
     )
@@ -116,21 +116,21 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
 
 
 def _parse_json(text: str) -> Json:
-    """An object written where only text can be: on the command line."""
+    """The object in JSON text, as it is written on the command line."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"the agent looks like an object and is not JSON: {error}") from None
+        raise UsageError(f"the agent starts with {{ but is not valid JSON: {error}") from None
 
 
 def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | None:
-    ways = [way for way in _AGENT_KEYS if way in data]
-    if len(ways) > 1:
-        raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
-    if not ways:
-        found = agent_kind(data)
-        return None if found is None else as_base_agent(load(found.build)(data[found.key], base))
-    if ways == ["python"]:
+    keys = [key for key in _AGENT_KEYS if key in data]
+    if len(keys) > 1:
+        raise UsageError(f"an agent cannot have {' and '.join(keys)} at once; keep only one of these keys")
+    if not keys:
+        kind = agent_kind(data)
+        return None if kind is None else as_base_agent(load(kind.build)(data[kind.key], base))
+    if keys == ["python"]:
         return _from_python_mapping(data, base)
     from proctor.agents.agents_from_config import agent_from_mapping  # heavy, see `_from_text`
 
@@ -146,7 +146,7 @@ def _read_python(data: Mapping[str, Json]) -> tuple[str, dict[str, Any], str]:
 
 
 def _from_python_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
-    """A reference with arguments: a class or a factory is called with them once, a function in every turn."""
+    """The agent of `{"python": ..., "arguments": ...}`: a class or factory is called once, a function in every turn."""
     reference, arguments, name = _read_python(data)
     target = resolve(reference.removesuffix(_CALL_SUFFIX), base)
     if reference.endswith(_CALL_SUFFIX):
@@ -178,7 +178,7 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
         return agent
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
-            raise UsageError(f"{_describe(target)} has a session but no name; give it a name attribute with a text")
+            raise UsageError(f"{_describe(target)} has a session but no name; add an attribute name with a string")
         return as_base_agent(target)
     return CallableAgent(target, name or None) if callable(target) else None
 
@@ -187,23 +187,23 @@ def _instantiate(target: type[Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return target(**arguments)
     except Exception as error:
-        given = ", ".join(arguments) or "no arguments"
+        names = ", ".join(arguments) or "no arguments"
         hint = "" if arguments else '; name an instance, or write {"python": ..., "arguments": {...}}'
-        raise UsageError(f"{target.__name__} cannot be made with {given}: {one_line(error)}{hint}") from error
+        raise UsageError(f"{target.__name__} cannot be created with {names}: {one_line(error)}{hint}") from error
 
 
 class FactoryAgent(BaseAgent):
-    """An agent that a function of the user's makes, once, when the agent starts."""
+    """An agent that a function of the user makes; the function is called once, when the agent starts."""
 
     def __init__(
         self, make: Callable[..., Any], name: str, base: Path | None = None, arguments: Mapping[str, Any] | None = None
     ) -> None:
         if not callable(make):
-            raise UsageError(f"{name} cannot be called: {_describe(make)} is not a function; write it without ()")
+            raise UsageError(f"{name} cannot be called: it is {_describe(make)}, not a function; write it without ()")
         self.name = name
         self.fingerprint = fingerprint(source_fingerprint(make), dict(arguments or {}))
         self.target: Any = None
-        """What the function returned; its tools and its model are looked up here."""
+        """The object that the function returned; its tools and its model are looked up here."""
         self._make = functools.partial(make, **(arguments or {}))
         self._base = base
         self._agent: BaseAgent | None = None
@@ -224,7 +224,7 @@ class FactoryAgent(BaseAgent):
 
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[Session]:
-        """A session of the agent, or of one that is made for this session alone if `start` was not called."""
+        """A session of the agent. If `start` was not called, an agent is made for this session alone."""
         agent = self._agent or await self._make_and_start()
         try:
             async with agent.session(case) as session:
@@ -248,7 +248,7 @@ class FactoryAgent(BaseAgent):
         except Exception as error:
             raise AgentFailed(f"{self.name} could not make an agent: {one_line(error)}") from error
         if isinstance(self.target, str):
-            raise AgentFailed(f"{self.name} returned text, not an agent; without () it is called for every turn")
+            raise AgentFailed(f"{self.name} returned text, not an agent; write it without () to call it for every turn")
         try:
             return _from_object(self.target, self.name, self._base) or resolve_agent(self.target, self._base)
         except UsageError as error:
@@ -256,16 +256,16 @@ class FactoryAgent(BaseAgent):
 
 
 def _from_plugins(reference: Any, base: Path | None) -> BaseAgent | None:
-    """Functions of installed packages that know more kinds of agents; see `frameworks.adapters` for adapters."""
-    for found in installed_adapters():
-        if found.problem or isinstance(found.value, type):
+    """The agent of the first function in `Plugin.adapters` that knows the reference, if any."""
+    for adapter in installed_adapters():
+        if adapter.problem or isinstance(adapter.value, type):
             continue
         try:
-            agent = found.value(reference, base)
+            agent = adapter.value(reference, base)
         except UsageError:
             raise
         except Exception as error:
-            logging.getLogger("proctor.agents").warning("the plugin %s failed: %s", found.name, one_line(error))
+            logging.getLogger("proctor.agents").warning("the plugin %s failed: %s", adapter.name, one_line(error))
             continue
         if agent is not None:
             return as_base_agent(agent)
@@ -278,13 +278,13 @@ def _describe(reference: Any) -> str:
     if isinstance(reference, Mapping):
         keys = ", ".join(str(key) for key in list(reference)[:12])
         return f"an object with the keys {keys}" if keys else "an empty object"
-    known = json_type_name(reference)
-    return known if " " in known else f"a value of type {known}"
+    type_name = json_type_name(reference)
+    return type_name if " " in type_name else f"a value of type {type_name}"
 
 
 def _hint(reference: Any) -> str:
     if isinstance(reference, str) and reference.endswith(".py"):
-        return f": which name in it? {reference}:my_agent"
+        return f": add the name of the agent in the file, {reference}:my_agent"
     if isinstance(reference, Mapping):
         hints = [did_you_mean(str(key), _AGENT_KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")

@@ -1,4 +1,4 @@
-"""Applications written as a Runnable class: made once, set up once, run for every case, torn down at the end."""
+"""Applications written as a Runnable class: created and set up once, run for every case, torn down at the end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ArgsT = TypeVar("ArgsT", contravariant=True)
 
 @runtime_checkable
 class Runnable(Protocol[ArgsT]):
-    """An application under test: subclass it, or write a class with `create` and `run` alone.
+    """An application under test: subclass it, or write a class that has at least `create` and `run`.
 
-    `run` is called at the same time for many cases; its argument is built from the case's input and validated.
+    `run` is called for many cases concurrently. Its argument is built from the case's input and validated.
     """
 
     @classmethod
     def create(cls) -> Any:
-        """The one instance that serves all cases."""
+        """Return the instance that serves all cases."""
         return cls()
 
     async def setup(self) -> None:
@@ -36,16 +36,16 @@ class Runnable(Protocol[ArgsT]):
         return
 
     async def run(self, args: ArgsT) -> Any:
-        """Answer one turn; what it returns is read as the reply."""
+        """Answer one turn; the returned value is read as the reply."""
         ...
 
     async def teardown(self) -> None:
-        """Called once after the last case, even when `setup` failed."""
+        """Called once after the last case, even if `setup` failed."""
         return
 
 
 class RunnableAgent(BaseAgent):
-    """Drives one Runnable class."""
+    """Runs a Runnable class as an agent."""
 
     reads_files = False
 
@@ -70,11 +70,11 @@ class RunnableAgent(BaseAgent):
             await self.close(instance)
 
     async def open(self) -> Any:
-        """An instance that is set up; when that fails, it is torn down again."""
-        instance = await self._step("create", self.kind.create)
+        """Create an instance and set it up; if that fails, it is torn down."""
+        instance = await self._call_method("create", self.kind.create)
         try:
             if hasattr(instance, "setup"):
-                await self._step("setup", instance.setup)
+                await self._call_method("setup", instance.setup)
         except BaseException as error:
             try:
                 await self.close(instance)
@@ -85,9 +85,9 @@ class RunnableAgent(BaseAgent):
 
     async def close(self, instance: Any) -> None:
         if hasattr(instance, "teardown"):
-            await self._step("teardown", instance.teardown)
+            await self._call_method("teardown", instance.teardown)
 
-    async def _step(self, name: str, function: Any) -> Any:
+    async def _call_method(self, name: str, function: Any) -> Any:
         try:
             return await call_user_function(function)
         except (ProctorError, asyncio.CancelledError, KeyboardInterrupt):
@@ -99,7 +99,7 @@ class RunnableAgent(BaseAgent):
         return RunnableSession(self, case)
 
     def check(self, case: Case) -> str | None:
-        """Why the arguments of a turn do not fit `run`, field by field; asked of every case before any is run."""
+        """Why `run` cannot be called with the input of a turn, field by field, or None if it can."""
         reasons = []
         for index, turn in enumerate(case.turns, 1):
             try:
@@ -109,7 +109,7 @@ class RunnableAgent(BaseAgent):
         return "; ".join(reasons) or None
 
     def arguments(self, value: Json) -> list[Any]:
-        """What `run` is called with; raises `ValueError` with everything that is wrong about `value`."""
+        """The arguments for `run`; raises `ValueError` with everything that is wrong with `value`."""
         if self._parameter is None:
             return []
         if self._validator is None:
@@ -118,20 +118,20 @@ class RunnableAgent(BaseAgent):
 
 
 class RunnableSession(BaseSession):
-    """One conversation; it shares the agent's instance, or has its own where the agent was not started."""
+    """One conversation; it shares the agent's instance, or has its own if the agent was not started."""
 
     def __init__(self, agent: RunnableAgent, case: Case) -> None:
         super().__init__(case)
         self._agent = agent
         self._instance: Any = None
-        self._own = False
+        self._owns_instance = False
 
     async def open(self) -> None:
-        self._own = self._agent.instance is None
-        self._instance = await self._agent.open() if self._own else self._agent.instance
+        self._owns_instance = self._agent.instance is None
+        self._instance = await self._agent.open() if self._owns_instance else self._agent.instance
 
     async def close(self) -> None:
-        if self._own:
+        if self._owns_instance:
             await self._agent.close(self._instance)
 
     async def send(self, turn: Turn) -> Reply:
@@ -143,7 +143,7 @@ class RunnableSession(BaseSession):
 
 
 def _parameter(kind: type[Any]) -> inspect.Parameter | None:
-    """The parameter of `run` that takes the arguments: the one called `args`, else the only one."""
+    """The parameter of `run` for the input: the one called `args`, else the only one."""
     try:
         parameters = list(inspect.signature(kind.run).parameters.values())
     except (TypeError, ValueError):
@@ -154,13 +154,13 @@ def _parameter(kind: type[Any]) -> inspect.Parameter | None:
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(named or required) > 1 or (named and any(p is not named[0] for p in required)):
         names = ", ".join(p.name for p in required)
-        raise UsageError(f"{kind.__name__}.run takes {names}; give it one parameter, args, of a pydantic model's type")
+        raise UsageError(f"{kind.__name__}.run takes {names}; it must have one parameter, args, of a pydantic model")
     candidates = named or required
     return candidates[0] if candidates else None
 
 
 def _validator(kind: type[Any], parameter: inspect.Parameter) -> Any:
-    """A function from plain data to what the annotation says; without an annotation, the data itself."""
+    """A function that converts JSON to the annotated type; without an annotation it returns the JSON."""
     try:
         annotation = typing.get_type_hints(kind.run).get(parameter.name, Any)
     except Exception:
@@ -174,16 +174,16 @@ def _validator(kind: type[Any], parameter: inspect.Parameter) -> Any:
         validate = TypeAdapter(annotation).validate_python
     except Exception:
         raise UsageError(
-            f"{kind.__name__}.run takes a {name}, which cannot be made from JSON; annotate it with a pydantic model"
+            f"{kind.__name__}.run takes a {name}, which cannot be built from JSON; annotate it with a pydantic model"
         ) from None
 
-    def checked(value: Json) -> Any:
+    def convert(value: Json) -> Any:
         try:
             return validate(value)
         except ValidationError as error:
             raise ValueError(_validation_message(name, error)) from None
 
-    return checked
+    return convert
 
 
 def _validation_message(name: str, error: Any) -> str:
@@ -192,4 +192,4 @@ def _validation_message(name: str, error: Any) -> str:
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in detail["loc"])
         problems.append(f"{place}: {detail['msg']}" if place else detail["msg"])
-    return f"the arguments do not fit {name}: {', '.join(problems)}"
+    return f"the input is not a valid {name}: {', '.join(problems)}"
