@@ -19,7 +19,7 @@ from proctor.agents.resolve import resolve_agent
 from proctor.agents.tools import tools_of
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.references import load_file
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, ToolMock, Turn
 
 TOOLS = '''
 from __future__ import annotations
@@ -152,7 +152,7 @@ def touched(folder: Path) -> list[Any]:
 
 
 def case(name: str, **more: Any) -> Case:
-    return Case(name, (Turn(name, Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+    return Case(name, (Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
 
 
 def ran(agent: Any, *cases: Case) -> list[proctor.TrialResult]:
@@ -272,10 +272,10 @@ def test_what_goes_wrong_with_a_call_is_an_error_of_the_call_and_told_to_the_mod
 
 
 def test_a_doubled_tool_is_not_called_and_need_not_exist(folder: Path) -> None:
-    doubles = {"get_rate": (Double(result={"rate": "doubled"}),)}
+    mocks = {"get_rate": (ToolMock(result={"rate": "doubled"}),)}
     for tools in (("get_rate",), ()):
         with service(one_tool()) as made:
-            (trial,) = ran(made.chat(folder, *tools), case("Oslo", doubles=doubles))
+            (trial,) = ran(made.chat(folder, *tools), case("Oslo", mocks=mocks))
         assert trial.replies[0].text == '1: {"rate": "doubled"}'
         assert trial.replies[0].tool_calls[0].result == {"rate": "doubled"}
     assert touched(folder) == []

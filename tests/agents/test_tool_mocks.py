@@ -14,7 +14,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.cases.encoding import decode_case, encode_case
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import question_key
-from proctor.cases.suite import Case, Double, Expected, ExpectedCall, Turn
+from proctor.cases.suite import Case, Expected, ExpectedCall, ToolMock, Turn
 
 TOUCHED: list[str] = []
 
@@ -57,12 +57,12 @@ def ran(case: Case, function: object = agent) -> proctor.TrialResult:
     return trial
 
 
-def case(**doubles: tuple[Double, ...]) -> Case:
-    return Case("c", (Turn("pay"),), doubles=doubles)
+def case(**mocks: tuple[ToolMock, ...]) -> Case:
+    return Case("c", (Turn("pay"),), mocks=mocks)
 
 
 def test_a_doubled_tool_is_never_called_and_its_double_is_recorded_as_the_call() -> None:
-    trial = ran(case(charge=(Double(result="ok"),)))
+    trial = ran(case(charge=(ToolMock(result="ok"),)))
     (reply,) = trial.replies
     assert TOUCHED == []
     assert reply.text == "ok"
@@ -72,35 +72,41 @@ def test_a_doubled_tool_is_never_called_and_its_double_is_recorded_as_the_call()
 
 
 def test_a_tool_without_a_double_is_called_as_ever() -> None:
-    trial = ran(case(charge=(Double(result="ok"),)), two_tools)
+    trial = ran(case(charge=(ToolMock(result="ok"),)), two_tools)
     assert trial.replies[0].text == "looked up for real; ok"
     assert TOUCHED == ["7"]
 
 
 def test_a_double_may_fail_as_the_tool_would() -> None:
-    trial = ran(case(charge=(Double(error="card declined"),)))
+    trial = ran(case(charge=(ToolMock(error="card declined"),)))
     assert trial.replies[0].text == "could not: card declined"
     assert "card declined" in (trial.replies[0].tool_calls[0].error or "")
 
 
 def test_a_call_for_which_the_case_has_no_answer_reaches_nothing_outside() -> None:
-    trial = ran(case(charge=(Double({"amount": proctor_matcher(99)}, result="ok"),)))
+    trial = ran(case(charge=(ToolMock({"amount": proctor_matcher(99)}, result="ok"),)))
     assert TOUCHED == []
     assert "no double of charge answers" in trial.replies[0].text
 
 
 def proctor_matcher(value: int):  # type: ignore[no-untyped-def]
-    return ExpectedCall("x", {"v": value}).arguments["v"]  # type: ignore[index]
+    return ExpectedCall("x", {"v": value}).args["v"]  # type: ignore[index]
 
 
 def test_doubles_answer_by_arguments_and_in_turn() -> None:
-    doubles = ToolMocks(
-        {"t": (Double({"n": proctor_matcher(1)}, result="one"), Double(error="busy", times=1), Double(result="later"))}
+    mocks = ToolMocks(
+        {
+            "t": (
+                ToolMock({"n": proctor_matcher(1)}, result="one"),
+                ToolMock(error="busy", times=1),
+                ToolMock(result="later"),
+            )
+        }
     )
-    assert doubles.result("t", {"n": 1, "other": True}) == "one"
+    assert mocks.result("t", {"n": 1, "other": True}) == "one"
     with pytest.raises(ToolFailed, match="busy"):
-        doubles.result("t", {"n": 2})
-    assert asyncio.run(doubles.result_async("t", {"n": 2})) == "later"
+        mocks.result("t", {"n": 2})
+    assert asyncio.run(mocks.result_async("t", {"n": 2})) == "later"
     with pytest.raises(NoMatchingMock):
         ToolMocks({"unknown": ()}).take("unknown", {})
 
@@ -108,7 +114,7 @@ def test_doubles_answer_by_arguments_and_in_turn() -> None:
 def test_trials_count_their_doubles_apart() -> None:
     suite = proctor.Suite(
         "s",
-        tuple(Case(f"c{i}", (Turn("pay"),), doubles={"charge": (Double(result=i, times=1),)}) for i in range(20)),
+        tuple(Case(f"c{i}", (Turn("pay"),), mocks={"charge": (ToolMock(result=i, times=1),)}) for i in range(20)),
         evaluators=(proctor.EvaluatorSpec("ToolCount", {"at_least": 0}),),
     )
     run = proctor.run(suite, agent=agent, store=None)
@@ -116,14 +122,14 @@ def test_trials_count_their_doubles_apart() -> None:
 
 
 def test_a_double_that_was_never_asked_is_told_since_the_real_tool_may_have_been_called() -> None:
-    trial = ran(case(chrage=(Double(result="ok"),)))
+    trial = ran(case(chrage=(ToolMock(result="ok"),)))
     assert TOUCHED == ["4111"]
     assert trial.warnings == ("the double of 'chrage' was never asked; did you mean 'charge'?",)
-    assert ran(case(charge=(Double(result="ok"),))).warnings == ()
-    expected = Expected("paid", tool_calls=(ExpectedCall("charge"),))
-    told = Case("c", (Turn("pay", expected),), doubles={"charge": (Double(result="ok"),)})
+    assert ran(case(charge=(ToolMock(result="ok"),))).warnings == ()
+    expected = Expected("paid", tools=(ExpectedCall("charge"),))
+    told = Case("c", (Turn("pay", expected),), mocks={"charge": (ToolMock(result="ok"),)})
     assert ran(told, "oracle").warnings == ran(told, "nop").warnings == ()
-    fails_every_time = case(charge=(Double({"amount": proctor_matcher(99)}, result="ok"),))
+    fails_every_time = case(charge=(ToolMock({"amount": proctor_matcher(99)}, result="ok"),))
     assert ran(fails_every_time).warnings == ()
 
 
@@ -131,20 +137,20 @@ def test_an_agent_that_reports_a_real_call_of_a_doubled_tool_is_told_of() -> Non
     def closed(question: str) -> proctor.Reply:
         return proctor.Reply("paid", (proctor.ToolCall("charge", {"amount": 12}),))
 
-    trial = ran(case(charge=(Double(result="ok"),)), closed)
+    trial = ran(case(charge=(ToolMock(result="ok"),)), closed)
     assert trial.warnings == ("'charge' was called for real: this agent's tools cannot be answered for",)
 
 
 def test_what_an_agent_does_to_an_answer_is_not_seen_by_the_next_call() -> None:
-    mocks = ToolMocks({"t": (Double(result={"items": [1]}),)})
+    mocks = ToolMocks({"t": (ToolMock(result={"items": [1]}),)})
     mocks.result("t", {})["items"].append(2)
     assert mocks.result("t", {}) == {"items": [1]}
 
 
 def test_however_many_threads_ask_a_double_answers_as_often_as_it_says() -> None:
-    doubles = ToolMocks({"t": (Double({"n": Meeting()}, result="once", times=1), Double(result="later"))})
+    mocks = ToolMocks({"t": (ToolMock({"n": Meeting()}, result="once", times=1), ToolMock(result="later"))})
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda _: doubles.take("t", {"n": 1}).result, range(2)))
+        said = list(pool.map(lambda _: mocks.take("t", {"n": 1}).result, range(2)))
     assert sorted(said) == ["later", "once"]
 
 
@@ -168,7 +174,7 @@ cases:
   - id: a
     input: pay
     expected: ok
-    doubles:
+    mocks:
       charge:
         - {args: {amount: {$approx: 12}}, error: card declined, times: 1}
         - {result: {status: ok}, delay: 0.01}
@@ -180,10 +186,10 @@ def test_doubles_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -
     (tmp_path / "s.yaml").write_text(SUITE)
     (suite,) = load([tmp_path / "s.yaml"])
     (read_case,) = suite.cases
-    assert read_case.doubles["charge"][1] == Double(result={"status": "ok"}, delay=0.01)
-    assert read_case.doubles["look_up"] == (Double(),)
+    assert read_case.mocks["charge"][1] == ToolMock(result={"status": "ok"}, delay=0.01)
+    assert read_case.mocks["look_up"] == (ToolMock(),)
     again = decode_case(encode_case(read_case))
-    assert again.doubles == read_case.doubles
+    assert again.mocks == read_case.mocks
 
 
 @pytest.mark.parametrize(
@@ -198,7 +204,7 @@ def test_doubles_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -
     ],
 )
 def test_a_double_that_cannot_be_meant_is_refused_with_its_line(written: str, complaint: str, tmp_path: Path) -> None:
-    text = f"agent: oracle\ncases:\n  - {{id: a, input: x, expected: y, doubles: {written}}}\n"
+    text = f"agent: oracle\ncases:\n  - {{id: a, input: x, expected: y, mocks: {written}}}\n"
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(InvalidSuite) as caught:
         load([tmp_path / "s.yaml"])
@@ -207,5 +213,5 @@ def test_a_double_that_cannot_be_meant_is_refused_with_its_line(written: str, co
 
 
 def test_other_doubles_are_another_question_to_the_agent() -> None:
-    assert question_key(case(charge=(Double(result=1),))) != question_key(case(charge=(Double(result=2),)))
+    assert question_key(case(charge=(ToolMock(result=1),))) != question_key(case(charge=(ToolMock(result=2),)))
     assert question_key(case()) == question_key(Case("c", (Turn("pay"),)))

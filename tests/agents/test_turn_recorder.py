@@ -22,7 +22,7 @@ from proctor.agents.trial_context import (
     take_stray_calls,
 )
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
-from proctor.cases.suite import Double
+from proctor.cases.suite import ToolMock
 
 
 def brief(calls: tuple[ToolCall, ...]) -> list[Any]:
@@ -136,7 +136,7 @@ def test_a_tool_that_streams_is_recorded_when_it_is_drained() -> None:
 
 
 def test_a_mock_answers_instead_of_the_tool() -> None:
-    mocks = ToolMocks({"charge": (Double(result="ok", times=1), Double(error="card declined"))})
+    mocks = ToolMocks({"charge": (ToolMock(result="ok", times=1), ToolMock(error="card declined"))})
     turn = TurnRecorder(mocks=mocks)
     assert turn.call_tool_sync("charge", {"amount": 1}, pytest.fail) == "ok"
     with pytest.raises(ToolFailed, match="card declined"):
@@ -148,7 +148,7 @@ def test_a_mock_answers_instead_of_the_tool() -> None:
 
 
 def test_a_mock_still_answers_after_the_turn_but_nothing_is_recorded() -> None:
-    turn = TurnRecorder(mocks=ToolMocks({"charge": (Double(result="ok"),)}))
+    turn = TurnRecorder(mocks=ToolMocks({"charge": (ToolMock(result="ok"),)}))
     turn.closed = True
     assert turn.call_tool_sync("charge", {}, pytest.fail) == "ok"
     assert turn.call_tool_sync("other", {}, lambda: "real") == "real"

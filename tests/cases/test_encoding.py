@@ -20,15 +20,15 @@ from proctor.cases.identity import case_key_as_planned
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, OneOf, Predicate, Subset
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
-    Attachment,
+    AttachedFile,
     Case,
-    Double,
     EvaluatorSpec,
     Expected,
     ExpectedCall,
     Keywords,
     NamedData,
     Quarantine,
+    ToolMock,
     Turn,
 )
 
@@ -42,13 +42,13 @@ def anywhere(case: Case) -> Case:
         return replace(matcher, base=None) if hasattr(matcher, "base") else matcher
 
     def call(each: ExpectedCall) -> ExpectedCall:
-        if each.arguments is None:
+        if each.args is None:
             return each
-        return replace(each, arguments={name: freed(matcher) for name, matcher in each.arguments.items()})
+        return replace(each, args={name: freed(matcher) for name, matcher in each.args.items()})
 
     def turn(each: Turn) -> Turn:
-        calls = each.expected.tool_calls
-        expected = each.expected if calls is None else replace(each.expected, tool_calls=tuple(map(call, calls)))
+        calls = each.expected.tools
+        expected = each.expected if calls is None else replace(each.expected, tools=tuple(map(call, calls)))
         return replace(each, expected=expected)
 
     return replace(case, turns=tuple(map(turn, case.turns)))
@@ -88,8 +88,8 @@ class Even:
 
 
 def test_a_matcher_of_a_users_own_is_kept_as_the_form_it_gives_itself() -> None:
-    case = Case("a", (Turn("x", Expected(tool_calls=(ExpectedCall("t", {"n": Even()}),))),))
-    again = decode_case(encode_case(case)).turns[0].expected.tool_calls
+    case = Case("a", (Turn("x", Expected(tools=(ExpectedCall("t", {"n": Even()}),))),))
+    again = decode_case(encode_case(case)).turns[0].expected.tools
     assert again == (ExpectedCall("t", {"n": Predicate("numbers.py:is_even")}),)
 
 
@@ -104,9 +104,23 @@ FULL = Case(
                 (ExpectedCall("t", {"a": Equals(1)}, 2, True, True, None),),
                 ("c",),
             ),
-            (EvaluatorSpec("A", {"x": 1}, 0.5, "l", False, "case", "o", 3.0, "p", 2, True),),
+            (
+                EvaluatorSpec(
+                    "A",
+                    {"x": 1},
+                    0.5,
+                    "l",
+                    report_only=True,
+                    scope="case",
+                    output="o",
+                    timeout=3.0,
+                    output_path="p",
+                    retries=2,
+                    optional=True,
+                ),
+            ),
             ("r",),
-            (Attachment("p", "u", "k", "d", {"pages": [1]}),),
+            (AttachedFile("p", "u", "k", "d", {"pages": [1]}),),
             {"m": 1},
             {"x-a": 1},
         ),
@@ -122,7 +136,7 @@ FULL = Case(
     3.0,
     "later",
     {"x-b": 2},
-    {"tool": (Double({"a": Equals(1)}, 1, "e", 0.5, 2),)},
+    {"tool": (ToolMock({"a": Equals(1)}, 1, "e", 0.5, 2),)},
     Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
     Quarantine("r", "2030-01-31", "o"),
     continue_after_failed_turn=True,
@@ -147,7 +161,7 @@ def test_no_field_is_forgotten() -> None:
                 look(getattr(value, item.name))
 
     look(FULL)
-    assert {Case, Turn, Expected, ExpectedCall, Keywords, EvaluatorSpec, Attachment, Double, Scenario} <= found
+    assert {Case, Turn, Expected, ExpectedCall, Keywords, EvaluatorSpec, AttachedFile, ToolMock, Scenario} <= found
     assert decode_case(encode_case(FULL)) == FULL
 
 

@@ -32,11 +32,20 @@ def test_a_name_and_a_reference_are_evaluators() -> None:
 
 
 def test_settings_are_told_from_arguments() -> None:
-    options = {"threshold": 0.8, "name": "true", "gate": False, "scope": "case", "output": "answer", "timeout": 3}
+    options = {"threshold": 0.8, "name": "true", "report_only": True, "scope": "case", "output": "answer", "timeout": 3}
     specs, problems = reading([{"Faithfulness": {**options, "model": "m", "strict": True}}])
     assert problems == []
     assert specs == (
-        EvaluatorSpec("Faithfulness", {"model": "m", "strict": True}, 0.8, "true", False, "case", "answer", 3),
+        EvaluatorSpec(
+            "Faithfulness",
+            {"model": "m", "strict": True},
+            0.8,
+            "true",
+            report_only=True,
+            scope="case",
+            output="answer",
+            timeout=3,
+        ),
     )
 
 
@@ -73,7 +82,7 @@ def test_dots_among_the_defaults_themselves_are_a_mistake() -> None:
         ([{"A": {"threshold": True}}], "threshold must be a number"),
         ([{"A": {"timeout": 0}}], "timeout must be more than 0"),
         ([{"A": {"scope": "turns"}}], "did you mean 'turn'?"),
-        ([{"A": {"gate": 1}}], "gate must be true or false"),
+        ([{"A": {"report_only": 1}}], "report_only must be true or false"),
         ([{"A": {"name": " "}}], "name must not be blank"),
     ],
 )
@@ -95,13 +104,13 @@ specs_strategy = st.builds(
     EvaluatorSpec,
     names,
     arguments=st.dictionaries(
-        st.text().filter(lambda t: t not in {"threshold", "name", "gate", "scope", "output", "timeout"}),
+        st.text().filter(lambda t: t not in {"threshold", "name", "report_only", "gate", "scope", "output", "timeout"}),
         VALUES,
         max_size=2,
     ),
     threshold=st.none() | st.floats(0, 1),
     label=st.none() | names,
-    gates=st.booleans(),
+    report_only=st.booleans(),
     scope=st.sampled_from([None, "turn", "case"]),
     output=st.none() | names,
     timeout=st.none() | st.floats(0.001, 1e6),

@@ -15,42 +15,42 @@ from proctor.cases.identity import case_key, content_key, question_key
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
-    Attachment,
+    AttachedFile,
     Case,
-    Double,
     EvaluatorSpec,
     Expected,
     ExpectedCall,
     Keywords,
     NamedData,
     Quarantine,
+    ToolMock,
     Turn,
 )
 
 
-def case(*files: Attachment) -> Case:
-    return Case("c", (Turn("What does it say?", attachments=files),))
+def case(*files: AttachedFile) -> Case:
+    return Case("c", (Turn("What does it say?", files=files),))
 
 
-def key(base: Path, *files: Attachment) -> str:
+def key(base: Path, *files: AttachedFile) -> str:
     return question_key(Contents(base).of(case(*files)))
 
 
 def test_a_changed_file_is_another_question(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    before = key(tmp_path, Attachment(path="a.txt"))
+    before = key(tmp_path, AttachedFile(path="a.txt"))
     (tmp_path / "a.txt").write_text("two")
-    assert key(tmp_path, Attachment(path="a.txt")) != before
+    assert key(tmp_path, AttachedFile(path="a.txt")) != before
 
 
 def test_a_file_that_only_moved_is_the_same_question(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    before = key(tmp_path, Attachment(path="a.txt"))
+    before = key(tmp_path, AttachedFile(path="a.txt"))
     (tmp_path / "inner").mkdir()
     moved = (tmp_path / "a.txt").rename(tmp_path / "inner" / "b.txt")
-    assert key(tmp_path, Attachment(path="inner/b.txt")) == before
-    assert key(tmp_path / "inner", Attachment(path="b.txt")) == before
-    assert key(Path("/"), Attachment(path=str(moved))) == before
+    assert key(tmp_path, AttachedFile(path="inner/b.txt")) == before
+    assert key(tmp_path / "inner", AttachedFile(path="b.txt")) == before
+    assert key(Path("/"), AttachedFile(path=str(moved))) == before
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_file_that_only_moved_is_the_same_question(tmp_path: Path) -> None:
 )
 def test_what_is_read_of_a_file_and_said_of_it_is_part_of_the_question(tmp_path: Path, change: dict[str, Any]) -> None:
     (tmp_path / "a.txt").write_text("one")
-    plain = Attachment(path="a.txt")
+    plain = AttachedFile(path="a.txt")
     assert key(tmp_path, plain) != key(tmp_path, replace(plain, **change))
 
 
 def test_an_address_is_known_by_itself_and_its_options(tmp_path: Path) -> None:
-    pages = Attachment(url="https://example.org/a.pdf", options={"pages": [1]})
+    pages = AttachedFile(url="https://example.org/a.pdf", options={"pages": [1]})
     assert key(tmp_path, pages) == key(Path("/"), pages)
     assert key(tmp_path, pages) != key(tmp_path, replace(pages, options={"pages": [2]}))
     assert key(tmp_path, pages) != key(tmp_path, replace(pages, url="https://example.org/b.pdf"))
@@ -72,15 +72,15 @@ def test_an_address_is_known_by_itself_and_its_options(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["gone.txt", ".", "/dev/zero", "a\0b", "\ud800", "x" * 5000, ""])
 def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, path: str) -> None:
-    asked = Contents(tmp_path).of(case(Attachment(path=path)))
-    assert asked == case(Attachment(path=path))
-    assert question_key(asked) == question_key(case(Attachment(path=path)))
-    assert question_key(asked) != question_key(case(Attachment(path="other.txt")))
+    asked = Contents(tmp_path).of(case(AttachedFile(path=path)))
+    assert asked == case(AttachedFile(path=path))
+    assert question_key(asked) == question_key(case(AttachedFile(path=path)))
+    assert question_key(asked) != question_key(case(AttachedFile(path="other.txt")))
 
 
 def test_of_a_kept_case_whose_file_is_gone_the_old_content_counts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    kept = decode_case(encode_case(Contents(tmp_path).of(case(Attachment(path="a.txt")))))
+    kept = decode_case(encode_case(Contents(tmp_path).of(case(AttachedFile(path="a.txt")))))
     (tmp_path / "a.txt").unlink()
     assert question_key(Contents(tmp_path).of(kept)) == question_key(kept)
     (tmp_path / "a.txt").write_text("two")
@@ -89,7 +89,7 @@ def test_of_a_kept_case_whose_file_is_gone_the_old_content_counts(tmp_path: Path
 
 def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    asked = Contents(tmp_path).of(case(Attachment(path="a.txt"), Attachment(url="https://example.org/")))
+    asked = Contents(tmp_path).of(case(AttachedFile(path="a.txt"), AttachedFile(url="https://example.org/")))
     kept = decode_case(encode_case(asked))
     assert [bool(content) for content in contents_of(kept.turns[0])] == [True, False]
     assert question_key(kept) == question_key(asked)
@@ -97,7 +97,7 @@ def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["text", [], [None, None], [1]])
 def test_content_addresses_of_another_shape_are_not_believed(wrong: Any) -> None:
-    turn = Turn("?", attachments=(Attachment(path="a.txt"),), extra={CONTENTS: wrong})
+    turn = Turn("?", files=(AttachedFile(path="a.txt"),), extra={CONTENTS: wrong})
     assert question_key(Case("c", (turn,))) == question_key(Case("c", (replace(turn, extra={}),)))
 
 
@@ -129,10 +129,10 @@ def test_another_question_or_expectation_is_another_content(change: dict[str, An
 def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "b.txt").write_text("one")
-    one, other = (Contents(tmp_path).of(case(Attachment(path=name))) for name in ("a.txt", "b.txt"))
+    one, other = (Contents(tmp_path).of(case(AttachedFile(path=name))) for name in ("a.txt", "b.txt"))
     assert content_key(one) == content_key(other)
     (tmp_path / "b.txt").write_text("two")
-    assert content_key(one) != content_key(Contents(tmp_path).of(case(Attachment(path="b.txt"))))
+    assert content_key(one) != content_key(Contents(tmp_path).of(case(AttachedFile(path="b.txt"))))
 
 
 SIMPLE = Case("a", (Turn("hi"),))
@@ -161,7 +161,7 @@ PINNED = {
             Turn(
                 "hi",
                 Expected(
-                    tool_calls=(
+                    tools=(
                         ExpectedCall("t"),
                         ExpectedCall("t", {"a": Equals(1), "b": Regex("x+")}, 2, True, True, None),
                         ExpectedCall("t", {"a": Approx(1.0), "b": Subset({"k": 1}), "c": OneOf((1, "b"))}),
@@ -176,11 +176,23 @@ PINNED = {
         SIMPLE,
         evaluators=(
             EvaluatorSpec("A"),
-            EvaluatorSpec("A", {"x": 1}, 0.5, "l", False, "case", "o", 3.0, "p", 2, True),
+            EvaluatorSpec(
+                "A",
+                {"x": 1},
+                0.5,
+                "l",
+                report_only=True,
+                scope="case",
+                output="o",
+                timeout=3.0,
+                output_path="p",
+                retries=2,
+                optional=True,
+            ),
         ),
     ),
-    "Attachment": replace(SIMPLE, turns=(Turn("hi", attachments=(Attachment("p", "u", "k", "d", {"pages": [1]}),)),)),
-    "Double": replace(SIMPLE, doubles={"t": (Double(), Double({"a": Equals(1)}, 1, "e", 0.5, 2))}),
+    "AttachedFile": replace(SIMPLE, turns=(Turn("hi", files=(AttachedFile("p", "u", "k", "d", {"pages": [1]}),)),)),
+    "ToolMock": replace(SIMPLE, mocks={"t": (ToolMock(), ToolMock({"a": Equals(1)}, 1, "e", 0.5, 2))}),
     "Scenario": replace(SIMPLE, scenario=Scenario("s", "p")),
     "Scenario, all": replace(SIMPLE, scenario=Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True)),
     "Quarantine": replace(SIMPLE, quarantine=Quarantine("r", "2030-01-31", "o")),
@@ -193,8 +205,8 @@ KEYS: dict[str, tuple[str, str, str]] = {
     "Expected, Keywords": ("4b5b405c25b7717fc86fa5d4", "961d733c8588b43e929afcc9", "8e547c920427aaafb00e9fc2"),
     "ExpectedCall, matchers": ("7d2705d3d35782e598a71044", "afac781514e6ddda5f9a3a75", "8e547c920427aaafb00e9fc2"),
     "EvaluatorSpec": ("11072e8d5ead4e80a873fee8", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),
-    "Attachment": ("4e80e84b9f0b5d05aa049d6a", "4443c3955ac8f4cbe6458b61", "3ee35c0886567b1bd2eccfcf"),
-    "Double": ("d8e29d21c9b8a48f9f5f7a5f", "8896d0efd587dcede4595eb1", "2a6bb619bfcd7cab88e29725"),
+    "AttachedFile": ("4e80e84b9f0b5d05aa049d6a", "4443c3955ac8f4cbe6458b61", "3ee35c0886567b1bd2eccfcf"),
+    "ToolMock": ("d8e29d21c9b8a48f9f5f7a5f", "8896d0efd587dcede4595eb1", "2a6bb619bfcd7cab88e29725"),
     "Scenario": ("f9549aaaa250d7a8de555da9", "5f595da26f516235d8bc6d06", "83b19abb12fdfd96b1b8dce9"),
     "Scenario, all": ("be76ba2cc0c053631c4eb587", "cd229122c30b6e441827d315", "b8a3f4207a42af6321dce8d6"),
     "Quarantine": ("f6edc8d2fe8e5ad1fe394159", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),

@@ -102,7 +102,7 @@ def test_an_unknown_matcher_is_named_with_its_line_wherever_it_stands(tmp_path: 
         "                $nosuch: 1\n"
         "    final_state:\n"
         "      seats: [{$fuzy: 1}]\n"
-        "    doubles:\n"
+        "    mocks:\n"
         "      book: {args: {a: [{$on_of: [1]}]}, result: 1}\n"
     )
     with pytest.raises(InvalidSuite) as raised:

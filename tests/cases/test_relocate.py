@@ -20,7 +20,7 @@ cases:
     expected:
       output: hi
       tools: [{name: t, args: {a: {$predicate: "checks.py:even"}, b: [{c: {$predicate: "checks.py:even"}}]}}]
-    doubles: {t: {args: {a: {$one_of: [{$predicate: "checks.py:even"}]}}, result: 1}}
+    mocks: {t: {args: {a: {$one_of: [{$predicate: "checks.py:even"}]}}, result: 1}}
     final_state: {n: {$predicate: "checks.py:even"}}
 """
 
@@ -44,13 +44,13 @@ def test_references_still_lead_to_the_same_files_from_another_folder(suite_file:
     assert [spec.name for spec in there.evaluators] == ["../here/checks.py:polite", "ExactMatch"]
     [case] = there.cases
     assert "../here/checks.py:short" in [spec.name for spec in case.evaluators or ()]
-    assert [item.path for item in case.turns[0].attachments] == ["../here/notes.txt", "/elsewhere/a.pdf"]
-    [call] = case.turns[0].expected.tool_calls or ()
-    assert call.arguments is not None
+    assert [item.path for item in case.turns[0].files] == ["../here/notes.txt", "/elsewhere/a.pdf"]
+    [call] = case.turns[0].expected.tools or ()
+    assert call.args is not None
     moved_predicate = {"$predicate": "../here/checks.py:even"}
-    assert call.arguments["a"].to_json() == moved_predicate
-    assert call.arguments["b"].to_json() == [{"c": moved_predicate}]
-    assert (case.doubles["t"][0].arguments or {})["a"].to_json() == {"$one_of": [moved_predicate]}
+    assert call.args["a"].to_json() == moved_predicate
+    assert call.args["b"].to_json() == [{"c": moved_predicate}]
+    assert (case.mocks["t"][0].args or {})["a"].to_json() == {"$one_of": [moved_predicate]}
     assert case.final_state == {"n": moved_predicate}
 
 

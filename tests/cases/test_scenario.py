@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.cases.formats import table
 from proctor.cases.scenario import PERSONAS, Scenario, persona_text
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Suite, ToolMock, Turn
 
 SCENARIO = Scenario("Hi.", "Ask for a refund.")
 CASE = Case(
@@ -12,14 +12,14 @@ CASE = Case(
     (Turn("Hi."),),
     evaluators=(EvaluatorSpec("Contains"),),
     scenario=SCENARIO,
-    doubles={"refund": (Double(result="done"),)},
+    mocks={"refund": (ToolMock(result="done"),)},
 )
 
 
 def test_a_format_that_cannot_hold_a_scenario_says_so() -> None:
     losses = table.write([Suite("desk", (CASE,))]).losses
     assert any("scenario" in loss for loss in losses), losses
-    assert any("doubles" in loss for loss in losses), losses
+    assert any("mocks" in loss for loss in losses), losses
 
 
 def test_a_persona_is_told_in_words_however_it_is_given() -> None:
@@ -34,7 +34,7 @@ def test_a_persona_is_told_in_words_however_it_is_given() -> None:
 
 def test_a_case_as_it_was_planned_has_the_first_message_and_no_other() -> None:
     held = Case("refund", (Turn("Hi."), Turn("More.")), scenario=SCENARIO)
-    assert held.as_planned.turns == (Turn("Hi."),)
-    assert held.told["conversation_scenario"]["starting_prompt"] == "Hi."
+    assert held.before_simulation.turns == (Turn("Hi."),)
+    assert held.metadata_for_evaluators["conversation_scenario"]["starting_prompt"] == "Hi."
     written = Case("refund", (Turn("Hi."), Turn("More.")))
-    assert written.as_planned is written
+    assert written.before_simulation is written

@@ -85,14 +85,14 @@ def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Call
     found = cases(rates / "rates.yaml")
     [turn] = found["rate"].turns
     assert turn.expected.output == "The rate is 5%."
-    assert turn.expected.keywords is not None
-    [call] = turn.expected.tool_calls or ()
+    assert turn.expected.contains is not None
+    [call] = turn.expected.tools or ()
     assert call.name == "look_up_rate"
-    assert {name: matcher.to_json() for name, matcher in (call.arguments or {}).items()} == {
+    assert {name: matcher.to_json() for name, matcher in (call.args or {}).items()} == {
         "kind": "fixed",
         "note": {"$equals": {"$regex": "literal"}},
     }
-    assert found["weather"].turns[0].expected.tool_calls == ()
+    assert found["weather"].turns[0].expected.tools == ()
     assert [turn.expected.output for turn in found["follow-up"].turns] == ["The rate is 5%.", "I only know rates."]
     origin = found["rate"].metadata["recorded"]
     assert origin["accepted_by"] == "ann (--accept-all)"
@@ -118,7 +118,7 @@ def test_only_the_answer_or_only_the_tools_may_be_expected(
     proctor("approve", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
     found = cases(rates / "rates.yaml")["rate"].turns[0].expected
     assert found.output == output
-    assert (None if found.tool_calls is None else len(found.tool_calls)) == tools
+    assert (None if found.tools is None else len(found.tools)) == tools
 
 
 def test_the_rows_of_json_say_in_a_file_what_is_accepted(rates: Path, proctor: Callable[..., Any]) -> None:

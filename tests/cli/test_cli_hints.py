@@ -50,7 +50,9 @@ def test_an_evaluator_without_its_argument_says_which(hint: Command) -> None:
 
 def test_a_case_whose_only_evaluator_does_not_gate_says_that_nothing_gates_it(hint: Command) -> None:
     suite = (
-        "agent: app.py:agent\ncases:\n  - {id: a, input: hi, expected: hi, evaluators: [{ExactMatch: {gate: false}}]}\n"
+        "agent: app.py:agent\n"
+        "cases:\n"
+        "  - {id: a, input: hi, expected: hi, evaluators: [{ExactMatch: {report_only: true}}]}\n"
     )
     assert hint("test", "suite.yaml", suite=suite).out.count("nothing gates it") == 1
 

@@ -125,7 +125,7 @@ def test_a_wrong_evaluator_of_a_python_list_is_reported_in_that_list(project: Pa
             "      Authorization: ${NO_SUCH_TOKEN}\n",
             "suite.yaml:6: agent: ",
         ),
-        ("agent: agents.py:echo\nreexecute: agents.py:gone\n", "suite.yaml:2: reexecute: "),
+        ("agent: agents.py:echo\nreexecute: agents.py:gone\n", "suite.yaml:2: rerun_tools: "),
         (
             "agent: agents.py:echo\nname: nowhere:x\njudge: nowhere:x\nevaluators: [Factuality]\n",
             "suite.yaml:3: judge: ",

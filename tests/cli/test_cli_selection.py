@@ -97,7 +97,9 @@ def test_evaluators_of_the_command_line_come_on_top_wherever_evaluators_are_name
         "  - {id: own, input: a, evaluators: [ExactMatch], expected: a}\n"
         "  - {id: turns, turns: [{input: a, evaluators: [checks.py:good]}, {input: b}]}\n"
     )
-    ended = proctor("test", "--json", "-", "-e", 'ROUGE={"variant": "rouge1", "gate": false}', "-e", "checks.py:good")
+    ended = proctor(
+        "test", "--json", "-", "-e", 'ROUGE={"variant": "rouge1", "report_only": true}', "-e", "checks.py:good"
+    )
     scores = {
         trial["case"]["id"]: [score["evaluator"] for score in trial["scores"]]
         for trial in json.loads(ended.out)["trials"]
@@ -111,7 +113,7 @@ def test_an_evaluator_of_the_command_line_can_fail_the_run(proctor: Command, sui
     suite()
     assert proctor("test").code == 0
     assert proctor("test", "-e", "checks.py:bad").code == 1
-    assert proctor("test", "-e", 'checks.py:bad={"gate": false}').code == 0
+    assert proctor("test", "-e", 'checks.py:bad={"report_only": true}').code == 0
     assert proctor("test", "-e", "Nowhere").code == 2
 
 

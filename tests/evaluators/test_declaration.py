@@ -93,7 +93,12 @@ def test_settings_of_a_function_hold_unless_the_suite_says_otherwise(tmp_path: P
     (tmp_path / "checks.py").write_text(CHECKS)
     bound = resolve_evaluator(EvaluatorSpec("checks.py:brevity"), tmp_path)
     assert (bound.title, bound.threshold, bound.scope) == ("short", 0.8, "case")
-    assert (bound.spec.gates, bound.spec.timeout, bound.spec.retries, bound.spec.optional) == (False, 3, 2, True)
+    assert (not bound.spec.report_only, bound.spec.timeout, bound.spec.retries, bound.spec.optional) == (
+        False,
+        3,
+        2,
+        True,
+    )
     told = resolve_evaluator(
         EvaluatorSpec("checks.py:brevity", {"words": 2}, threshold=0.2, label="mine", scope="turn"), tmp_path
     )
@@ -106,7 +111,7 @@ def test_around_an_evaluator_it_makes_a_copy_with_other_settings(tmp_path: Path)
     loose = resolve_evaluator(EvaluatorSpec("checks.py:loose"), tmp_path)
     assert (type(loose.call), loose.threshold, loose.spec.output) == (ExactMatch, 0.9, "final")
     again = resolve_evaluator(EvaluatorSpec("checks.py:again"), tmp_path)
-    assert (again.threshold, again.spec.gates) == (0.1, False)
+    assert (again.threshold, again.spec.report_only) == (0.1, True)
     assert resolve_evaluator(EvaluatorSpec("checks.py:brevity"), tmp_path).threshold == 0.8
     assert declaration_of(ExactMatch).threshold == 0.5
 

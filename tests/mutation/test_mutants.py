@@ -71,7 +71,7 @@ def test_two_thousand_trials_give_the_same_mutants_whatever_their_order() -> Non
 
 
 def test_a_kind_changes_the_same_thing_however_the_case_is_improved() -> None:
-    turn = Turn("What about order A-17?", Expected(keywords=Keywords(all_of=("$249.50",)), tool_calls=()))
+    turn = Turn("What about order A-17?", Expected(contains=Keywords(all=("$249.50",)), tools=()))
 
     plain, improved = (
         by_kind(ORDER),
@@ -170,7 +170,7 @@ def test_an_argument_that_an_expectation_takes_anyhow_is_passed_over() -> None:
     call = ToolCall("find", {"id": "A-17", "limit": 20})
     ignored = ExpectedCall("find", {"id": "A-17", "limit": {"$ignore": True}})
 
-    result = made(Reply("ok", tool_calls=(call,)), turns=[Turn("?", Expected(tool_calls=(ignored,)))])
+    result = made(Reply("ok", tool_calls=(call,)), turns=[Turn("?", Expected(tools=(ignored,)))])
 
     assert "argument-number" not in {mutant.kind for mutant in result.mutants}
     assert "argument-number" in result.allowed

@@ -94,7 +94,7 @@ def test_other_evaluators_or_another_turn_are_another_cluster() -> None:
     ],
 )
 def test_a_cluster_names_the_tool_and_what_was_wrong_with_it(calls: tuple[ToolCall, ...], cause: str) -> None:
-    case = single("t", tool_calls=(ExpectedCall("book", {"day": Equals("Friday")}),))
+    case = single("t", tools=(ExpectedCall("book", {"day": Equals("Friday")}),))
     wrong = trial(case, FAILED, None, score(FAILED, 0.0, reasoning="no"), replies=(Reply("x", calls),))
 
     (cluster,) = look(wrong).clusters
@@ -137,7 +137,7 @@ def test_failures_that_have_nothing_to_do_with_each_other_are_not_lumped_togethe
 def test_arguments_that_differ_in_another_place_are_another_cluster() -> None:
     def called(name: str, tool: str, given: object) -> object:
         expected = [{"amount": 5, "currency": "EUR"}, {"amount": 5, "currency": "EUR"}]
-        case = single(name, tool_calls=(ExpectedCall(tool, {"parts": Equals(expected)}),))
+        case = single(name, tools=(ExpectedCall(tool, {"parts": Equals(expected)}),))
         reply = Reply("x", (ToolCall(tool, {"parts": given}),))
         return trial(case, FAILED, None, score(FAILED, 0.0, reasoning="no"), replies=(reply,))
 
@@ -158,7 +158,7 @@ def test_arguments_that_differ_in_another_place_are_another_cluster() -> None:
 
 
 def test_a_tool_that_nobody_wanted_is_named() -> None:
-    case = single("t", tool_calls=())
+    case = single("t", tools=())
     (cluster,) = look(
         trial(case, FAILED, None, score(FAILED, 0.0), replies=(Reply("x", (ToolCall("search"),)),))
     ).clusters

@@ -17,7 +17,7 @@ REFUNDED = ToolCall("refund", {"id": 7})
 
 
 def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: EvaluatorSpec) -> tuple[Any, TrialResult]:
-    expected = Expected(tool_calls=None if tools is None else tuple(tools))
+    expected = Expected(tools=None if tools is None else tuple(tools))
     suite = Suite("s", (Case("c", (Turn("go", expected),)),), specs)
     run = proctor.run(suite, lambda question: Reply("Done.", tuple(calls)))
     [trial] = run.trials
@@ -26,7 +26,7 @@ def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: Ev
 
 
 def fits(trial: TrialResult) -> list[CallFit | None]:
-    tools = trial.case.turns[0].expected.tool_calls
+    tools = trial.case.turns[0].expected.tools
     return [pair.fit for pair in pair_calls(tools, trial.replies[0].tool_calls, call_findings(trial, 0))]
 
 

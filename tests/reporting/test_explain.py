@@ -48,16 +48,16 @@ def test_an_empty_answer_is_said_to_be_one() -> None:
 
 
 def test_no_tool_call_where_none_was_allowed_or_made_is_told() -> None:
-    text = as_text(explain(trial(single("a", tool_calls=(ExpectedCall("search"),)), FAILED, "x")))
+    text = as_text(explain(trial(single("a", tools=(ExpectedCall("search"),)), FAILED, "x")))
 
     assert "search   | (not made)" in text
-    assert "none, as expected" in as_text(explain(trial(single("a", tool_calls=()), FAILED, "x")))
+    assert "none, as expected" in as_text(explain(trial(single("a", tools=()), FAILED, "x")))
 
 
 def test_expected_and_actual_calls_stand_side_by_side_and_what_differs_is_pointed_at() -> None:
     expected = (ExpectedCall("lookup", {"order": 7}), ExpectedCall("refund", {"order": 7, "amount": 12}))
     made = (ToolCall("lookup", {"order": 7}), ToolCall("refund", {"order": 7, "amount": 10}), ToolCall("search"))
-    text = as_text(explain(trial(single("a", tool_calls=expected), FAILED, "x", replies=(Reply("x", made),))))
+    text = as_text(explain(trial(single("a", tools=expected), FAILED, "x", replies=(Reply("x", made),))))
 
     assert "lookup(order=7)            | lookup(order=7)" in text
     assert "refund(order=7, amount=12) | refund(order=7, amount=10)  <- amount" in text
@@ -84,7 +84,7 @@ def test_calls_read_like_code() -> None:
     [
         (ExpectedCall("f"), "f"),
         (ExpectedCall("f", {}), "f()"),
-        (ExpectedCall("f", {"a": Equals(1), "b": Regex("x+")}, extra_arguments=True), "f(a=1, b=/x+/, ...)"),
+        (ExpectedCall("f", {"a": Equals(1), "b": Regex("x+")}, extra_args=True), "f(a=1, b=/x+/, ...)"),
         (ExpectedCall("f", {"a": Approx(1.5)}), "f(a=1.5 ± 1e-06)"),
         (ExpectedCall("f", count=3, substring=True, result="ok"), '*f* x3 -> "ok"'),
     ],

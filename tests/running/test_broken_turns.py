@@ -185,7 +185,7 @@ def test_only_the_last_attempt_is_kept_of_an_agent_that_was_asked_again() -> Non
 
 
 def test_reports_show_the_calls_that_were_made_and_claim_no_other() -> None:
-    expected = Expected(output="x", tool_calls=(ExpectedCall("find_order"),))
+    expected = Expected(output="x", tools=(ExpectedCall("find_order"),))
     found, _ = run(suite([Case("c", (Turn("q", expected),))]), agent=raises)
     (trial,) = found.trials
 
@@ -206,7 +206,7 @@ def test_a_turn_of_which_nothing_is_known_is_not_said_to_lack_calls() -> None:
         def session(self, case: Case) -> Any:
             raise ConnectionRefusedError("no such host")
 
-    expected = Expected(output="x", tool_calls=(ExpectedCall("find_order"),))
+    expected = Expected(output="x", tools=(ExpectedCall("find_order"),))
     found, _ = run(suite([Case("c", (Turn("q", expected),))], retries=0), agent=Unreachable())
 
     assert "not called" not in report(html, found)

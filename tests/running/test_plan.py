@@ -6,13 +6,13 @@ from engine_helpers import case, cases, echo, suite
 
 import proctor
 from proctor.agents.resolve import resolve_agent
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Suite, Turn
+from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.running.plan import Plan, make_plan
 from proctor.running.settings import RunOptions
 
 
 def run(agent: Any) -> tuple[str, ...]:
-    turn = Turn("hi", Expected(output="hi"), attachments=(Attachment(path="notes.txt"),))
+    turn = Turn("hi", Expected(output="hi"), files=(AttachedFile(path="notes.txt"),))
     files = Suite("files", (Case("one", (turn,)),), evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
     [trial] = proctor.run(files, agent).trials
     return trial.warnings
@@ -20,7 +20,7 @@ def run(agent: Any) -> tuple[str, ...]:
 
 def test_an_agent_that_takes_the_turn_sees_its_files() -> None:
     def agent(turn: Turn) -> str:
-        assert turn.attachments[0].path == "notes.txt"
+        assert turn.files[0].path == "notes.txt"
         return turn.input
 
     assert run(agent) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from engine_helpers import only, run, suite
 
-from proctor.cases.suite import Attachment, Case, Expected, Suite, Turn
+from proctor.cases.suite import AttachedFile, Case, Expected, Suite, Turn
 from proctor.results.run import Outcome
 from proctor.running.rescore import rescore
 from proctor.running.review.approving import proposals
@@ -19,7 +19,7 @@ def last_line(question: str) -> str:
 
 
 def about(folder: Path, path: str = "a.txt", expected: str = "one") -> Suite:
-    turn = Turn("What?", Expected(expected), attachments=(Attachment(path=path),))
+    turn = Turn("What?", Expected(expected), files=(AttachedFile(path=path),))
     return Suite("s", (Case("c", (turn,)),), suite([]).evaluators, path=folder / "s.yaml")
 
 

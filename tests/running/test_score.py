@@ -332,10 +332,10 @@ def test_an_evaluator_that_only_informs_never_decides() -> None:
     def outcome_of(*specs: EvaluatorSpec) -> Outcome:
         return only(run(suite([case("c")], evaluators=specs), agent=echo)).outcome
 
-    informs = EvaluatorSpec(f"{ME}:below_zero", gates=False)
-    broken = EvaluatorSpec(f"{ME}:raising", gates=False)
+    informs = EvaluatorSpec(f"{ME}:below_zero", report_only=True)
+    broken = EvaluatorSpec(f"{ME}:raising", report_only=True)
     assert outcome_of(informs, broken, EvaluatorSpec("ExactMatch")) is Outcome.PASSED
-    assert outcome_of(EvaluatorSpec("ExactMatch", gates=False)) is Outcome.ERROR
+    assert outcome_of(EvaluatorSpec("ExactMatch", report_only=True)) is Outcome.ERROR
 
 
 def test_the_threshold_of_the_suite_beats_that_of_the_evaluator() -> None:

@@ -15,7 +15,7 @@ from proctor.agents.resolve import resolve_agent
 from proctor.agents.tool_rerun import rerun_tools
 from proctor.agents.tools import find_tools
 from proctor.base.json_data import Json
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Settings, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Settings, Suite, ToolMock, Turn
 
 TOOL_INPUTS: list[str] = []
 """The cities that the real tool was called with since the last run began."""
@@ -37,7 +37,7 @@ def rate_of(city: str) -> str:
 
 def case(name: str, **more: Any) -> Case:
     """Asks for the rate in the city `name`, and expects that the tool is called with it."""
-    return Case(name, (Turn(name, Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+    return Case(name, (Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
 
 
 def two_turns(**more: Any) -> Case:
@@ -180,20 +180,20 @@ class FrameworkContract:
         assert len({call.id for call in reply.tool_calls}) == 2
 
     def test_a_doubled_tool_is_not_called(self) -> None:
-        double = Double(result=self.result("doubled"))
-        (trial,) = run_cases(self.agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        double = ToolMock(result=self.result("doubled"))
+        (trial,) = run_cases(self.agent(), case("Oslo", mocks={"get_rate": (double,)}))
         assert TOOL_INPUTS == []
         assert "doubled" in trial.replies[0].text
         assert trial.replies[0].tool_calls[0].result == self.result("doubled")
 
     def test_a_doubled_tool_of_an_inner_agent_is_not_called(self) -> None:
-        double = Double(result=self.result("doubled"))
-        (trial,) = run_cases(self.nested_agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        double = ToolMock(result=self.result("doubled"))
+        (trial,) = run_cases(self.nested_agent(), case("Oslo", mocks={"get_rate": (double,)}))
         assert TOOL_INPUTS == []
         assert "doubled" in trial.replies[0].text
 
     def test_a_double_that_fails_is_seen_with_its_reason(self) -> None:
-        (trial,) = run_cases(self.agent(), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+        (trial,) = run_cases(self.agent(), case("Oslo", mocks={"get_rate": (ToolMock(error="the bank is closed"),)}))
         assert TOOL_INPUTS == []
         assert "the bank is closed" in _failure_text(trial)
 

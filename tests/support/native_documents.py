@@ -15,7 +15,7 @@ from proctor.cases.matchers.value_matchers import has_forms
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    Attachment,
+    AttachedFile,
     Case,
     Criteria,
     EvaluatorSpec,
@@ -59,7 +59,7 @@ OPTIONS = st.builds(
         {
             "threshold": SHARES | st.none(),
             "name": FILLED | st.none(),
-            "gate": st.booleans() | st.none(),
+            "report_only": st.booleans() | st.none(),
             "scope": st.sampled_from(["turn", "case", None]),
             "output": FILLED | st.none(),
             "timeout": SECONDS | st.none(),
@@ -69,7 +69,18 @@ OPTIONS = st.builds(
         },
     ),
 )
-_SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout", "output_path", "retries", "optional")
+_SETTINGS = (
+    "threshold",
+    "name",
+    "report_only",
+    "gate",
+    "scope",
+    "output",
+    "timeout",
+    "output_path",
+    "retries",
+    "optional",
+)
 NAMES = FILLED.filter(lambda name: name != "...")
 ENTRIES = NAMES | st.dictionaries(NAMES, OPTIONS | st.none(), min_size=1, max_size=1)
 WORDS = st.lists(FILLED, min_size=1, max_size=3)
@@ -193,10 +204,10 @@ SPECS = st.builds(
     _or_nothing(st.dictionaries(STRINGS.filter(lambda name: name not in _SETTINGS), JSON, max_size=2)),
     st.none() | st.floats(0, 1),
     st.none() | FILLED,
-    st.booleans(),
-    st.sampled_from([None, "turn", "case"]),
-    st.none() | FILLED,
-    st.none() | SECONDS,
+    report_only=st.booleans(),
+    scope=st.sampled_from([None, "turn", "case"]),
+    output=st.none() | FILLED,
+    timeout=st.none() | SECONDS,
 )
 SPEC_LISTS = st.lists(SPECS, min_size=1, max_size=2, unique_by=repr).map(tuple)
 MATCHERS = (
@@ -224,8 +235,8 @@ EXPECTATIONS = st.just(NO_EXPECTATION) | st.builds(
     st.none() | st.lists(STRINGS, max_size=2).map(tuple),
 )
 ATTACHMENTS = st.builds(
-    Attachment, STRINGS, st.none(), st.none() | STRINGS, st.none() | STRINGS, st.just({}) | st.just({"pages": [1]})
-) | st.builds(Attachment, st.none(), STRINGS)
+    AttachedFile, STRINGS, st.none(), st.none() | STRINGS, st.none() | STRINGS, st.just({}) | st.just({"pages": [1]})
+) | st.builds(AttachedFile, st.none(), STRINGS)
 TURNS = st.builds(
     Turn,
     JSON,

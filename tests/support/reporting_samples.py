@@ -63,7 +63,7 @@ def small_run() -> Run:
 def repeated_run() -> Run:
     """The small run with five repeats of cases that have long names, as a terminal meets them while it is made."""
     tools = (ExpectedCall("order_status", {"order": Equals("A-17")}), ExpectedCall("refund", {"order": Equals("A-17")}))
-    lost = single("order-that-never-came-and-must-be-refunded-in-full", "My order A-17 never came.", tool_calls=tools)
+    lost = single("order-that-never-came-and-must-be-refunded-in-full", "My order A-17 never came.", tools=tools)
     wrong = Reply("Your order A-17 is lost.", (ToolCall("order_status", {"order": "A-17"}, "lost"),), Usage(120, 12))
     missing = "1 of 2 expected tools were called as expected: missing refund(order='A-17')"
     failed = score(FAILED, 0.5, "ExpectedTools", threshold=1.0, reasoning=missing)
@@ -88,8 +88,8 @@ def _support_trials() -> list[TrialResult]:
     refund = single(
         "refund-policy",
         output="You can return items within 30 days.",
-        keywords=Keywords(any_of=("refund", "return"), all_of=("30 days",)),
-        tool_calls=(ExpectedCall("lookup_policy", {"topic": Equals("refund"), "id": Regex("P-[0-9]+")}),),
+        contains=Keywords(any=("refund", "return"), all=("30 days",)),
+        tools=(ExpectedCall("lookup_policy", {"topic": Equals("refund"), "id": Regex("P-[0-9]+")}),),
     )
     lookup = ToolCall("lookup_policy", {"topic": "shipping"}, {"text": "Ships in 2 days."}, duration_ms=12.0)
     broken = ToolCall("escalate", raw_arguments="{not json", error="ValueError: no agent on duty")
@@ -124,7 +124,7 @@ def _support_trials() -> list[TrialResult]:
 def _booking_trials() -> list[TrialResult]:
     turns = (
         Turn("I need a table for two.", Expected(output="For which day?")),
-        Turn("Friday", Expected(output="Booked.", tool_calls=(ExpectedCall("book"), ExpectedCall("notify")))),
+        Turn("Friday", Expected(output="Booked.", tools=(ExpectedCall("book"), ExpectedCall("notify")))),
         Turn("Thanks!"),
     )
     conversation = Case("table-for-two", turns, final_state={"booked": True})

@@ -17,7 +17,7 @@ import proctor
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import MockBypassed, TrialContext, running_trial, take_stray_calls
 from proctor.agents.turn_recorder import TurnRecorder
-from proctor.cases.suite import Case, Double, Turn
+from proctor.cases.suite import Case, ToolMock, Turn
 from proctor.results.run import Outcome
 from proctor.tracing.capture import capture_traces, suppress_tracing
 from proctor.tracing.observe import observe
@@ -49,7 +49,7 @@ def outputs(handler: Any) -> list[Any]:
 
 def test_a_tool_that_is_called_in_a_pool_is_recorded_in_its_trial_and_its_mock_answers() -> None:
     carry_context_into_pools()
-    mocks = ToolMocks({"look_up": (Double(result="mocked"),)})
+    mocks = ToolMocks({"look_up": (ToolMock(result="mocked"),)})
     turn = TurnRecorder(mocks=mocks)
 
     async def through_the_loop() -> Any:
@@ -228,7 +228,7 @@ def background_agent(question: str) -> str:
 
 def test_a_mocked_tool_in_a_foreign_thread_is_an_error_and_is_never_executed() -> None:
     SENT.clear()
-    case = Case("c", (Turn("hello"),), doubles={"post_letter": (Double(result="ok"),)})
+    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
     run = proctor.run(suite(case), agent=background_agent, store=None)
     (trial,) = run.trials
     assert SENT == []
@@ -248,7 +248,7 @@ def test_a_mocked_tool_in_a_foreign_thread_is_an_error_even_if_the_agent_raises_
         threading.Event().wait(30)
         return ""
 
-    case = Case("c", (Turn("hello"),), doubles={"post_letter": (Double(result="ok"),)}, timeout=1)
+    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)}, timeout=1)
     for agent in (raises, hangs):
         (trial,) = proctor.run(suite(case), agent=agent, store=None).trials
         assert trial.outcome is Outcome.ERROR
@@ -269,7 +269,7 @@ def test_a_thread_that_outlives_its_turn_still_gets_the_mock() -> None:
         threading.Thread(target=contextvars.copy_context().run, args=(later,)).start()
         return "soon"
 
-    case = Case("c", (Turn("hello"),), doubles={"post_letter": (Double(result="ok"),)})
+    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
     proctor.run(suite(case), agent=agent, store=None)
     answered.set()
     assert called.wait(30)

@@ -11,7 +11,7 @@ import pytest
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import TrialContext, running_trial
 from proctor.agents.turn_recorder import TurnRecorder
-from proctor.cases.suite import Double
+from proctor.cases.suite import ToolMock
 from proctor.tracing.capture import capture_traces, suppress_tracing
 from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import ObserveSpan, build_tree, tool_calls_of
@@ -126,7 +126,7 @@ def test_a_tool_that_yields_is_a_span_in_a_capture_without_a_trial() -> None:
 
 
 def test_the_mock_of_a_tool_that_yields_is_yielded_too() -> None:
-    mocks = ToolMocks({"search": (Double(result=["x", "y"]),), "search_later": (Double(result="z"),)})
+    mocks = ToolMocks({"search": (ToolMock(result=["x", "y"]),), "search_later": (ToolMock(result="z"),)})
     turn = TurnRecorder(mocks=mocks)
     with running_trial(TrialContext(mocks=mocks, turn=turn)):
         assert list(search("a b")) == ["x", "y"]

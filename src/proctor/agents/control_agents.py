@@ -67,7 +67,7 @@ class OracleSession(BaseSession):
         expected = turn.expected
         text, structured = _expected_answer(expected)
         try:
-            calls = tuple(call for item in expected.tool_calls or () for call in _example_calls(item))
+            calls = tuple(call for item in expected.tools or () for call in _example_calls(item))
             state = self._state()
         except NoExample as error:
             raise UnreadableReply(f"the oracle cannot make up {error}") from None
@@ -117,15 +117,15 @@ def _expected_answer(expected: Expected) -> tuple[str, Json]:
     output = None if expected.output is UNSET else to_json(expected.output)
     text = "" if output is None else to_text(output)
     words = [text] if text else []
-    if expected.keywords is not None:
-        words += _missing_keywords(expected.keywords, text)
+    if expected.contains is not None:
+        words += _missing_keywords(expected.contains, text)
     return " ".join(words), None if isinstance(output, str) else output
 
 
 def _missing_keywords(keywords: Keywords, text: str) -> list[str]:
-    missing = [word for word in keywords.all_of if not _mentions(text, word)]
-    if not any(_mentions(text, word) for word in keywords.any_of):
-        missing += [word for word in keywords.any_of if word not in missing]
+    missing = [word for word in keywords.all if not _mentions(text, word)]
+    if not any(_mentions(text, word) for word in keywords.any):
+        missing += [word for word in keywords.any if word not in missing]
     return missing
 
 
@@ -140,7 +140,7 @@ def _mentions(text: str, word: str) -> bool:
 
 
 def _example_calls(wanted: ExpectedCall) -> list[ToolCall]:
-    arguments = examples_of(wanted.arguments or {})
+    arguments = examples_of(wanted.args or {})
     result = None if wanted.result is UNSET else to_json(wanted.result)
     with contextlib.suppress(BadForm):  # a key with a `$` of another format is only a key
         result = result if isinstance(result, str) else example_of(parse(result))

@@ -13,7 +13,7 @@ from proctor.agents.trial_context import current_trial
 from proctor.base.documents import did_you_mean
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.matchers import may_be_absent
-from proctor.cases.suite import Double
+from proctor.cases.suite import ToolMock
 
 
 class ToolFailed(Exception):
@@ -27,7 +27,7 @@ class NoMatchingMock(LookupError):
 class ToolMocks:
     """The mocks of one trial, and how often each was used. Threads of the trial may share it."""
 
-    def __init__(self, mocks: Mapping[str, tuple[Double, ...]]) -> None:
+    def __init__(self, mocks: Mapping[str, tuple[ToolMock, ...]]) -> None:
         self._mocks = mocks
         self._uses: Counter[tuple[str, int]] = Counter()
         self._called: set[str] = set()
@@ -36,7 +36,7 @@ class ToolMocks:
     def __contains__(self, tool: str) -> bool:
         return tool in self._mocks
 
-    def take(self, tool: str, arguments: Mapping[str, Json]) -> Double:
+    def take(self, tool: str, arguments: Mapping[str, Json]) -> ToolMock:
         """The first mock that matches the arguments and is not used up; it counts as used."""
         with self._lock:
             self._called.add(tool)
@@ -76,16 +76,16 @@ class ToolMocks:
         ]
 
 
-def _outcome(mock: Double) -> Json:
+def _outcome(mock: ToolMock) -> Json:
     if mock.error is not None:
         raise ToolFailed(mock.error)
     return to_json(mock.result)  # a copy, since the agent may change it
 
 
-def _matches(mock: Double, arguments: Mapping[str, Json]) -> bool:
+def _matches(mock: ToolMock, arguments: Mapping[str, Json]) -> bool:
     return all(
         matcher.mismatch(arguments[name]) is None if name in arguments else may_be_absent(matcher)
-        for name, matcher in (mock.arguments or {}).items()
+        for name, matcher in (mock.args or {}).items()
     )
 
 

@@ -87,7 +87,7 @@ def _pointers_in(value: Json) -> Iterator[tuple[str | int, ...]]:
 
 
 class Fields:
-    """The keys of one object, taken one by one; `done` reports the ones that were not taken."""
+    """The keys of one object, taken one by one; `report_unknown_keys` reports the ones that were not taken."""
 
     def __init__(self, document: Document, data: Json, pointer: Pointer = (), *, camel: bool = False) -> None:
         self.document = document
@@ -95,6 +95,7 @@ class Fields:
         self._camel = camel
         self._known: list[str] = []
         self._asked: list[str] = []
+        self._old_key_of: dict[str, str] = {}
         if isinstance(data, dict):
             self._data: Mapping[str, Json] = data
         elif isinstance(data, Mapping):
@@ -122,6 +123,29 @@ class Fields:
         """Where a key is written, or the object if it does not have the key."""
         return self.document.position(self.at(name))
 
+    def accept_old_key(self, old: str, new: str, *, inverted: bool = False) -> None:
+        """Read the key `old` as `new`, with a warning: call this before either is taken.
+
+        `inverted`: the new key says the opposite, so that `gate: false` is `report_only: true`.
+        """
+        if old not in self._data:
+            return
+        pointer = (*self.pointer, old)
+        if new in self._data:
+            self.document.problem(pointer, f"is the old name of {new!r}, which is also given; remove one of them")
+            self._known.append(old)
+            return
+        value = self._data[old]
+        replacement = repr(new)
+        if inverted and isinstance(value, bool):
+            value = not value
+            replacement = f"'{new}: {to_text(value)}'"
+        message = f"is now {replacement}; the old key works for one more release"
+        if all(warning.message != message for warning in self.document.warnings):
+            self.document.warn(pointer, message)
+        self._data = {new if key == old else key: value if key == old else item for key, item in self._data.items()}
+        self._old_key_of[new] = old
+
     def take(self, name: str, default: Any = None) -> Any:
         """The value as it stands, whatever its type."""
         if not self._camel:
@@ -143,7 +167,7 @@ class Fields:
             return default
         return value
 
-    def flag(self, name: str, default: Any = None) -> Any:
+    def boolean(self, name: str, default: Any = None) -> Any:
         return self._typed(name, (bool,), "true or false", default, False)
 
     def integer(self, name: str, default: Any = None, *, least: int | None = None) -> Any:
@@ -205,7 +229,7 @@ class Fields:
         return Fields(self.document, self.take(name), self.at(name), camel=self._camel)
 
     def rest(self) -> dict[str, Json]:
-        """The keys not taken yet; `done` does not report them after that."""
+        """The keys not taken yet; `report_unknown_keys` does not report them after that."""
         left = {key: value for key, value in self._data.items() if key not in self._known}
         self._known.extend(left)
         return left
@@ -216,7 +240,7 @@ class Fields:
         self._known.extend(own)
         return own
 
-    def done(self, *, nulls: bool = False, ignored_by: str = "") -> list[str]:
+    def report_unknown_keys(self, *, nulls: bool = False, ignored_by: str = "") -> list[str]:
         """Report every key that is not known here, and return those that are wrong.
 
         Where `nulls` are allowed, a key without a value says nothing. What `ignored_by` ignores too is a warning, said
@@ -246,6 +270,8 @@ class Fields:
         return _both_spellings(name) if self._camel else (name,)
 
     def _spelling(self, name: str) -> str:
+        if name in self._old_key_of:
+            return self._old_key_of[name]
         return next((spelling for spelling in self._spellings(name) if spelling in self._data), name)
 
     def _typed(self, name: str, types: tuple[type, ...], noun: str, default: Any, required: bool) -> Any:

@@ -60,9 +60,9 @@ class UsageError(ProctorError):
 class InvalidSuite(ProctorError):
     """One or more files cannot be used; carries every problem found, not only the first."""
 
-    def __init__(self, problems: Iterable[Problem], read: Iterable[Any] = ()) -> None:
+    def __init__(self, problems: Iterable[Problem], partial_suites: Iterable[Any] = ()) -> None:
         self.problems: Sequence[Problem] = tuple(problems)
-        self.read: Sequence[Any] = tuple(read)
+        self.partial_suites: Sequence[Any] = tuple(partial_suites)
         """The suites as far as they could be read, so that what they name can be looked for all the same."""
         super().__init__("\n".join(str(problem) for problem in self.problems))
 

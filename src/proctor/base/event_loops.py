@@ -6,9 +6,9 @@ Three things make `asyncio.run` the wrong tool.
   waiting forever. `run_sync` cancels what is left, waits a second and closes the loop.
 - It refuses to run inside a running loop, and a notebook always has one. `run_blocking` uses a thread there.
 - It makes a new loop for each call, and the clients of an application belong to the loop in which they were made. A
-  test session calls us once per test, so `run_in_session_loop` uses one loop per thread from its first call to the end of
-  the session. `asyncio.Runner` would do this, but its calls would all see the context variables of the first one, and
-  its `close` waits like `asyncio.run`.
+  test session calls us once per test, so `run_in_session_loop` uses one loop per thread from its first call to the end
+  of the session. `asyncio.Runner` would do this, but its calls would all see the context variables of the first one,
+  and its `close` waits like `asyncio.run`.
 """
 
 from __future__ import annotations

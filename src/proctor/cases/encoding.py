@@ -13,7 +13,7 @@ from proctor.base.dataclass_json import DataclassCodec, Hook
 from proctor.base.json_data import Json, to_json
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
-from proctor.cases.suite import Case, EvaluatorSpec, NamedData
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData, ToolMock, Turn
 
 VERSION = 1
 """Of this encoding. A change that this reader would misread needs a new number and a migration of the store."""
@@ -71,13 +71,40 @@ def _encode_scenario(scenario: Scenario) -> dict[str, Json]:
 
 _SCENARIO = DataclassCodec()
 
+_EVALUATOR = DataclassCodec(
+    skip={EvaluatorSpec: ["position", "argument_positions"]}, stored_names={EvaluatorSpec: {"output_path": "path"}}
+)
+
+
+def _encode_evaluator(spec: EvaluatorSpec) -> dict[str, Json]:
+    """With `gates`, the opposite of `report_only`, as the first version has it."""
+    data = _EVALUATOR.encode(spec)
+    return dict(("gates", not value) if name == "report_only" else (name, value) for name, value in data.items())
+
+
+def _decode_evaluator(data: Mapping[str, Json]) -> EvaluatorSpec:
+    return _EVALUATOR.decode(EvaluatorSpec, {**data, "report_only": not data.get("gates", True)})
+
+
 HOOKS = {
     Matcher: Hook(encode_matcher, decode_matcher),
     NamedData: Hook(lambda item: [item.name, item.value], lambda pair: NamedData(*pair)),
+    EvaluatorSpec: Hook(_encode_evaluator, _decode_evaluator),
     Scenario: Hook(_encode_scenario, lambda data: _SCENARIO.decode(Scenario, data)),
 }
 
-CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["position"], EvaluatorSpec: ["position", "argument_positions"]})
+STORED_NAMES: Mapping[type, Mapping[str, str]] = {
+    Keywords: {"any": "any_of", "all": "all_of"},
+    ExpectedCall: {"args": "arguments", "extra_args": "extra_arguments"},
+    Expected: {"contains": "keywords", "tools": "tool_calls"},
+    ToolMock: {"args": "arguments"},
+    Turn: {"files": "attachments"},
+    Case: {"mocks": "doubles"},
+}
+"""Fields that were renamed are still stored under their first names: what is stored stays readable, and a case keeps
+its keys, by which baselines find it."""
+
+CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["position"]}, stored_names=STORED_NAMES)
 """Positions are not written: a case that moved in its file is the same case."""
 CODEC.prepare(Case)
 

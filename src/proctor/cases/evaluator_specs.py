@@ -8,6 +8,7 @@ ever silently ignored.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +21,11 @@ from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 
 INHERITED = "..."
 
-SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout", "output_path", "retries", "optional")
+SETTINGS = ("threshold", "name", "report_only", "scope", "output", "timeout", "output_path", "retries", "optional")
 """The keys that say how a score is used; every other key is an argument of the evaluator."""
+
+OLD_REPORT_ONLY = "gate"
+"""The old name of `report_only`, which says the opposite."""
 
 
 def read_specs(
@@ -48,7 +52,7 @@ def write_specs(specs: Sequence[EvaluatorSpec], *, defaults: Sequence[EvaluatorS
 
 def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
     """Arguments that a file cannot give, because their names mean something else there."""
-    return [name for name in spec.arguments if name in SETTINGS]
+    return [name for name in spec.arguments if name in (*SETTINGS, OLD_REPORT_ONLY)]
 
 
 def _named(
@@ -84,6 +88,7 @@ def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSp
 
 def _with_options(document: Document, name: str, options: Json, pointer: Pointer) -> EvaluatorSpec:
     fields = Fields(document, options, pointer)
+    fields.accept_old_key(OLD_REPORT_ONLY, "report_only", inverted=True)
     threshold = fields.number("threshold", least=0, most=1)
     timeout = fields.number("timeout")
     if timeout is not None and timeout <= 0:
@@ -93,13 +98,13 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
         name,
         threshold=None if threshold is None else float(threshold),
         label=fields.text("name", blank=False),
-        gates=fields.flag("gate", True),
+        report_only=fields.boolean("report_only", False),
         scope=fields.choice("scope", ("turn", "case")),
         output=fields.text("output", blank=False),
         timeout=timeout,
-        path=fields.text("output_path", blank=False),
+        output_path=fields.text("output_path", blank=False),
         retries=fields.integer("retries", 0, least=0),
-        optional=fields.flag("optional", False),
+        optional=fields.boolean("optional", False),
         arguments=fields.rest() or {},
         position=document.position(pointer),
         argument_positions=document.positions_below(pointer),
@@ -107,15 +112,17 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
 
 
 def _write_spec(spec: EvaluatorSpec) -> Json:
-    options: dict[str, Json] = {key: to_json(value) for key, value in spec.arguments.items() if key not in SETTINGS}
+    options: dict[str, Json] = {
+        key: to_json(value) for key, value in spec.arguments.items() if key not in (*SETTINGS, OLD_REPORT_ONLY)
+    }
     given = {
         "threshold": spec.threshold,
         "name": spec.label,
-        "gate": None if spec.gates else False,
+        "report_only": spec.report_only or None,
         "scope": spec.scope,
         "output": spec.output,
         "timeout": spec.timeout,
-        "output_path": spec.path,
+        "output_path": spec.output_path,
         "retries": spec.retries or None,
         "optional": spec.optional or None,
     }
@@ -137,9 +144,9 @@ def with_implied(
     """
     named = {spec.name for spec in specs}
     implied: list[str] = []
-    if "Contains" not in named and any(turn.expected.keywords is not None for turn in turns):
+    if "Contains" not in named and any(turn.expected.contains is not None for turn in turns):
         implied.append("Contains")
-    if not named & TOOL_EVALUATORS and any(turn.expected.tool_calls is not None for turn in turns):
+    if not named & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
         implied.append("ExpectedTools")
     if final_state and "FinalState" not in named:
         implied.append("FinalState")
@@ -161,11 +168,11 @@ def spec_key(spec: EvaluatorSpec) -> str:
             to_json(spec.arguments),
             spec.threshold,
             spec.label,
-            spec.gates,
+            spec.report_only,
             spec.scope,
             spec.output,
             spec.timeout,
-            spec.path,
+            spec.output_path,
             spec.retries,
             spec.optional,
         ]
@@ -200,4 +207,6 @@ def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -
         specs.extend(read_specs(document, [entry], (), defaults=None))
         if document.problems:
             raise UsageError(f"evaluator {to_text(entry, 80)}: {document.problems[0].message}")
+        for warning in document.warnings:
+            warnings.warn(f"{warning.where} {warning.message}", DeprecationWarning, stacklevel=2)
     return tuple(specs)

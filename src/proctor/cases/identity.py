@@ -37,12 +37,12 @@ def case_key(content: str) -> str:
 
 def case_key_as_planned(case: Case) -> str:
     """The key of a case before a simulated user made a conversation of it."""
-    return case_key(encode_case(case.as_planned))
+    return case_key(encode_case(case.before_simulation))
 
 
 def content_key(case: Case) -> str:
     """The key of what is asked and expected."""
-    data = CODEC.encode(case.as_planned)
+    data = CODEC.encode(case.before_simulation)
     turns = [{name: value for name, value in turn.items() if name not in _NOT_CONTENT} for turn in data["turns"]]
     rest = {name: to_json(data[name]) for name in IDENTITY_FIELDS if name in data}
     return fingerprint(question_key(case), to_json(turns), rest)
@@ -50,7 +50,7 @@ def content_key(case: Case) -> str:
 
 def question_key(case: Case) -> str:
     """The key of what is asked."""
-    turns = [[turn.input, _files(turn)] for turn in case.as_planned.turns]
+    turns = [[turn.input, _files(turn)] for turn in case.before_simulation.turns]
     asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
     data = CODEC.encode(case, without=("turns",))
     asked += [data[name] for name in ("doubles", "scenario") if name in data]
@@ -59,7 +59,7 @@ def question_key(case: Case) -> str:
 
 def _files(turn: Turn) -> list[Json]:
     """Files by their content, not their place; by their address where the content is not known."""
-    if not turn.attachments:
+    if not turn.files:
         return []
     return [
         [
@@ -69,5 +69,5 @@ def _files(turn: Turn) -> list[Json]:
             item.description,
             to_json(item.options),
         ]
-        for item, content in zip(turn.attachments, contents_of(turn), strict=True)
+        for item, content in zip(turn.files, contents_of(turn), strict=True)
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proctor.base.json_data import Json
 from proctor.cases.matchers import Matcher, Predicate, parse
-from proctor.cases.suite import Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
+from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, ExpectedCall, Suite, ToolMock, Turn
 
 
 def relocate(suite: Suite, folder: Path) -> Suite:
@@ -22,7 +22,7 @@ def relocate(suite: Suite, folder: Path) -> Suite:
         suite,
         agent=move.agent(suite.agent),
         agents={name: move.agent(agent) for name, agent in suite.agents.items()},
-        reexecute=move.tools(suite.reexecute),
+        rerun_tools=move.tools(suite.rerun_tools),
         evaluators=move.specs(suite.evaluators) or (),
         cases=tuple(move.case(case) for case in suite.cases),
     )
@@ -69,23 +69,23 @@ class _Move:
             evaluators=self.specs(case.evaluators),
             turns=tuple(self._turn(t) for t in case.turns),
             final_state=self._parts(case.final_state),
-            doubles={tool: tuple(map(self._double, given)) for tool, given in case.doubles.items()},
+            mocks={tool: tuple(map(self._double, given)) for tool, given in case.mocks.items()},
         )
 
-    def _double(self, double: Double) -> Double:
-        return replace(double, arguments=self._arguments(double.arguments))
+    def _double(self, double: ToolMock) -> ToolMock:
+        return replace(double, args=self._arguments(double.args))
 
     def _turn(self, turn: Turn) -> Turn:
-        calls = turn.expected.tool_calls
-        expected = turn.expected if not calls else replace(turn.expected, tool_calls=tuple(map(self._call, calls)))
-        attachments = tuple(self._attachment(item) for item in turn.attachments)
-        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), attachments=attachments)
+        calls = turn.expected.tools
+        expected = turn.expected if not calls else replace(turn.expected, tools=tuple(map(self._call, calls)))
+        attachments = tuple(self._attachment(item) for item in turn.files)
+        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), files=attachments)
 
-    def _attachment(self, attachment: Attachment) -> Attachment:
+    def _attachment(self, attachment: AttachedFile) -> AttachedFile:
         return attachment if attachment.path is None else replace(attachment, path=self.path(attachment.path))
 
     def _call(self, call: ExpectedCall) -> ExpectedCall:
-        return replace(call, arguments=self._arguments(call.arguments))
+        return replace(call, args=self._arguments(call.args))
 
     def _arguments(self, arguments: Mapping[str, Matcher] | None) -> Mapping[str, Matcher] | None:
         if arguments is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from proctor.base.deprecation import renamed_fields, renamed_names
 from proctor.base.errors import Problem
 from proctor.base.json_data import UNSET, Json, Unset
 from proctor.base.positions import Position
@@ -23,47 +24,50 @@ class NamedData:
     value: Json
 
 
+@renamed_fields({"any_of": "any", "all_of": "all"})
 @dataclass(frozen=True, slots=True)
 class Keywords:
     """Words the answer must mention: any of some, all of others."""
 
-    any_of: tuple[str, ...] = ()
-    all_of: tuple[str, ...] = ()
+    any: tuple[str, ...] = ()
+    all: tuple[str, ...] = ()
 
 
+@renamed_fields({"arguments": "args", "extra_arguments": "extra_args"})
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
     """A tool call the agent is expected to make."""
 
     name: str
-    arguments: Mapping[str, Matcher] | None = None
+    args: Mapping[str, Matcher] | None = None
     """What each argument must look like; `None` asserts nothing about arguments, `{}` asserts that there are none.
     In Python, literals and the `$` forms of files may be given as well as matchers."""
     count: int = 1
     """At least this many matching calls."""
     substring: bool = False
     """Whether the tool's real name need only contain `name` (`search` matches `vectorstore-search`)."""
-    extra_arguments: bool = False
+    extra_args: bool = False
     """Whether the call may carry arguments that are not listed."""
     result: Json | Unset = UNSET
 
     def __post_init__(self) -> None:
-        given = self.arguments
-        if given is not None and not all(hasattr(value, "mismatch") for value in given.values()):
-            parsed = {name: v if hasattr(v, "mismatch") else parse(v) for name, v in given.items()}
-            object.__setattr__(self, "arguments", parsed)
+        args = self.args
+        if args is not None and not all(hasattr(value, "mismatch") for value in args.values()):
+            matchers = {name: value if hasattr(value, "mismatch") else parse(value) for name, value in args.items()}
+            object.__setattr__(self, "args", matchers)
 
     def accepts_name(self, actual: str) -> bool:
         return self.name in actual if self.substring else self.name == actual
 
 
+@renamed_fields({"keywords": "contains", "tool_calls": "tools"})
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What a good answer to one turn looks like; every part is optional, and what is not given is not compared."""
 
     output: Json | Unset = UNSET
-    keywords: Keywords | None = None
-    tool_calls: tuple[ExpectedCall, ...] | None = None
+    contains: Keywords | None = None
+    tools: tuple[ExpectedCall, ...] | None = None
     """`None` asserts nothing; an empty tuple asserts that no tool is called."""
     context: tuple[str, ...] | None = None
     """The facts an ideal answer rests on."""
@@ -76,7 +80,7 @@ NO_EXPECTATION: Final = Expected()
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
+class AttachedFile:
     """A file given to the agent with a turn."""
 
     path: str | None = None
@@ -87,11 +91,12 @@ class Attachment:
     """How to read it: `pages`, `sheet`, `range`, `cache`."""
 
 
+@renamed_fields({"arguments": "args"})
 @dataclass(frozen=True, slots=True)
-class Double:
+class ToolMock:
     """What a tool answers in a case instead of being called, so that a suite runs without side effects."""
 
-    arguments: Mapping[str, Matcher] | None = None
+    args: Mapping[str, Matcher] | None = None
     """For which arguments; `None` for any. What is not listed does not matter."""
     result: Json = None
     error: str | None = None
@@ -99,9 +104,10 @@ class Double:
     delay: float = 0.0
     """Seconds before it answers."""
     times: int | None = None
-    """How often it answers in one trial; then the next double in the list does."""
+    """How often it answers in one trial; then the next mock in the list does."""
 
 
+@renamed_fields({"path": "output_path"}, inverted={"gates": "report_only"})
 @dataclass(frozen=True, slots=True)
 class EvaluatorSpec:
     """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
@@ -112,14 +118,15 @@ class EvaluatorSpec:
     threshold: float | None = None
     """The least score that passes; `None` leaves it to the evaluator's own default."""
     label: str | None = None
-    gates: bool = True
-    """Whether its outcome decides the case, or is only reported."""
+    _: KW_ONLY
+    report_only: bool = False
+    """Whether its score is only reported and does not decide the case."""
     scope: Literal["turn", "case"] | None = None
     """Whether it sees each turn or the whole conversation; `None` leaves it to the evaluator."""
     output: str | None = None
     """The named output it looks at, where the agent has several."""
     timeout: float | None = None
-    path: str | None = None
+    output_path: str | None = None
     """Where in the output it looks, for an answer that is data: `order.total`, `items[0].name`."""
     retries: int = 0
     """How often it is asked again when it breaks."""
@@ -136,6 +143,7 @@ class EvaluatorSpec:
         return self.label or self.name.rpartition(":")[2]
 
 
+@renamed_fields({"attachments": "files"})
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One message to the agent and what is expected back."""
@@ -146,7 +154,7 @@ class Turn:
     """Evaluators of this turn alone; `None` inherits the case's."""
     retrieval_context: tuple[str, ...] | None = None
     """Passages the answer is to be checked against, where they do not come from the agent's tools."""
-    attachments: tuple[Attachment, ...] = ()
+    files: tuple[AttachedFile, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
     extra: Mapping[str, Json] = field(default_factory=dict)
     """What a foreign format says and Proctor does not use, kept for the way back."""
@@ -162,6 +170,7 @@ class Quarantine:
     owner: str | None = None
 
 
+@renamed_fields({"doubles": "mocks", "told": "metadata_for_evaluators", "as_planned": "before_simulation"})
 @dataclass(frozen=True, slots=True)
 class Case:
     """One conversation to hold with the agent."""
@@ -184,7 +193,7 @@ class Case:
     skip: str | None = None
     """Why the case is not run at present."""
     extra: Mapping[str, Json] = field(default_factory=dict)
-    doubles: Mapping[str, tuple[Double, ...]] = field(default_factory=dict)
+    mocks: Mapping[str, tuple[ToolMock, ...]] = field(default_factory=dict)
     """By tool: what it answers instead of being called; the first that fits."""
     scenario: Scenario | None = None
     """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
@@ -195,12 +204,12 @@ class Case:
     """Whether the turns after one that failed are still sent; if not, a failed turn ends the conversation."""
 
     @property
-    def as_planned(self) -> Case:
+    def before_simulation(self) -> Case:
         """The case as it was before a simulated user made a conversation of it."""
         return self if self.scenario is None else replace(self, turns=(Turn(self.scenario.start),))
 
     @property
-    def told(self) -> Mapping[str, Json]:
+    def metadata_for_evaluators(self) -> Mapping[str, Json]:
         """The metadata as evaluators see it, the scenario included."""
         if self.scenario is None:
             return self.metadata
@@ -264,6 +273,7 @@ class ResolvedSetting:
     """The setting of ours that it stands for; the project's own value is in force if `origin` is `default`."""
 
 
+@renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases"})
 @dataclass(frozen=True, slots=True)
 class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
@@ -282,7 +292,7 @@ class Suite:
     extra: Mapping[str, Json] = field(default_factory=dict)
     judge: Json = None
     """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
-    reexecute: Json = None
+    rerun_tools: Json = None
     """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
     for those that are marked, a reference to a table of tools, or such a table of references."""
     agents: Mapping[str, Json] = field(default_factory=dict)
@@ -290,7 +300,7 @@ class Suite:
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not hold against the suite."""
     key_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
-    """Where `agent`, `agents`, `judge`, `reexecute`, `settings` and what is in them (`agent.http.url`) are written.
+    """Where `agent`, `agents`, `judge`, `rerun_tools`, `settings` and what is in them (`agent.http.url`) are written.
     A tool may add the keys that its kind of agent is made of: `tools[0].source`."""
     unscored: Literal["error", "skipped"] = "error"
     """The outcome of a case that was answered and that nothing scores."""
@@ -324,7 +334,7 @@ class Suite:
             else replace(problem, path=position.path, line=position.line)
         )
 
-    def with_cases(self, change: Callable[[Case], Case]) -> Suite:
+    def map_cases(self, change: Callable[[Case], Case]) -> Suite:
         """The suite with each case as `change` makes it."""
         return replace(self, cases=tuple(map(change, self.cases)))
 
@@ -335,7 +345,7 @@ class Suite:
         return self.evaluators if case.evaluators is None else case.evaluators
 
 
-def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+def duplicate_problems(suites: Sequence[Suite]) -> list[Problem]:
     """What a file cannot say but a program can: nothing to ask, or two things under one address."""
     problems: list[Problem] = []
     for name, count in Counter(suite.name for suite in suites).items():
@@ -355,3 +365,6 @@ def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
             if not case.turns
         )
     return problems
+
+
+__getattr__ = renamed_names(__name__, {"Double": ("ToolMock", ToolMock), "Attachment": ("AttachedFile", AttachedFile)})

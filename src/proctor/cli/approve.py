@@ -163,9 +163,9 @@ def _loaded(source: str) -> list[Suite]:
     try:
         return load([source])
     except InvalidSuite as error:
-        if not error.read or any(problem.message != UNSCORED for problem in error.problems):
+        if not error.partial_suites or any(problem.message != UNSCORED for problem in error.problems):
             raise
-        return list(error.read)
+        return list(error.partial_suites)
 
 
 def _target(suite: Suite, given: Path | None, force: bool) -> Path:

@@ -148,7 +148,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
             suites.extend(load([path]))
         except InvalidSuite as error:
             problems.extend(error.problems)
-            suites.extend(error.read)
+            suites.extend(error.partial_suites)
     return suites, problems
 
 

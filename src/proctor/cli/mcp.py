@@ -233,7 +233,7 @@ class Project:
         try:
             suites = load([place])
         except InvalidSuite as error:
-            suites, problems = list(error.read), [str(problem) for problem in error.problems]
+            suites, problems = list(error.partial_suites), [str(problem) for problem in error.problems]
         for suite in suites:
             if suite.path is not None:
                 self._inside(suite.path)

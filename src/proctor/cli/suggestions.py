@@ -117,7 +117,7 @@ def _read(path: Path) -> list[Suite]:
     try:
         return load_file(path)
     except InvalidSuite as error:
-        return list(error.read)
+        return list(error.partial_suites)
 
 
 def _run_rows(ctx: click.Context) -> list[tuple[str, str, list[dict[str, Any]]]]:

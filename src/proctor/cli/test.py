@@ -349,7 +349,7 @@ def _files_read(options: TestOptions, configuration: Configuration, suites: Iter
         yield suite.path
         folder = suite.base or Path()
         turns = (turn for case in suite.cases for turn in case.turns)
-        yield from (folder / item.path for turn in turns for item in turn.attachments if item.path)
+        yield from (folder / item.path for turn in turns for item in turn.files if item.path)
         agents = (agent for agent in _agents(options, (suite,)) if isinstance(agent, str))
         yield from (folder / agent.rpartition(":")[0].rpartition("=")[2] for agent in agents)
     baseline = options.baseline or configuration.values.get("baseline")
@@ -421,4 +421,4 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
     def with_turns(case: Case) -> Case:
         return extended(replace(case, turns=tuple(extended(turn) for turn in case.turns)))
 
-    return extended(suite.with_cases(with_turns))
+    return extended(suite.map_cases(with_turns))

@@ -163,7 +163,7 @@ def resolve_callable(
         asks_judge=is_judged,
         sources=sources,
         judge=judge,
-        selector=None if spec.path is None else _selector(spec.path),
+        selector=None if spec.output_path is None else _selector(spec.output_path),
     )
 
 
@@ -172,9 +172,9 @@ def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSp
     return replace(
         spec,
         label=spec.label or declaration.title,
-        gates=spec.gates and not declaration.report_only,
+        report_only=spec.report_only or declaration.report_only,
         output=spec.output or declaration.output,
-        path=spec.path or declaration.output_path,
+        output_path=spec.output_path or declaration.output_path,
         timeout=spec.timeout or declaration.timeout,
         retries=spec.retries or declaration.retries,
         optional=spec.optional or declaration.optional,
@@ -202,7 +202,7 @@ def _selector(path: str) -> Selector:
 def _selection(spec: EvaluatorSpec) -> list[Any]:
     """What of an answer the evaluator sees."""
     selection: list[Any] = [spec.output, spec.scope]
-    return selection if spec.path is None else [*selection, spec.path]
+    return selection if spec.output_path is None else [*selection, spec.output_path]
 
 
 def shipped_class(name: str) -> Any:

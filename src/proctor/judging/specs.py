@@ -134,7 +134,7 @@ def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None
     except UsageError as error:
         document.problem(pointer, f"cannot be used: {error}")
         found = None
-    fields.done()
+    fields.report_unknown_keys()
     return found if len(document.problems) == before else None
 
 

@@ -41,7 +41,7 @@ def change_calls(
     if calls:
         yield from _change_one_call(calls, tools, choices)
         yield from _reorder(calls, specs, choices.for_kind("calls-reordered"), allowed)
-        yield from _change_arguments(calls, turn.expected.tool_calls or (), choices, allowed)
+        yield from _change_arguments(calls, turn.expected.tools or (), choices, allowed)
     elif tools:
         added = ToolCall(choices.for_kind("call-added").choice(list(tools)))
         yield ChangedCalls("call-added", "(no call)", call_text(added), (added,))
@@ -152,14 +152,14 @@ def _argument_change(kind: str, calls: Calls, at: int, name: str, old: Json, new
 
 
 def _expected_with_name(expected: Sequence[ExpectedCall], call: ToolCall) -> list[ExpectedCall]:
-    return [item for item in expected if item.arguments is not None and item.accepts_name(call.name)]
+    return [item for item in expected if item.args is not None and item.accepts_name(call.name)]
 
 
 def accepts_value(expected: Sequence[ExpectedCall], call: ToolCall, name: str, value: Json) -> bool:
     """Whether the expectation takes another value in so many words: `$ignore`, a tolerance, `extra_args`."""
     for item in _expected_with_name(expected, call):
-        matcher = (item.arguments or {}).get(name)
-        if matcher is None and item.extra_arguments:
+        matcher = (item.args or {}).get(name)
+        if matcher is None and item.extra_args:
             return True
         if matcher is not None and _matches(matcher, value):
             return True
@@ -175,8 +175,8 @@ def _matches(matcher: Matcher, value: Json) -> bool:
 
 def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) -> bool:
     for item in _expected_with_name(expected, call):
-        matcher = (item.arguments or {}).get(name)
-        if (matcher is None and item.extra_arguments) or (matcher is not None and may_be_absent(matcher)):
+        matcher = (item.args or {}).get(name)
+        if (matcher is None and item.extra_args) or (matcher is not None and may_be_absent(matcher)):
             return True
     return False
 

@@ -239,8 +239,8 @@ def _double(usage: Usage) -> Usage:
 
 def expected_keywords(turn: Turn, specs: Iterable[EvaluatorSpec]) -> list[str]:
     """The words that the case, or an evaluator by name, looks for."""
-    expected = turn.expected.keywords
-    words = [] if expected is None else [*expected.all_of, *expected.any_of]
+    expected = turn.expected.contains
+    words = [] if expected is None else [*expected.all, *expected.any]
     for spec in specs:
         if spec.name == "Contains":
             for name in ("all_of", "any_of"):

@@ -119,7 +119,7 @@ class _SuiteMutation:
         made = await self._mutants(subjects)
         tried = await self._tried([(subject, mutant) for subject, item in made for mutant in item.mutants])
         tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
-        gating = {bound.title: bound.spec.gates for bound in self._in_force(subjects)}
+        gating = {bound.title: not bound.spec.report_only for bound in self._in_force(subjects)}
         found = summarize(name, tried, self._suite.suite.waivers, gating, controls)
         survivors = [item.mutant for item in found.with_status(MutantStatus.SURVIVED)]
         proposals = await propose(self._suite, self._options, subjects, survivors, self._scorer)
@@ -314,9 +314,9 @@ def _oracle_parts(case: Case) -> frozenset[str]:
     """What the oracle was told to do: without it, a failure is no fault of the suite."""
     parts: set[str] = set()
     for turn in case.turns:
-        if turn.expected.output is not UNSET or turn.expected.keywords is not None:
+        if turn.expected.output is not UNSET or turn.expected.contains is not None:
             parts.add("answer")
-        if turn.expected.tool_calls is not None:
+        if turn.expected.tools is not None:
             parts.add("calls")
     return frozenset(parts)
 

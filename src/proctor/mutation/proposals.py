@@ -118,7 +118,7 @@ def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant
     turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
     expected, added = turn.expected, [*_trajectory_evaluator(case, kinds, replies), *_limit_evaluators(kinds, subjects)]
     if kinds & (CALL_KINDS | EXACT_CALL_KINDS):
-        expected = replace(expected, tool_calls=_expected_calls(expected.tool_calls, replies[0].tool_calls))
+        expected = replace(expected, tools=_expected_calls(expected.tools, replies[0].tool_calls))
     if any("answer" in mutant.parts for mutant in survivors):
         held = _require_answer(expected, turn, survivors, replies, manner)
         if held is None:
@@ -143,7 +143,7 @@ def _require_answer(
         return expected, [EvaluatorSpec("ExactMatch")]
     reference = replies[0].answer
     if isinstance(reference, str) and (facts := _missing_facts(turn, survivors, replies)):
-        expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
+        expected = replace(expected, contains=_with_facts(expected.contains, facts))
     if manner == "facts":
         return expected, []
     if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > MAX_ANSWER:
@@ -178,7 +178,7 @@ def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list
 
 def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
     """The calls that were made, with the arguments as they were; matchers that a case has for them stay."""
-    left = [call for call in known or () if call.arguments is not None]
+    left = [call for call in known or () if call.args is not None]
     found: list[ExpectedCall] = []
     for call in actual:
         fits = (item for item in left if item.accepts_name(call.name) and _accepts_arguments(item, call))
@@ -192,15 +192,15 @@ def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolC
 
 def _accepts_arguments(expected: ExpectedCall, call: ToolCall) -> bool:
     return all(
-        name in (expected.arguments or {}) and accepts_value([expected], call, name, value)
+        name in (expected.args or {}) and accepts_value([expected], call, name, value)
         for name, value in call.arguments.items()
     )
 
 
 def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
     if known is None:
-        return Keywords(all_of=tuple(facts))
-    return replace(known, all_of=tuple(dict.fromkeys([*known.all_of, *facts])))
+        return Keywords(all=tuple(facts))
+    return replace(known, all=tuple(dict.fromkeys([*known.all, *facts])))
 
 
 def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:

@@ -85,7 +85,7 @@ class MutantScorer:
         given = replace(answer, replies=replies)
         context = self._with_models if models else self._without_models
         case, suite = planned.case, planned.suite.suite
-        with mocked_tools(case) if case.doubles else contextlib.nullcontext():
+        with mocked_tools(case) if case.mocks else contextlib.nullcontext():
             scores, _ = await score(planned, given, context)
         done = with_outcome(suite, given, scores)
         return MutantScores(done.outcome or Outcome.ERROR, scores, done.reason or _undecided_reason(scores))

@@ -113,7 +113,7 @@ def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
 
 def has_plain_arguments(expected: ExpectedCall) -> bool:
     """Whether comparing a call with it runs no pattern, predicate or other code of a file."""
-    return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.arguments or {}).values())
+    return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.args or {}).values())
 
 
 def _pair_by_arguments(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
@@ -167,7 +167,7 @@ def _pair_as_scored(
 
 def _wrong_arguments_in(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
     """What is wrong by argument, from sentences such as `city: 'Oslo' → 'Bergen'`."""
-    rules = {} if row.expected is None else row.expected.arguments or {}
+    rules = {} if row.expected is None else row.expected.args or {}
     given = {} if row.call is None else row.call.arguments
     names = sorted({*rules, *given}, key=len, reverse=True)
     wrong: dict[str, str] = {}
@@ -195,14 +195,14 @@ def _pair_by_name(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -
 
 def _wrong_plain_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     """What is wrong by argument, as far as no pattern has to be run to see it."""
-    rules = expected.arguments
+    rules = expected.args
     if rules is None or call.raw_arguments is not None:
         return {}
     safe = {
         name: matcher if isinstance(matcher, (Equals, Ignore)) or name not in call.arguments else Ignore()
         for name, matcher in rules.items()
     }
-    return wrong_arguments(replace(expected, arguments=safe), call)
+    return wrong_arguments(replace(expected, args=safe), call)
 
 
 def _add_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:

@@ -130,9 +130,9 @@ def call_text(call: ToolCall, limit: int) -> str:
 def expected_call_text(call: ExpectedCall, limit: int) -> str:
     """An expected call in the same manner; without brackets where the arguments do not matter."""
     text = f"*{call.name}*" if call.substring else call.name
-    if call.arguments is not None:
-        inside = [f"{name}={shorten(_matcher_text(matcher), limit)}" for name, matcher in call.arguments.items()]
-        text += f"({', '.join([*inside, '...'] if call.extra_arguments else inside)})"
+    if call.args is not None:
+        inside = [f"{name}={shorten(_matcher_text(matcher), limit)}" for name, matcher in call.args.items()]
+        text += f"({', '.join([*inside, '...'] if call.extra_args else inside)})"
     if call.count != 1:
         text += f" x{call.count}"
     return text if call.result is UNSET else f"{text} -> {shorten(_literal(call.result), limit)}"
@@ -142,12 +142,12 @@ def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
     """Everything that is expected of one turn, a line each."""
     if expected.output is not UNSET:
         yield shorten(value_text(expected.output), limit)
-    if expected.keywords is not None:
-        for words, some in ((expected.keywords.any_of, "any"), (expected.keywords.all_of, "all")):
+    if expected.contains is not None:
+        for words, some in ((expected.contains.any, "any"), (expected.contains.all, "all")):
             if words:
                 yield shorten(f"mentions {some} of {', '.join(_literal(word) for word in words)}", limit)
-    if expected.tool_calls is not None:
-        calls = [expected_call_text(call, limit) for call in expected.tool_calls]
+    if expected.tools is not None:
+        calls = [expected_call_text(call, limit) for call in expected.tools]
         yield from (f"calls {call}" for call in calls) if calls else ("calls no tool",)
 
 
@@ -182,7 +182,7 @@ def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator
     turn = trial.case.turns[index]
     yield Fact("input", shorten(input_text(trial.case, turn), detail.value))
     was_answered = index < len(trial.replies)
-    told = replace(turn.expected, tool_calls=None) if was_answered else turn.expected
+    told = replace(turn.expected, tools=None) if was_answered else turn.expected
     for number, line in enumerate(expected_lines(told, detail.value)):
         yield Fact("" if number else "expected", line)
     if not was_answered:
@@ -191,10 +191,10 @@ def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator
     said = shorten(answer_text(reply), detail.value)
     if said or reply.error is None:
         yield Fact("got" if reply.error is None else "got so far", said or "(an empty answer)")
-    pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
+    pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
     for number, line in enumerate(failure_locations(reply)):
         yield Fact("" if number else "broke at", shorten(line, detail.value))
-    for number, (line, pair) in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
+    for number, (line, pair) in enumerate(_call_lines(turn.expected.tools, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line, pair=pair)
 
 

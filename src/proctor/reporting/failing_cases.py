@@ -217,7 +217,7 @@ def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
     if trial is None:
         return None
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
-        pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
+        pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
         for pair in pairs:
             if pair.fit in MISMATCHES:
                 return {"turn": index + 1, "kind": f"call {pair.fit}", **_sides(pair)}

@@ -196,7 +196,7 @@ def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
 
 def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
     turns = trial.case.turns if turn is None else trial.case.turns[turn : turn + 1]
-    return all(item.expected.tool_calls == () for item in turns)
+    return all(item.expected.tools == () for item in turns)
 
 
 def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:
@@ -204,7 +204,7 @@ def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
         if chosen not in (None, index):
             continue
-        expected = turn.expected.tool_calls
+        expected = turn.expected.tools
         for pair in pair_calls(None if compared else expected, reply.tool_calls):
             if pair.expected is not None and pair.fit is CallFit.MISSING:
                 yield 0, pair.expected.name, "was not called"

@@ -153,6 +153,6 @@ def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
 
 def _expected(trial: TrialResult, index: int) -> str:
     wanted = trial.case.turns[index].expected
-    if wanted.output is not UNSET and wanted.keywords is None and wanted.tool_calls is None:
+    if wanted.output is not UNSET and wanted.contains is None and wanted.tools is None:
         return value_text(wanted.output)
     return "\n".join(expected_lines(wanted, NO_LIMIT))

@@ -78,7 +78,7 @@ def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
     if root.output is None and conversation:
         output = conversation[-1].expected.output
     failed = root.error is not None or output is None
-    return name, (Turn(user_text(root.input), Expected(UNSET if failed else output, tool_calls=calls)),), notes
+    return name, (Turn(user_text(root.input), Expected(UNSET if failed else output, tools=calls)),), notes
 
 
 def user_text(value: Json) -> Json:
@@ -142,7 +142,7 @@ def _turn(messages: Sequence[Message]) -> Turn:
     answers = [message for message in messages[1:] if isinstance(message, AssistantMessage)]
     text = next((answer.text for answer in reversed(answers) if answer.text), None)
     calls, _ = _expected_calls([call for answer in answers for call in answer.tool_calls])
-    return Turn(messages[0].text, Expected(UNSET if text is None else text, tool_calls=calls))
+    return Turn(messages[0].text, Expected(UNSET if text is None else text, tools=calls))
 
 
 def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...] | None, list[str]]:
@@ -212,7 +212,7 @@ def proposal_from_trial(trial: TrialResult) -> EntryProposal:
         eval_input=trial.case.inputs or (NamedData("input", turn.input),),
         eval_output=outputs,
         expectation=turn.expected.output,
-        eval_metadata=trial.case.told or None,
+        eval_metadata=trial.case.metadata_for_evaluators or None,
         description=trial.case.description or _described(kwargs),
     )
     return EntryProposal(evaluable, dict(kwargs), tuple(notes))

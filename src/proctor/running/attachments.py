@@ -14,7 +14,7 @@ from proctor.agents.reply import Reply
 from proctor.agents.user_code import call_user_function
 from proctor.base.json_data import canonical, to_json, to_text
 from proctor.cases.files.file_text import FileText, UnreadableFile
-from proctor.cases.suite import Attachment, FileSettings, Suite, Turn
+from proctor.cases.suite import AttachedFile, FileSettings, Suite, Turn
 from proctor.running.conversation import ConversationResult, User
 from proctor.running.failures import ConversationInvalid
 from proctor.running.plan import PlannedSuite, PlannedTrial
@@ -33,7 +33,7 @@ def file_settings_of(suite: Suite) -> FileSettings:
 class AttachedFiles:
     """The files of a run; one that several trials name is read once."""
 
-    def __init__(self, read_file: Callable[[Attachment], Any] | None = None) -> None:
+    def __init__(self, read_file: Callable[[AttachedFile], Any] | None = None) -> None:
         """`read_file` reads every file, each time it is needed, in place of Proctor's own reader."""
         self._read_file = read_file
         self._readers: dict[PlannedSuite, FileReader] = {}
@@ -41,13 +41,13 @@ class AttachedFiles:
 
     def of(self, planned: PlannedTrial) -> TrialFiles | None:
         """The files of a trial, or `None` if it has none or the agent reads them itself."""
-        if not any(turn.attachments for turn in planned.case.turns):
+        if not any(turn.files for turn in planned.case.turns):
             return None
         if planned.suite.agent.reads_files and self._read_file is None:
             return None
         return TrialFiles(planned, self)
 
-    async def text(self, planned: PlannedSuite, attachment: Attachment) -> FileText:
+    async def text(self, planned: PlannedSuite, attachment: AttachedFile) -> FileText:
         if self._read_file is not None:
             return await _read(self._read_file, attachment, file_settings_of(planned.suite))
         if planned not in self._readers:
@@ -76,23 +76,23 @@ class TrialFiles:
         return lambda: _UserWithFiles(new_user(), self)
 
     async def brought(self, turn: Turn, index: int) -> Turn:
-        if not turn.attachments or not isinstance(turn.input, str):
+        if not turn.files or not isinstance(turn.input, str):
             return turn
         try:
-            texts = [await self._files.text(self._planned.suite, item) for item in turn.attachments]
+            texts = [await self._files.text(self._planned.suite, item) for item in turn.files]
         except UnreadableFile as error:
             raise ConversationInvalid(f"a file of the case cannot be given to the agent: {error}") from error
         self._texts[index] = texts
-        files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
+        files = [(item, found.text) for item, found in zip(turn.files, texts, strict=True)]
         from proctor.cases.files.file_reader import with_files
 
-        return replace(turn, input=with_files(turn.input, files), attachments=())
+        return replace(turn, input=with_files(turn.input, files), files=())
 
     def noted(self, answer: ConversationResult) -> ConversationResult:
         """The answer with what there is to know of the files; what they say is what an answer may rest on."""
         notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
         turns = self._planned.case.turns
-        if any(turn.attachments and not isinstance(turn.input, str) for turn in turns):
+        if any(turn.files and not isinstance(turn.input, str) for turn in turns):
             agent = self._planned.suite.agent.name
             notes.append(f"the files of case {self._planned.case.id!r} are not given to {agent}: its input is no text")
         replies = tuple(self._grounded(reply, index) for index, reply in enumerate(answer.replies))
@@ -137,7 +137,7 @@ class _UserWithFiles:
             self._reading, self._since = self._reading + time.perf_counter() - self._since, None
 
 
-async def _read(read: Callable[[Attachment], Any], attachment: Attachment, settings: FileSettings) -> FileText:
+async def _read(read: Callable[[AttachedFile], Any], attachment: AttachedFile, settings: FileSettings) -> FileText:
     seconds = settings.read_seconds + (settings.fetch_seconds if attachment.url else 0.0)
     try:
         async with asyncio.timeout(seconds if math.isfinite(seconds) else None):

@@ -136,7 +136,7 @@ async def converse(
     while True:
         started_at, clock = Clock.time(), Clock.perf_counter()
         user = new_user()
-        trial = TrialContext(number, limits.agent, ToolMocks(case.doubles) if case.doubles else None)
+        trial = TrialContext(number, limits.agent, ToolMocks(case.mocks) if case.mocks else None)
         with collect_spans() as trace:
             talk = _Conversation(agent, case, user, trial, trace.spans, retries)
             failure = await _attempt(talk, limits.timeout, watchdog)

@@ -27,7 +27,7 @@ from proctor.base.positions import Position, pointer_text
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.files.contents import Contents
 from proctor.cases.formats import format_named
-from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, ambiguities
+from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, duplicate_problems
 from proctor.evaluators.registry import (
     ResolvedEvaluator,
     is_user_code,
@@ -197,7 +197,7 @@ def make_plan(
     `agent`, or each of `agents` by name, is asked every case instead of the suites' own.
     """
     requested = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
-    problems = ambiguities([item.suite for item in requested])
+    problems = duplicate_problems([item.suite for item in requested])
     planned = [_plan_suite(item, options, problems, select) for item in requested]
     if problems:
         raise InvalidSuite(problems)
@@ -334,13 +334,13 @@ def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
 
 def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
     """Tools that a suite wants to be called again, and that cannot be found."""
-    if suite.reexecute is None:
+    if suite.rerun_tools is None:
         return []
     try:
-        (find_tools if load else check_tools)(suite.reexecute, suite.base)
+        (find_tools if load else check_tools)(suite.rerun_tools, suite.base)
     except UsageError as error:
-        position = position_of(suite, "reexecute", suite.reexecute, str(error))
-        return [Problem.at(position, f"reexecute: {error}", path=suite.path)]
+        position = position_of(suite, "rerun_tools", suite.rerun_tools, str(error))
+        return [Problem.at(position, f"rerun_tools: {error}", path=suite.path)]
     return []
 
 
@@ -404,7 +404,10 @@ class _EvaluatorResolver:
     def of_case(self, case: Case) -> CaseEvaluators:
         shared = self._of_suite if case.evaluators is None else self._list(self._of_suite, case.evaluators)
         of_turns = tuple(
-            [None if turn.evaluators is None else self._list(shared, turn.evaluators) for turn in case.as_planned.turns]
+            [
+                None if turn.evaluators is None else self._list(shared, turn.evaluators)
+                for turn in case.before_simulation.turns
+            ]
         )
         return self._of_cases.setdefault((shared, of_turns), CaseEvaluators(shared, of_turns))
 
@@ -463,7 +466,7 @@ class _EvaluatorResolver:
             given, threshold = self._options.evaluators.get(spec.title), self._suite.criteria.threshold
             try:
                 if given is not None:
-                    bare = replace(spec, arguments={}, label=spec.title, gates=True)
+                    bare = replace(spec, arguments={}, label=spec.title, report_only=False)
                     self._resolved[key] = resolve_callable(bare, given, self._sources, suite_threshold=threshold)
                 elif self._load or not is_user_code(spec, self._suite.base):
                     base = self._suite.base

@@ -211,7 +211,7 @@ class HostedSession:
 
     async def _hold(self) -> None:
         case = self._trial.case
-        mocks = ToolMocks(case.doubles) if case.doubles else None
+        mocks = ToolMocks(case.mocks) if case.mocks else None
         trial = TrialContext(self._trial.number, self._trial.settings, mocks)
         try:
             with running_trial(trial):

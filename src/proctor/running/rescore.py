@@ -167,7 +167,7 @@ def _with_evaluators(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Sui
     def bare(case: Case) -> Case:
         return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
 
-    return replace(suite.with_cases(bare), evaluators=evaluators)
+    return replace(suite.map_cases(bare), evaluators=evaluators)
 
 
 def _only_answered(plan: Plan, answers: Mapping[TrialAddress, TrialResult]) -> Plan:

@@ -190,7 +190,7 @@ def _evaluators_key(item: PlannedSuite, evaluators: CaseEvaluators, fast: bool) 
         item.suite.criteria.trials == "mean",
         [
             [
-                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
+                [bound.title, bound.fingerprint, bound.threshold, not bound.spec.report_only]
                 for bound in bounds
                 if not (fast and bound.needs_judge)
             ]

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from proctor.agents.trial_context import DEFAULT_SETTINGS, MAX_REPLY_BYTES, AgentSettings
 from proctor.base.errors import UsageError
 from proctor.cases.files.file_text import FileText
-from proctor.cases.suite import Attachment, Case, Settings, Suite
+from proctor.cases.suite import AttachedFile, Case, Settings, Suite
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 
@@ -71,7 +71,7 @@ class RunOptions:
     """Turns a second that each endpoint is sent at most."""
     cluster: ClusterOptions | None = None
     """Ask the agents on workers, which the run starts or finds."""
-    read_file: Callable[[Attachment], FileText | Awaitable[FileText]] | None = None
+    read_file: Callable[[AttachedFile], FileText | Awaitable[FileText]] | None = None
     """Reads the files of turns, for every agent, in place of Proctor's own reader; raises `UnreadableFile`."""
     evaluators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Evaluators by title, each called in place of the one that suites name under this title; they always count."""

@@ -21,7 +21,7 @@ from proctor.tracing.capture import suppress_tracing
 @contextmanager
 def mocked_tools(case: Case) -> Iterator[None]:
     """While a case is scored, its doubles answer for the tools they stand for."""
-    token = current_trial.set(TrialContext(mocks=ToolMocks(case.doubles)))
+    token = current_trial.set(TrialContext(mocks=ToolMocks(case.mocks)))
     try:
         yield
     finally:
@@ -30,7 +30,7 @@ def mocked_tools(case: Case) -> Iterator[None]:
 
 async def with_rerun_tools(answer: ConversationResult, case: Case, planned: PlannedSuite) -> ConversationResult:
     """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
-    tools = find_tools(planned.suite.reexecute, planned.suite.base, planned.agent)
+    tools = find_tools(planned.suite.rerun_tools, planned.suite.base, planned.agent)
     replies: list[Reply] = []
     warnings: list[str] = []
     with mocked_tools(case), suppress_tracing():

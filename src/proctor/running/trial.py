@@ -58,7 +58,7 @@ class TrialRunner:
         if planned.suite.agent in self.unavailable:
             return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
         answer = await self._converse(planned)
-        if planned.suite.suite.reexecute is not None and answer.outcome is None:
+        if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
             answer = await with_rerun_tools(answer, planned.case, planned.suite)
         return await self._scored(planned, answer, reused=False)
 
@@ -100,7 +100,7 @@ class TrialRunner:
         suite = planned.suite
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
-        with mocked_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
+        with mocked_tools(planned.case) if planned.case.mocks else contextlib.nullcontext():
             scores, warnings = await score(planned, answer, self.scoring)
         if reused:
             scores = with_masked_note(scores, answer.replies)

@@ -11,7 +11,7 @@ import pytest
 from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, rate_of, run_cases
 
 from proctor.agents.resolve import resolve_agent
-from proctor.cases.suite import Case, Double, Turn
+from proctor.cases.suite import Case, ToolMock, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")
 
@@ -148,8 +148,8 @@ def test_a_doubled_tool_is_not_called_whether_it_is_async_or_not() -> None:
 
     get_rate_async.__name__ = "get_rate"
     for chosen in (get_rate, get_rate_async):
-        doubles = {"get_rate": (Double(result="doubled"),)}
-        (trial,) = run_cases(agent(chosen), case("Oslo", doubles=doubles))
+        mocks = {"get_rate": (ToolMock(result="doubled"),)}
+        (trial,) = run_cases(agent(chosen), case("Oslo", mocks=mocks))
         assert TOOL_INPUTS == []
         assert trial.replies[0].text == "It says doubled"
         assert trial.replies[0].tool_calls[0].result == "doubled"

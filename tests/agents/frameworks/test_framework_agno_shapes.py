@@ -11,7 +11,7 @@ import pytest
 
 import proctor
 from proctor.agents.resolve import resolve_agent
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Suite, ToolMock, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")
 
@@ -118,7 +118,7 @@ def test_calls_of_an_agent_that_a_tool_asks_are_inside_its_call_and_its_tokens_c
 
 def test_doubles_reach_the_tools_of_an_agent_that_a_tool_asks() -> None:
     outer = agent(asked("ask_colleague", question="rate?"), tools=[ask_colleague])
-    (reply,) = ran(outer, doubles={"get_rate": (Double(result="doubled"),)})
+    (reply,) = ran(outer, mocks={"get_rate": (ToolMock(result="doubled"),)})
     assert reply.text == "doubled"
 
 

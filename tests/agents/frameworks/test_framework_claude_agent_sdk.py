@@ -12,7 +12,7 @@ from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, ra
 
 import proctor
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
-from proctor.cases.suite import Case, Double, Turn
+from proctor.cases.suite import Case, ToolMock, Turn
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
 
@@ -133,13 +133,13 @@ def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
 
 
 def test_a_tool_beside_a_doubled_one_is_called() -> None:
-    (trial,) = run_cases(agent(), case("Oslo", doubles={"another": (Double(result="doubled"),)}))
+    (trial,) = run_cases(agent(), case("Oslo", mocks={"another": (ToolMock(result="doubled"),)}))
     assert TOOL_INPUTS == ["Oslo"]
     assert trial.outcome == "passed"
 
 
 def test_doubles_at_once_answer_their_own_trials() -> None:
-    cases = [case(f"city{i}", doubles={"get_rate": (Double(result=f"double {i}"),)}) for i in range(12)]
+    cases = [case(f"city{i}", mocks={"get_rate": (ToolMock(result=f"double {i}"),)}) for i in range(12)]
     for number, trial in enumerate(run_cases(agent(), *cases)):
         assert trial.replies[0].text == f"It says double {number}"
 
@@ -148,14 +148,14 @@ def test_a_doubled_tool_of_claude_code_itself_is_refused_and_says_so() -> None:
     def reading(questions: list[str], told: Any) -> Any:
         return f"It says {told}" if told else SimpleNamespace(name="Bash", arguments={"command": "ls"})
 
-    (trial,) = run_cases(agent(reading), case("Oslo", doubles={"Bash": (Double(result="doubled"),)}))
+    (trial,) = run_cases(agent(reading), case("Oslo", mocks={"Bash": (ToolMock(result="doubled"),)}))
     assert trial.outcome != "passed"
     assert "the case doubles Bash" in trial.reason
 
 
 def test_doubles_without_a_server_of_the_application_are_refused_before_anything_runs() -> None:
     target = ClaudeAgent(ClaudeAgentOptions())
-    assert "in-process" in str(target.check(case("Oslo", doubles={"Bash": (Double(result="x"),)})))
+    assert "in-process" in str(target.check(case("Oslo", mocks={"Bash": (ToolMock(result="x"),)})))
     assert target.check(case("Oslo")) is None
 
 
@@ -177,7 +177,7 @@ def test_hooks_of_the_application_are_kept_beside_those_for_doubles() -> None:
         return {}
 
     options = dataclasses.replace(OPTIONS, hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
-    run_cases(agent(options=options), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
+    run_cases(agent(options=options), case("Oslo", mocks={"get_rate": (ToolMock(result="doubled"),)}))
     assert heard == ["mcp__rates__get_rate"]
     assert len(options.hooks["PreToolUse"]) == 1
 

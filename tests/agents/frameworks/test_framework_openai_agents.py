@@ -15,7 +15,7 @@ from framework_contract import PROMPTS, TOOL_INPUTS, FrameworkContract, case, ra
 import proctor
 from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, ToolMock, Turn
 
 pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
 
@@ -198,7 +198,7 @@ def test_a_double_that_fails_is_handled_as_the_tool_handles_failures() -> None:
         """The rate in a city."""
         return city
 
-    (trial,) = run_cases(agent(get_rate), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+    (trial,) = run_cases(agent(get_rate), case("Oslo", mocks={"get_rate": (ToolMock(error="the bank is closed"),)}))
     (reply,) = trial.replies
     assert reply.text == "1: Sorry: the bank is closed"
     assert "the bank is closed" in str(reply.tool_calls[0].error)
@@ -212,9 +212,7 @@ def test_an_answer_with_a_type_is_data() -> None:
         def step(self, items: list[Any], asked: list[str]) -> Any:
             return says('{"rate": 4.5}')
 
-    (trial,) = run_cases(
-        agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),))
-    )
+    (trial,) = run_cases(agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tools=())),)))
     assert trial.outcome == "passed", trial.reason
     assert (trial.replies[0].structured, trial.replies[0].text) == ({"rate": 4.5}, '{"rate": 4.5}')
 

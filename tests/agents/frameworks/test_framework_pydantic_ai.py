@@ -166,7 +166,7 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"rate": rate})])
 
     (trial,) = run_cases(
-        Agent(FunctionModel(think), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),))
+        Agent(FunctionModel(think), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tools=())),))
     )
     (reply,) = trial.replies
     assert trial.outcome == "passed", trial.reason

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from proctor.cases.files.file_reader import FileReader, with_files
 from proctor.cases.files.file_text import Limits, UnreadableFile
 from proctor.cases.files.html_text import text_of_html
-from proctor.cases.suite import Attachment, FileSettings
+from proctor.cases.suite import AttachedFile, FileSettings
 
 
 def reading(folder: Path, name: str, content: bytes, **rest: Any) -> Any:
     (folder / name).write_bytes(content)
-    return FileReader(folder).read(Attachment(path=name, **rest))
+    return FileReader(folder).read(AttachedFile(path=name, **rest))
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_what_cannot_be_read_says_why(
 
 def test_a_file_that_is_gone_or_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="cannot be read"):
-        FileReader(tmp_path).read(Attachment(path="gone.txt"))
+        FileReader(tmp_path).read(AttachedFile(path="gone.txt"))
     with (tmp_path / "large.txt").open("wb") as file:
         file.truncate(21 * 2**20)
     with pytest.raises(UnreadableFile, match="more than 20 MB"):
-        FileReader(tmp_path).read(Attachment(path="large.txt"))
+        FileReader(tmp_path).read(AttachedFile(path="large.txt"))
 
 
 @pytest.mark.parametrize("name", ["empty.txt", "EMPTY.HTML", "empty"])
@@ -99,7 +99,9 @@ def test_a_page_that_takes_too_long_is_given_up_on() -> None:
 
 
 def test_files_are_set_out_below_the_message() -> None:
-    said = with_files("Summarise.", [(Attachment(path="a.txt", description="the deed", options={"pages": [2]}), "x\n")])
+    said = with_files(
+        "Summarise.", [(AttachedFile(path="a.txt", description="the deed", options={"pages": [2]}), "x\n")]
+    )
     assert said == "Summarise.\n\n--- file: a.txt (pages 2): the deed\nx\n--- end of file: a.txt"
 
 
@@ -139,7 +141,7 @@ def site() -> Iterator[tuple[str, type[Site]]]:
 
 
 def fetched(url: str, folder: Path | None, **options: Any) -> str:
-    return FileReader(Path(), FileSettings(cache=folder)).read(Attachment(url=url, kind="text", options=options)).text
+    return FileReader(Path(), FileSettings(cache=folder)).read(AttachedFile(url=url, kind="text", options=options)).text
 
 
 def test_a_fetched_file_is_kept_while_it_is_fresh(tmp_path: Path, site: tuple[str, type[Site]]) -> None:

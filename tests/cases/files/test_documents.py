@@ -10,12 +10,12 @@ import pytest
 
 from proctor.cases.files.file_reader import FileReader
 from proctor.cases.files.file_text import FileText, UnreadableFile
-from proctor.cases.suite import Attachment
+from proctor.cases.suite import AttachedFile
 
 
 def reading(folder: Path, name: str, content: bytes, **options: Any) -> FileText:
     (folder / name).write_bytes(content)
-    return FileReader(folder).read(Attachment(path=name, options=options))
+    return FileReader(folder).read(AttachedFile(path=name, options=options))
 
 
 def pdf(*pages: str) -> bytes:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from proctor.cases.files.downloads import _seconds_fresh
 from proctor.cases.files.file_reader import FileReader
 from proctor.cases.files.file_text import UnreadableFile
-from proctor.cases.suite import Attachment, FileSettings
+from proctor.cases.suite import AttachedFile, FileSettings
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 
@@ -69,7 +69,7 @@ def server() -> Iterator[Server]:
 
 def fetched(url: str, cache: Path | None = None, seconds: float = 30.0, kind: str | None = None, **options: Any) -> str:
     settings = FileSettings(fetch_seconds=seconds, cache=cache)
-    return FileReader(Path(), settings).read(Attachment(url=url, kind=kind, options=options)).text
+    return FileReader(Path(), settings).read(AttachedFile(url=url, kind=kind, options=options)).text
 
 
 def complaint(url: str, cache: Path | None = None, seconds: float = 30.0) -> str:

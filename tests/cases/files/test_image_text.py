@@ -9,7 +9,7 @@ import pytest
 
 from proctor.cases.files.file_reader import FileReader
 from proctor.cases.files.file_text import FileText
-from proctor.cases.suite import Attachment
+from proctor.cases.suite import AttachedFile
 
 DOT = base64.b64decode(
     b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -19,7 +19,7 @@ NOT_READ = "is an image, and the text in images is not read"
 
 def reading(folder: Path, name: str, content: bytes) -> FileText:
     (folder / name).write_bytes(content)
-    return FileReader(folder).read(Attachment(path=name))
+    return FileReader(folder).read(AttachedFile(path=name))
 
 
 def test_an_image_yields_no_text_and_says_so(tmp_path: Path) -> None:

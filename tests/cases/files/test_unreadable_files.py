@@ -16,7 +16,7 @@ from proctor.cases.files.documents import read_document
 from proctor.cases.files.file_reader import FileReader
 from proctor.cases.files.file_text import FileText, Limits, UnreadableFile
 from proctor.cases.files.kinds import NOT_TEXT, detected_kind
-from proctor.cases.suite import Attachment, FileSettings
+from proctor.cases.suite import AttachedFile, FileSettings
 
 pytest.importorskip("pypdf")
 pytest.importorskip("docx")
@@ -27,7 +27,7 @@ STARTS = (b"", b"%PDF-1.7\n", b"PK\x03\x04", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xf
 
 def reading(folder: Path, name: str, content: bytes, kind: str | None = None, **options: Any) -> FileText:
     (folder / name).write_bytes(content)
-    return FileReader(folder).read(Attachment(path=name, kind=kind, options=options))
+    return FileReader(folder).read(AttachedFile(path=name, kind=kind, options=options))
 
 
 def complaint(folder: Path, name: str, content: bytes, kind: str | None = None, **options: Any) -> str:
@@ -241,20 +241,20 @@ def test_reading_stops_when_its_time_is_up(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_with(lambda writer: writer.add_blank_page(100, 100)))
     reader = FileReader(tmp_path, FileSettings(read_seconds=-1.0))
     with pytest.raises(UnreadableFile, match=r"a\.pdf takes too long to read; 0 of 1 pages were read in time"):
-        reader.read(Attachment(path="a.pdf"))
+        reader.read(AttachedFile(path="a.pdf"))
 
 
 def test_what_has_no_end_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     for path, told in (("pipe.txt", "not a plain file"), ("/dev/zero", "not a plain file"), (".", "a folder")):
         with pytest.raises(UnreadableFile, match=f"cannot be read: it is {told}"):
-            FileReader(tmp_path).read(Attachment(path=path))
+            FileReader(tmp_path).read(AttachedFile(path=path))
 
 
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000, "\ud800.txt", ""])
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(UnreadableFile, match="cannot be read"):
-        FileReader(tmp_path).read(Attachment(path=path))
+        FileReader(tmp_path).read(AttachedFile(path=path))
 
 
 @pytest.mark.parametrize(

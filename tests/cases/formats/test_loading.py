@@ -291,10 +291,10 @@ def test_a_wrong_line_in_a_quarantine_file_does_not_lose_the_suite(write: Write)
     with pytest.raises(InvalidSuite) as caught:
         load([path])
     assert len(caught.value.problems) == 1
-    assert [suite.name for suite in caught.value.read] == ["suite"]
+    assert [suite.name for suite in caught.value.partial_suites] == ["suite"]
     with pytest.raises(InvalidSuite) as caught:
         load_file(path)
-    assert [suite.name for suite in caught.value.read] == ["suite"]
+    assert [suite.name for suite in caught.value.partial_suites] == ["suite"]
 
 
 TEXTS = (

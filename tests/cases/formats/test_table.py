@@ -64,7 +64,7 @@ def test_any_text_survives_in_a_cell(cells: list[tuple[str, str]]) -> None:
 def test_what_a_row_cannot_say_is_listed_by_name() -> None:
     turn = Turn(
         {"q": 5, "": "x"},
-        Expected(7, Keywords(any_of=("a|b",)), (ExpectedCall("t", {}),), ("c",)),
+        Expected(7, Keywords(any=("a|b",)), (ExpectedCall("t", {}),), ("c",)),
         retrieval_context=("p",),
     )
     case = Case("a", (turn, turn), metadata={"n": 1}, repeat=2, skip="why", tags=("x;y",))
@@ -89,7 +89,7 @@ def test_what_a_row_cannot_say_is_listed_by_name() -> None:
 
 
 def test_that_no_tool_may_be_called_is_not_lost_in_silence() -> None:
-    case = Case("a", (Turn("q", Expected("x", tool_calls=())),), evaluators=(EvaluatorSpec("ExactMatch"),))
+    case = Case("a", (Turn("q", Expected("x", tools=())),), evaluators=(EvaluatorSpec("ExactMatch"),))
     assert any("expected tool calls" in loss for loss in table.write([Suite("s", (case,))]).losses)
 
 

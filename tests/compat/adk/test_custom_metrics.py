@@ -56,7 +56,7 @@ def base(tmp_path: Path) -> Path:
 def conversation(**more: Any) -> Evaluable:
     turns = (
         Exchange(
-            Turn("One?", Expected("1", tool_calls=(ExpectedCall("count", {"to": 1}),))),
+            Turn("One?", Expected("1", tools=(ExpectedCall("count", {"to": 1}),))),
             Reply("1", (ToolCall("count", {"to": 1}, {"is": 1}, id="c1"),)),
         ),
         Exchange(Turn("Two?", Expected("2")), Reply("3")),

@@ -42,7 +42,7 @@ def test_a_set_becomes_a_suite_of_conversations(tmp_path: Path) -> None:
         "Where is parcel 7?",
     )
     assert turn.expected.output == "It is in Utrecht."
-    assert turn.expected.tool_calls == (ExpectedCall("track", {"parcel": Equals(7)}),)
+    assert turn.expected.tools == (ExpectedCall("track", {"parcel": Equals(7)}),)
 
 
 def test_snake_case_reads_as_camel_case_does(tmp_path: Path) -> None:
@@ -73,25 +73,25 @@ def test_a_bare_case_is_a_set_of_one_named_after_its_file(tmp_path: Path) -> Non
 def test_what_is_not_given_is_not_expected(tmp_path: Path) -> None:
     suite = docs.read(tmp_path, docs.eval_set(docs.case("a", docs.ANSWERED), docs.case("b", docs.TRACKED)))
     answered, tracked = (case.turns[0].expected for case in suite.cases)
-    assert answered.tool_calls is None
+    assert answered.tools is None
     assert tracked.output is UNSET
 
 
 def test_an_empty_list_of_tool_uses_expects_that_no_tool_is_called(tmp_path: Path) -> None:
     suite = docs.read(tmp_path, docs.case("quiet", docs.turn(intermediateData=docs.tools())))
-    assert suite.cases[0].turns[0].expected.tool_calls == ()
+    assert suite.cases[0].turns[0].expected.tools == ()
 
 
 def test_a_call_without_args_is_expected_to_have_none(tmp_path: Path) -> None:
     suite = docs.read(tmp_path, docs.case("quiet", docs.turn(intermediateData=docs.tools({"name": "ping"}))))
-    assert suite.cases[0].turns[0].expected.tool_calls == (ExpectedCall("ping", {}),)
+    assert suite.cases[0].turns[0].expected.tools == (ExpectedCall("ping", {}),)
 
 
 def test_an_argument_that_looks_like_a_matcher_is_a_literal(tmp_path: Path) -> None:
     use = {"name": "find", "args": {"where": {"$regex": "A.*"}}}
     suite = docs.read(tmp_path, docs.case("find", docs.turn(intermediateData=docs.tools(use))))
-    [call] = suite.cases[0].turns[0].expected.tool_calls or ()
-    assert call.arguments == {"where": Equals({"$regex": "A.*"})}
+    [call] = suite.cases[0].turns[0].expected.tools or ()
+    assert call.args == {"where": Equals({"$regex": "A.*"})}
 
 
 def test_text_parts_are_joined_and_thoughts_left_out(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_nulls_as_adk_python_dumps_them_mean_absence(tmp_path: Path) -> None:
     [turn] = docs.read(tmp_path, data).cases[0].turns
     assert turn.input == "Where is parcel 7?"
     assert turn.expected.output is UNSET
-    assert len(turn.expected.tool_calls or ()) == 1
+    assert len(turn.expected.tools or ()) == 1
 
 
 def test_the_calls_of_recorded_events_are_expected(tmp_path: Path) -> None:
     parts = [{"text": "Let me see."}, {"functionCall": {**docs.TRACK, "id": "c1"}}]
     events = {"invocationEvents": [{"author": "desk", "content": {"role": "model", "parts": parts}}]}
     suite = docs.read(tmp_path, docs.case("recorded", docs.turn(intermediateData=events)))
-    assert suite.cases[0].turns[0].expected.tool_calls == (ExpectedCall("track", {"parcel": Equals(7)}),)
+    assert suite.cases[0].turns[0].expected.tools == (ExpectedCall("track", {"parcel": Equals(7)}),)
 
 
 def test_the_session_starts_with_its_state_and_keeps_its_names(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_rows_of_adk_python_are_the_turns_of_one_case(tmp_path: Path) -> Non
     suite = docs.read(tmp_path, [PYTHON, {"query": "Thanks", "expected_tool_use": [], "reference": "Bye"}])
     [case] = suite.cases
     assert (case.id, [turn.input for turn in case.turns]) == ("desk", ["Where is it?", "Thanks"])
-    assert [turn.expected.tool_calls for turn in case.turns] == [(ExpectedCall("track", {"parcel": Equals(7)}),), ()]
+    assert [turn.expected.tools for turn in case.turns] == [(ExpectedCall("track", {"parcel": Equals(7)}),), ()]
 
 
 def test_reading_it_warns_that_the_format_is_deprecated(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_custom_metric_that_is_no_criterion_is_pointed_out(tmp_path: Path) -> 
 @pytest.mark.parametrize("value", [None, {}])
 def test_efficiency_is_reported_and_decides_nothing(tmp_path: Path, value: Any) -> None:
     _, spec = specs(tmp_path, {"safety_v1": 1, "token_usage_v1": value})
-    assert (spec.name, spec.arguments, spec.gates) == ("Measured", {"what": "tokens"}, False)
+    assert (spec.name, spec.arguments, spec.report_only) == ("Measured", {"what": "tokens"}, True)
 
 
 @pytest.mark.parametrize("spelling", ["include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"])

@@ -93,7 +93,7 @@ def test_arguments_that_could_not_be_parsed_earn_nothing_and_break_nothing() -> 
 
 
 def test_matchers_earn_all_or_nothing_and_further_arguments_cost_nothing_where_allowed() -> None:
-    expected = ExpectedCall("a", {"x": Regex("1+"), "y": Ignore()}, extra_arguments=True)
+    expected = ExpectedCall("a", {"x": Regex("1+"), "y": Ignore()}, extra_args=True)
     assert ToolCorrectness(compare_arguments=True)(seen([expected], [ToolCall("a", {"x": "11", "z": 1})])).score == 1.0
     assert ToolCorrectness(compare_arguments=True)(seen([expected], [ToolCall("a", {"x": "2"})])).score == 0.5
 
@@ -166,7 +166,7 @@ arguments = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 1), max_size=
 actual_calls = st.lists(st.builds(ToolCall, st.sampled_from(["a", "b", "ab"]), arguments), max_size=4)
 literal_calls = st.builds(wants, st.sampled_from(["a", "b"]), arguments, substring=st.booleans())
 loose_calls = st.builds(
-    lambda name, asserted, substring, extra: ExpectedCall(name, asserted, substring=substring, extra_arguments=extra),
+    lambda name, asserted, substring, extra: ExpectedCall(name, asserted, substring=substring, extra_args=extra),
     st.sampled_from(["a", "b"]),
     st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from([Equals(0), Ignore(), Regex("1")])),
     st.booleans(),

@@ -11,7 +11,7 @@ from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
 from proctor.cases.matchers import Equals, Fuzzy, Regex
-from proctor.cases.suite import Attachment, EvaluatorSpec, ExpectedCall, FileSettings, Settings, Suite
+from proctor.cases.suite import AttachedFile, EvaluatorSpec, ExpectedCall, FileSettings, Settings, Suite
 from proctor.compat.holodeck import plugin, reader
 
 TOOLS = EvaluatorSpec("ExpectedTools", label="expected_tools", scope="turn")
@@ -81,17 +81,17 @@ def test_expected_tools_bring_their_own_check() -> None:
     suite = read(agent({"input": "q", "expected_tools": ["search", {"name": "book", "args": {"n": 2}, "count": 3}]}))
     [case] = suite.cases
     assert case.evaluators == (EQUALITY, TOOLS)
-    assert case.turns[0].expected.tool_calls == (
-        ExpectedCall("search", substring=True, extra_arguments=True),
-        ExpectedCall("book", {"n": Equals(2)}, 3, substring=True, extra_arguments=True),
+    assert case.turns[0].expected.tools == (
+        ExpectedCall("search", substring=True, extra_args=True),
+        ExpectedCall("book", {"n": Equals(2)}, 3, substring=True, extra_args=True),
     )
 
 
 def test_arguments_are_matched_by_the_shape_of_what_is_expected() -> None:
     arguments = {"a": {"fuzzy": "206,588"}, "b": {"regex": "[0-9]+"}, "c": {"x": 1}, "d": [1], "e": {"$regex": "x"}}
     suite = read(agent({"input": "q", "expected_tools": [{"name": "t", "args": arguments}]}))
-    [call] = suite.cases[0].turns[0].expected.tool_calls or ()
-    assert call.arguments == {
+    [call] = suite.cases[0].turns[0].expected.tools or ()
+    assert call.args == {
         "a": Fuzzy("206,588"),
         "b": Regex("[0-9]+"),
         "c": Equals({"x": 1}),
@@ -102,7 +102,7 @@ def test_arguments_are_matched_by_the_shape_of_what_is_expected() -> None:
 
 def test_an_empty_list_of_tools_asserts_nothing_and_says_so() -> None:
     suite = read(agent({"input": "q", "expected_tools": []}))
-    assert suite.cases[0].turns[0].expected.tool_calls is None
+    assert suite.cases[0].turns[0].expected.tools is None
     assert "asserts nothing" in suite.warnings[0].message
 
 
@@ -140,9 +140,11 @@ def test_files_become_attachments(tmp_path: Path) -> None:
         {"url": "https://example.org/a.xlsx", "type": "excel", "sheet": "S", "range": "A1:B2", "cache": False},
     ]
     [case] = read(agent({"input": "q", "files": files}), tmp_path).cases
-    assert case.turns[0].attachments == (
-        Attachment("bill.pdf", None, "pdf", "The bill", {"pages": [1, 2]}),
-        Attachment(None, "https://example.org/a.xlsx", "excel", None, {"sheet": "S", "range": "A1:B2", "cache": False}),
+    assert case.turns[0].files == (
+        AttachedFile("bill.pdf", None, "pdf", "The bill", {"pages": [1, 2]}),
+        AttachedFile(
+            None, "https://example.org/a.xlsx", "excel", None, {"sheet": "S", "range": "A1:B2", "cache": False}
+        ),
     )
 
 

@@ -78,9 +78,9 @@ def test_what_a_test_expects_is_never_concealed() -> None:
         evaluations: {metrics: [{metric: equality}]}
         test_cases: [{input: q, expected_tools: [{name: login, args: {password: hunter2}}]}]
     """)
-    [call] = suite.cases[0].turns[0].expected.tool_calls or ()
-    assert call.arguments is not None
-    assert call.arguments["password"].to_json() == "hunter2"
+    [call] = suite.cases[0].turns[0].expected.tools or ()
+    assert call.args is not None
+    assert call.args["password"].to_json() == "hunter2"
 
 
 @pytest.mark.parametrize("text", ["${1A}", "$A", "${}", "${A", "$${"])

@@ -10,7 +10,7 @@ import pytest
 
 import proctor
 from proctor.cases.files.file_text import FileText, UnreadableFile
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Suite, Turn
+from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -86,12 +86,12 @@ def test_a_program_may_read_the_files_itself(tmp_path: Path) -> None:
     async def agent(question: str) -> str:
         return "four" if "read: a.txt" in question else "nothing"
 
-    async def read(file: Attachment) -> FileText:
+    async def read(file: AttachedFile) -> FileText:
         if file.path == "b.txt":
             raise UnreadableFile("b.txt is locked")
         return FileText(f"read: {file.path}")
 
-    cases = [Case(n, (Turn("?", Expected("four"), attachments=(Attachment(path=f"{n}.txt"),)),)) for n in ("a", "b")]
+    cases = [Case(n, (Turn("?", Expected("four"), files=(AttachedFile(path=f"{n}.txt"),)),)) for n in ("a", "b")]
     suite = Suite("s", tuple(cases), (EvaluatorSpec("ExactMatch"),), path=tmp_path / "s.yaml")
     run, _ = run_suites(RunRequest([suite], RunOptions(read_file=read), agent=agent))
     good, bad = run.trials
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_read_is_no_failure_of_the_agent(tmp_path: Path) -
 def test_each_turn_has_its_own_files_and_a_shared_one_is_read_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(name)
-    turns = tuple(Turn("?", Expected(name), attachments=(Attachment(path=f"{name}.txt"),)) for name in ("a", "b"))
+    turns = tuple(Turn("?", Expected(name), files=(AttachedFile(path=f"{name}.txt"),)) for name in ("a", "b"))
     cases = tuple(Case(f"case-{n}", turns) for n in range(3))
     suite = Suite("s", cases, path=tmp_path / "s.yaml")
     assert {trial.outcome for trial in trials(suite, last_line)} == {Outcome.PASSED}
@@ -119,15 +119,15 @@ def test_each_turn_has_its_own_files_and_a_shared_one_is_read_once(tmp_path: Pat
 def test_an_agent_that_takes_the_turn_sees_to_its_files_itself(tmp_path: Path) -> None:
     def agent(turn: Turn) -> str:
         assert turn.input == "?"
-        return str(turn.attachments[0].path)
+        return str(turn.files[0].path)
 
-    turn = Turn("?", Expected("gone.txt"), attachments=(Attachment(path="gone.txt"),))
+    turn = Turn("?", Expected("gone.txt"), files=(AttachedFile(path="gone.txt"),))
     [trial] = trials(Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml"), agent)
     assert trial.outcome is Outcome.PASSED
 
 
 def test_input_that_is_no_text_has_no_room_for_files(tmp_path: Path) -> None:
-    turn = Turn({"q": 1}, Expected("1"), attachments=(Attachment(path="gone.txt"),))
+    turn = Turn({"q": 1}, Expected("1"), files=(AttachedFile(path="gone.txt"),))
     suite = Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml")
     [trial] = trials(suite, lambda question: str(question["q"]))
     assert trial.outcome is Outcome.PASSED

@@ -13,7 +13,7 @@ from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_
 import proctor
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Double, Settings
+from proctor.cases.suite import Settings, ToolMock
 
 
 def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
@@ -107,7 +107,7 @@ def test_a_case_may_double_the_tools_of_the_file(tmp_path: Path) -> None:
 
     with model_server(two_tools) as server:
         [suite] = load([project(tmp_path, server.url)])
-        case = replace(suite.cases[0], doubles={"rate": (Double(result={"city": "doubled"}),)})
+        case = replace(suite.cases[0], mocks={"rate": (ToolMock(result={"city": "doubled"}),)})
         [trial] = proctor.run(replace(suite, cases=(case,))).trials
     assert trial.replies[0].text == "turn 1: 3.33 in doubled"
 

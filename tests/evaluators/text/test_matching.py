@@ -207,9 +207,9 @@ def test_any_keyword_of_a_group_is_enough_and_all_of_the_other_count_by_share() 
 
 def test_the_keywords_of_the_case_are_never_dropped_for_those_of_the_evaluator() -> None:
     contains = Contains(any_of=("hello",))
-    assert contains(seen("hello", keywords=Keywords(any_of=("paris",)))).score == 0.0
-    assert contains(seen("hello Paris", keywords=Keywords(any_of=("paris",)))).score == 1.0
-    assert contains(seen("hello", keywords=Keywords(all_of=("hello", "paris")))).score == 0.5
+    assert contains(seen("hello", keywords=Keywords(any=("paris",)))).score == 0.0
+    assert contains(seen("hello Paris", keywords=Keywords(any=("paris",)))).score == 1.0
+    assert contains(seen("hello", keywords=Keywords(all=("hello", "paris")))).score == 0.5
 
 
 def test_the_reason_names_what_was_found_and_what_is_missing() -> None:
@@ -219,7 +219,7 @@ def test_the_reason_names_what_was_found_and_what_is_missing() -> None:
     assert evaluation.details == {"found": ["rate"], "missing": ["fee"]}
 
 
-@pytest.mark.parametrize("keywords", [None, Keywords(), Keywords(any_of=("", " "))])
+@pytest.mark.parametrize("keywords", [None, Keywords(), Keywords(any=("", " "))])
 def test_no_keywords_are_nothing_to_compare(keywords: Keywords | None) -> None:
     with pytest.raises(NothingToCompare, match="keywords"):
         Contains()(seen("anything", keywords=keywords))

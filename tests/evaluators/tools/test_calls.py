@@ -60,7 +60,7 @@ def test_an_ignored_argument_may_be_missing_altogether() -> None:
 
 def test_further_arguments_are_fine_only_where_they_are_allowed() -> None:
     assert why(expecting({"id": 7}), id=7, page=1) == ["page: not expected, got 1"]
-    assert why(expecting({"id": 7}, extra_arguments=True), id=7, page=1) == []
+    assert why(expecting({"id": 7}, extra_args=True), id=7, page=1) == []
 
 
 def test_numbers_are_equal_across_types_and_booleans_are_no_numbers() -> None:
@@ -112,7 +112,7 @@ def test_what_credit_lacks_is_a_distance(one: dict[str, Any], two: dict[str, Any
 
 def test_calls_are_written_as_people_write_them() -> None:
     assert expected_text(expecting({"order": 7, "note": "it's"})) == 'x(order=7, note="it\'s")'
-    assert expected_text(expecting({"order": 7}, extra_arguments=True)) == "x(order=7, …)"
+    assert expected_text(expecting({"order": 7}, extra_args=True)) == "x(order=7, …)"
     assert expected_text(ExpectedCall("x")) == "x"
     assert expected_text(expecting({})) == "x()"
     assert expected_text(ExpectedCall("x", {"id": Regex("A.*")})) == "x(id=/A.*/)"

@@ -58,7 +58,7 @@ def test_one_call_satisfies_one_expectation_whichever_is_listed_first() -> None:
 
 
 def test_asserted_arguments_must_fit_and_further_ones_may_come_where_allowed() -> None:
-    expected = [ExpectedCall("sub", {"a": Fuzzy("206,588"), "b": Regex("[0-9]+")}, extra_arguments=True)]
+    expected = [ExpectedCall("sub", {"a": Fuzzy("206,588"), "b": Regex("[0-9]+")}, extra_args=True)]
     fits = ToolCall("sub", {"a": 206588.0, "b": "12", "c": None})
     assert ExpectedTools()(seen(expected, fits)).score == 1.0
     evaluation = ExpectedTools()(seen(expected, ToolCall("sub", {"a": 1})))
@@ -119,8 +119,8 @@ def all_satisfiable(expected: list[ExpectedCall], actual: list[int]) -> bool:
     if not expected:
         return True
     first, *rest = expected
-    assert first.arguments is not None
-    fits = [index for index, value in enumerate(actual) if first.arguments["id"].mismatch(value) is None]
+    assert first.args is not None
+    fits = [index for index, value in enumerate(actual) if first.args["id"].mismatch(value) is None]
     return any(
         all_satisfiable(rest, [value for index, value in enumerate(actual) if index not in taken])
         for taken in combinations(fits, first.count)

@@ -115,15 +115,15 @@ def test_a_suite_fails_when_a_tool_answers_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_a_case_answers_for_is_not_called_again(tmp_path: Path) -> None:
-    trial = run(tmp_path, later=9, double="doubles: {current_rate: [{result: {rate: 7}}]}")
+    trial = run(tmp_path, later=9, double="mocks: {current_rate: [{result: {rate: 7}}]}")
     [found] = trial.scores
     assert (found.outcome, "the case mocks it" in found.reasoning) == ("skipped", True)
 
 
 @pytest.mark.parametrize(
-    "setting", ["reexecute: true", "reexecute: app.py:TOOLS", "reexecute: {current_rate: app.py:current_rate}"]
+    "setting", ["rerun_tools: true", "rerun_tools: app.py:TOOLS", "rerun_tools: {current_rate: app.py:current_rate}"]
 )
-def test_with_reexecute_an_answer_is_held_against_what_the_tools_really_give(tmp_path: Path, setting: str) -> None:
+def test_with_rerun_tools_an_answer_is_held_against_what_the_tools_really_give(tmp_path: Path, setting: str) -> None:
     trial = run(tmp_path, setting=setting, evaluators="[Faithfulness]", later=9)
     assert trial.replies[0].retrieval_context == ('{"rate": 9, "name": "fixed"}',)
     assert trial.outcome == "failed"
@@ -135,20 +135,20 @@ def test_without_it_the_answer_is_held_against_what_the_agent_was_given(tmp_path
 
 
 @pytest.mark.parametrize(
-    "setting", ["reexecute: 3", "reexecute: {}", "reexecute: nowhere.py:TOOLS", "reexecute: {a: 3}"]
+    "setting", ["rerun_tools: 3", "rerun_tools: {}", "rerun_tools: nowhere.py:TOOLS", "rerun_tools: {a: 3}"]
 )
 def test_tools_that_are_not_there_are_told_before_anything_runs(tmp_path: Path, setting: str) -> None:
-    with pytest.raises(proctor.InvalidSuite, match="reexecute"):
+    with pytest.raises(proctor.InvalidSuite, match="rerun_tools"):
         run(tmp_path, setting=setting)
 
 
-def test_a_suite_with_reexecute_is_written_as_it_was_read(tmp_path: Path) -> None:
+def test_a_suite_with_rerun_tools_is_written_as_it_was_read(tmp_path: Path) -> None:
     from proctor.cases.formats.native.writer import write_text
 
-    run(tmp_path, setting="reexecute: app.py:TOOLS")
+    run(tmp_path, setting="rerun_tools: app.py:TOOLS")
     suites = proctor.load(tmp_path / "suite.yaml")
     (tmp_path / "again.yaml").write_text(write_text(suites).text)
-    assert proctor.load(tmp_path / "again.yaml")[0].reexecute == "app.py:TOOLS"
+    assert proctor.load(tmp_path / "again.yaml")[0].rerun_tools == "app.py:TOOLS"
 
 
 def test_another_table_is_another_evaluator() -> None:

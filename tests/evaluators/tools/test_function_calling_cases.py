@@ -69,7 +69,7 @@ def test_no_verdict_differs_from_that_of_a_checker_that_tries_everything(
     rng = random.Random(14)
     seen: Counter[tuple[str, bool]] = Counter()
     for case, expected in zip(suite.cases, expected_calls, strict=True):
-        wanted = case.turns[0].expected.tool_calls
+        wanted = case.turns[0].expected.tools
         trajectory = Trajectory(steps=tools_of(expected), extra=False)
         for kind, calls in answers(expected, rng):
             made = tuple(ToolCall(name, arguments) for name, arguments in calls)
@@ -97,7 +97,7 @@ def test_tool_correctness_gives_no_other_verdict_either(
     for case, expected in zip(suite.cases, expected_calls, strict=True):
         for kind, calls in answers(expected, rng):
             made = tuple(ToolCall(name, arguments) for name, arguments in calls)
-            evaluable = Evaluable(tool_calls=made, expected_tool_calls=case.turns[0].expected.tool_calls)
+            evaluable = Evaluable(tool_calls=made, expected_tool_calls=case.turns[0].expected.tools)
             contained = generated.contains_calls(expected, calls)
             assert (evaluator(evaluable).score == 1.0) is contained, f"{case.id}, {kind}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.agents.reply import ToolCall
-from proctor.cases.suite import Double, ExpectedCall
+from proctor.cases.suite import ExpectedCall, ToolMock
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ToolCount, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
@@ -73,10 +73,10 @@ def test_nested_matchers_work_in_steps_doubles_and_states() -> None:
     nested = {"loc": {"city": {"$one_of": ["Oslo"]}}}
     steps = Trajectory([{"name": "find", "args": nested}])
     assert [steps(seen([], ToolCall("find", args))).score for args in (oslo, rome)] == [1, 0]
-    doubles = ToolMocks({"find": (Double(ExpectedCall("find", nested).arguments, "found"),)})
-    assert doubles.take("find", oslo).result == "found"
+    mocks = ToolMocks({"find": (ToolMock(ExpectedCall("find", nested).args, "found"),)})
+    assert mocks.take("find", oslo).result == "found"
     with pytest.raises(NoMatchingMock):
-        doubles.take("find", rome)
+        mocks.take("find", rome)
     for state, score in ((oslo, 1.0), (rome, 0.0)):
         assert FinalState()(Evaluable(state=state, expected_state=nested)).score == score
     with pytest.raises(ValueError, match=r"steps\[0\]\.args\.loc\.city\.\$nosuch: \$nosuch is not a matcher"):
@@ -86,8 +86,8 @@ def test_nested_matchers_work_in_steps_doubles_and_states() -> None:
 def test_an_optional_argument_of_a_double_may_be_absent() -> None:
     from proctor.agents.tool_mocks import ToolMocks
 
-    arguments = ExpectedCall("f", {"a": {"$optional": 1}}).arguments
-    assert ToolMocks({"f": (Double(arguments, "ok"),)}).take("f", {}).result == "ok"
+    arguments = ExpectedCall("f", {"a": {"$optional": 1}}).args
+    assert ToolMocks({"f": (ToolMock(arguments, "ok"),)}).take("f", {}).result == "ok"
 
 
 def test_reasons_have_paths_and_plain_words() -> None:

@@ -16,7 +16,7 @@ def read(document: Document) -> list[Suite]:
         fields = Fields(document, data, pointer)
         title, question = fields.text("title", required=True), fields.text("ask", required=True)
         checks = read_specs(document, fields.take("checks", []), fields.at("checks"), defaults=None)
-        fields.done()
+        fields.report_unknown_keys()
         return Case(title, (Turn(question),), evaluators=checks, position=fields.position("title"))
 
     fields = Fields(document, document.data)
@@ -28,6 +28,6 @@ def read(document: Document) -> list[Suite]:
         format="acme",
         key_positions=document.positions_below(("agent",), "agent"),
     )
-    fields.done()
+    fields.report_unknown_keys()
     document.finish(suite)
     return [suite]

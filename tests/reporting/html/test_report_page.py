@@ -72,7 +72,7 @@ def page(*trials: object, **rest: object) -> Page:
 def hostile_run() -> object:
     case = Case(
         f"id {HOSTILE}\"'",
-        (Turn(HOSTILE, Expected(output=HOSTILE, tool_calls=(ExpectedCall(HOSTILE, {HOSTILE: Equals(HOSTILE)}),))),),
+        (Turn(HOSTILE, Expected(output=HOSTILE, tools=(ExpectedCall(HOSTILE, {HOSTILE: Equals(HOSTILE)}),))),),
         description=HOSTILE,
         tags=(HOSTILE,),
     )
@@ -219,9 +219,7 @@ def test_expected_and_actual_tool_calls_stand_side_by_side() -> None:
     calls = (ToolCall("book", {"day": "Sunday", "spam": 1}, {"ok": True}), ToolCall("search", {"q": "x"}))
     text = report(
         html,
-        make_run(
-            [trial(single("t", tool_calls=wanted), FAILED, None, score(FAILED, 0.0), replies=(Reply("x", calls),))]
-        ),
+        make_run([trial(single("t", tools=wanted), FAILED, None, score(FAILED, 0.0), replies=(Reply("x", calls),))]),
     )
     items = re.findall(r"<li class=\"(differs|not-expected|missing)\">(.*?)</li>", text, re.DOTALL)
 
@@ -235,8 +233,8 @@ def test_expected_and_actual_tool_calls_stand_side_by_side() -> None:
 
 
 def test_that_no_tool_may_be_called_is_told() -> None:
-    assert "None, as expected." in page(trial(single("quiet", tool_calls=()), PASSED)).words
-    loud = trial(single("loud", tool_calls=()), FAILED, None, score(FAILED), replies=(Reply("x", (ToolCall("a"),)),))
+    assert "None, as expected." in page(trial(single("quiet", tools=()), PASSED)).words
+    loud = trial(single("loud", tools=()), FAILED, None, score(FAILED), replies=(Reply("x", (ToolCall("a"),)),))
     assert "None was expected." in page(loud).words
 
 
@@ -272,7 +270,7 @@ def test_a_huge_answer_is_cut_with_its_length() -> None:
 
 def test_a_thousand_calls_are_counted_and_not_shown() -> None:
     calls = tuple(ToolCall(f"t{n}", {"n": n}) for n in range(1_000))
-    case = single("busy", tool_calls=(ExpectedCall("t5", {"n": Equals(5)}),))
+    case = single("busy", tools=(ExpectedCall("t5", {"n": Equals(5)}),))
     text = report(html, make_run([trial(case, PASSED, None, score(), replies=(Reply("x", calls),))]))
 
     assert "and 901 more calls." in text

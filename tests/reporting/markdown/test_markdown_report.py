@@ -30,7 +30,7 @@ RENDER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 def hostile_run() -> object:
-    case = single(f"id {HOSTILE}", HOSTILE, output=HOSTILE, tool_calls=(ExpectedCall(f"a|b {HOSTILE}"),))
+    case = single(f"id {HOSTILE}", HOSTILE, output=HOSTILE, tools=(ExpectedCall(f"a|b {HOSTILE}"),))
     bad = trial(
         case,
         FAILED,

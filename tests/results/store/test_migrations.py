@@ -23,14 +23,14 @@ from proctor.cases.identity import case_key, content_key
 from proctor.cases.matchers import Approx, Equals, Regex
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
-    Attachment,
+    AttachedFile,
     Case,
-    Double,
     EvaluatorSpec,
     Expected,
     ExpectedCall,
     Keywords,
     NamedData,
+    ToolMock,
     Turn,
 )
 from proctor.gate.baseline import read_baseline
@@ -414,7 +414,7 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
         Expected(None, Keywords(("a",), ("b",)), calls, ("c",)),
         (),
         ("r",),
-        (Attachment("f.pdf", None, "pdf", "d", {"pages": [1]}),),
+        (AttachedFile("f.pdf", None, "pdf", "d", {"pages": [1]}),),
         {"t": 1},
         {"x-turn": 2},
     )
@@ -425,7 +425,19 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
         ("a",),
         (
             EvaluatorSpec("A"),
-            EvaluatorSpec("B", {"depth": 2}, 0.5, "b", False, "case", "o", 5, "p", 1, True),
+            EvaluatorSpec(
+                "B",
+                {"depth": 2},
+                0.5,
+                "b",
+                report_only=True,
+                scope="case",
+                output="o",
+                timeout=5,
+                output_path="p",
+                retries=1,
+                optional=True,
+            ),
         ),
         (NamedData("x", 1),),
         {"m": 1},
@@ -435,9 +447,9 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
         9,
         "later",
         extra={"x-own": [1]},
-        doubles={
-            "one": (Double(result=1),),
-            "two": (Double({"n": Approx(2.0, 0.1)}, None, "e", 0.5, 1), Double()),
+        mocks={
+            "one": (ToolMock(result=1),),
+            "two": (ToolMock({"n": Approx(2.0, 0.1)}, None, "e", 0.5, 1), ToolMock()),
         },
     )
 

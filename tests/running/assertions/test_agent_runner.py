@@ -142,7 +142,7 @@ def test_the_evaluable_of_a_run_is_what_evaluators_see_in_a_suite() -> None:
 
 def test_calls_of_several_turns_are_compared_with_what_all_turns_expect() -> None:
     def expects(name: str) -> Expected:
-        return Expected(tool_calls=(ExpectedCall(name),))
+        return Expected(tools=(ExpectedCall(name),))
 
     def agent(question: str) -> Reply:
         return Reply("done", (ToolCall(question),))

@@ -44,7 +44,7 @@ def scored(agent: Any, spec: EvaluatorSpec, expected: Any, folder: Path = Path()
     ],
 )
 def test_only_what_stands_at_the_path_is_compared(answer: Any, path: str, expected: str, outcome: Outcome) -> None:
-    found, score = scored(lambda question: answer, EvaluatorSpec("Equality", path=path), expected)
+    found, score = scored(lambda question: answer, EvaluatorSpec("Equality", output_path=path), expected)
     assert found is outcome
     if outcome is Outcome.FAILED:
         assert (score.value, score.reasoning) == (0.0, f"the answer has nothing at {path}")
@@ -53,7 +53,7 @@ def test_only_what_stands_at_the_path_is_compared(answer: Any, path: str, expect
 @pytest.mark.needs("holodeck")
 def test_a_path_that_is_none_is_found_before_anything_runs() -> None:
     with pytest.raises(InvalidSuite, match="is not a selector"):
-        scored(lambda question: "x", EvaluatorSpec("Equality", path="a..b"), "x")
+        scored(lambda question: "x", EvaluatorSpec("Equality", output_path="a..b"), "x")
 
 
 def test_an_evaluator_that_breaks_is_asked_again_as_often_as_its_file_says(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class ClaudeAgentSdk(Adapter):
         )
 
     def check(self, case: Case) -> str | None:
-        if case.doubles and not _in_process_servers(self.target):
+        if case.mocks and not _in_process_servers(self.target):
             return "only tools of an in-process MCP server (create_sdk_mcp_server) can be doubled"
         return None
 
@@ -111,7 +111,7 @@ class ClaudeAgentSdk(Adapter):
         changes: dict[str, Any] = {"session_id": None, "continue_conversation": False}
         if self.target.resume is not None:
             changes["fork_session"] = True
-        if case.doubles:
+        if case.mocks:
             changes |= self._mocking_options(session, case)
         return dataclasses.replace(self.target, **changes)
 
@@ -120,7 +120,7 @@ class ClaudeAgentSdk(Adapter):
 
         async def deny_unmockable_tool(call: Any, *_: Any) -> dict[str, Any]:
             name = call["tool_name"]
-            if short_name(name, session.servers) != name or name not in case.doubles:
+            if short_name(name, session.servers) != name or name not in case.mocks:
                 return {}
             session.refused.append(name)
             decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.cases.suite import Attachment, Case, Turn
+from proctor.cases.suite import AttachedFile, Case, Turn
 
 CONTENTS = "x-file-contents"
 """The key under which a turn keeps them, in the order of its files; `None` where there is none."""
@@ -23,16 +23,16 @@ class Contents:
 
     def of(self, case: Case) -> Case:
         """The case with the addresses of what its files say now; of a file that cannot be read, what it said before."""
-        if not any(turn.attachments for turn in case.turns):
+        if not any(turn.files for turn in case.turns):
             return case
         return replace(case, turns=tuple(self._turn(turn) for turn in case.turns))
 
     def _turn(self, turn: Turn) -> Turn:
         before = contents_of(turn)
-        now = [self._address(item) or kept for item, kept in zip(turn.attachments, before, strict=True)]
+        now = [self._address(item) or kept for item, kept in zip(turn.files, before, strict=True)]
         return turn if now == before else replace(turn, extra={**turn.extra, CONTENTS: now})
 
-    def _address(self, attachment: Attachment) -> str | None:
+    def _address(self, attachment: AttachedFile) -> str | None:
         path = attachment.path
         if path is None:
             return None
@@ -44,8 +44,8 @@ class Contents:
 def contents_of(turn: Turn) -> Sequence[str | None]:
     """What is kept of each file of a turn; a file that was never looked at has none."""
     kept = turn.extra.get(CONTENTS)
-    if not isinstance(kept, list) or len(kept) != len(turn.attachments):
-        return [None] * len(turn.attachments)
+    if not isinstance(kept, list) or len(kept) != len(turn.files):
+        return [None] * len(turn.files)
     return [item if isinstance(item, str) else None for item in kept]
 
 

@@ -15,7 +15,7 @@ from proctor.cases.files.downloads import fetch
 from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, UnreadableFile
 from proctor.cases.files.html_text import declared_encoding, text_of_html
 from proctor.cases.files.kinds import KIND_NAMES, NOT_TEXT, detected_kind, kind_said
-from proctor.cases.suite import Attachment, FileSettings
+from proctor.cases.suite import AttachedFile, FileSettings
 
 NO_TEXT = "is not text; say of what type it is"
 
@@ -30,7 +30,7 @@ class FileReader:
     base: Path
     settings: FileSettings = USUAL_SETTINGS
 
-    def read(self, attachment: Attachment) -> FileText:
+    def read(self, attachment: AttachedFile) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
         begun = time.monotonic()
         name, kind = title(attachment), kind_said(attachment)
@@ -49,7 +49,7 @@ class FileReader:
         told = tuple(f"the file {name}: {note}" for note in notes)
         return replace(found, notes=told, metadata=about, seconds=time.monotonic() - begun)
 
-    def _content(self, attachment: Attachment) -> bytes:
+    def _content(self, attachment: AttachedFile) -> bytes:
         if attachment.url is None:
             return local_content(self.base, attachment.path or "")
         keep = attachment.options.get("cache") is not False
@@ -72,11 +72,11 @@ def local_content(base: Path, path: str) -> bytes:
     return content
 
 
-def title(attachment: Attachment) -> str:
+def title(attachment: AttachedFile) -> str:
     return attachment.path or attachment.url or "unnamed"
 
 
-def with_files(said: Json, files: Sequence[tuple[Attachment, str]]) -> Json:
+def with_files(said: Json, files: Sequence[tuple[AttachedFile, str]]) -> Json:
     """A message with its files set out below it, each between lines that name it."""
     blocks = []
     for attachment, text in files:
@@ -85,7 +85,7 @@ def with_files(said: Json, files: Sequence[tuple[Attachment, str]]) -> Json:
     return "\n\n".join([str(said), *blocks])
 
 
-def _about(attachment: Attachment) -> str:
+def _about(attachment: AttachedFile) -> str:
     options = attachment.options
     parts = [f"{key} {_listed(options[key])}" for key in ("pages", "sheet", "range") if options.get(key)]
     told = f" ({'; '.join(parts)})" if parts else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 
-from proctor.cases.suite import Attachment
+from proctor.cases.suite import AttachedFile
 
 KINDS = {
     "pdf": "pdf",
@@ -33,7 +33,7 @@ _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0"
 _OFFICE = {"word/": "word", "xl/": "excel", "ppt/": "powerpoint"}
 
 
-def kind_said(attachment: Attachment) -> str:
+def kind_said(attachment: AttachedFile) -> str:
     """What the suite says, else the name; text where neither says anything."""
     by_name = KINDS.get(_ending(attachment), "text")
     if attachment.kind is None:
@@ -70,7 +70,7 @@ def _packed(content: bytes) -> str:
     return next((kind for folder, kind in _OFFICE.items() if any(name.startswith(folder) for name in names)), "zip")
 
 
-def _ending(attachment: Attachment) -> str:
+def _ending(attachment: AttachedFile) -> str:
     """Of the name of a file; an address may say more behind it."""
     name = attachment.path
     if name is None:

@@ -44,7 +44,7 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
             suites.extend(_load_one(str(path)))
         except InvalidSuite as error:
             problems.extend(error.problems)
-            suites.extend(error.read)
+            suites.extend(error.partial_suites)
     problems.extend(_clashes(suites))
     suites = _with_distinct_names(suites)
     for at, suite in enumerate(suites):
@@ -108,7 +108,7 @@ def _load_folder(folder: Path) -> list[Suite]:
             suites.extend(load_target(known.read)(document))
         except InvalidSuite as error:
             problems.extend(error.problems)
-            suites.extend(error.read)
+            suites.extend(error.partial_suites)
     if not suites and not problems:
         problems += [Problem("holds no suite in any known format", folder), *passed_over]
     if problems:
@@ -253,7 +253,7 @@ def case_positions(path: Path) -> dict[str, Position]:
     try:
         suites = load_file(path)
     except InvalidSuite as error:
-        suites = error.read
+        suites = error.partial_suites
     except OSError:
         return {}
     return {case.id: case.position for suite in suites for case in suite.cases if case.position is not None}

@@ -34,21 +34,21 @@ OF_A_CASE = {
     "repeat": "repeat",
     "timeout": "timeout",
     "skip": "skip",
-    "doubles": "doubles",
+    "mocks": "mocks",
     "scenario": "scenario",
     "extra": "what another format said of it",
 }
 OF_A_TURN = {
     "input": "the exact form of the input",
     "retrieval_context": "retrieval_context",
-    "attachments": "files",
+    "files": "files",
     "metadata": "metadata of the turn",
     "extra": "what another format said of the turn",
 }
 OF_EXPECTED = {
     "output": "the exact form of the expected output",
-    "keywords": "the exact form of the expected words",
-    "tool_calls": "the exact form of the expected tool calls",
+    "contains": "the exact form of the expected words",
+    "tools": "the exact form of the expected tool calls",
     "context": "context",
 }
 """Fields, and what people call them when they are lost."""
@@ -95,7 +95,7 @@ def read(document: Document) -> list[Suite]:
     try:
         return [replace(suite, format="csv") for suite in read_document(cases)]
     except InvalidSuite as error:
-        raise InvalidSuite(map(_in_row, error.problems), error.read) from None
+        raise InvalidSuite(map(_in_row, error.problems), error.partial_suites) from None
 
 
 def _in_row(problem: Problem) -> Problem:
@@ -180,11 +180,11 @@ def _row(case: Case) -> dict[str, str]:
         row["input"] = to_text(turn.input)
     if expected.output is not UNSET:
         row["expected"] = to_text(expected.output)
-    if expected.keywords is not None:
-        row["contains"] = "|".join(expected.keywords.any_of)
-        row["contains_all"] = "|".join(expected.keywords.all_of)
-    if expected.tool_calls:
-        row["tools"] = ";".join(call.name for call in expected.tool_calls for _ in range(call.count))
+    if expected.contains is not None:
+        row["contains"] = "|".join(expected.contains.any)
+        row["contains_all"] = "|".join(expected.contains.all)
+    if expected.tools:
+        row["tools"] = ";".join(call.name for call in expected.tools for _ in range(call.count))
     row |= _columns("metadata.", case.metadata) | _columns("state.", case.state)
     return {name: value for name, value in row.items() if value}
 

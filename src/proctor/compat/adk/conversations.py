@@ -70,7 +70,7 @@ def read_content(document: Document, data: Json, pointer: Pointer, role: str) ->
     fields = Fields(document, data, pointer, camel=True)
     said_by = fields.text("role")
     parts = fields.each("parts", lambda part, place: _read_part(document, part, place))
-    fields.done(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=NEWER)
     text = "\n".join(part.text for part in parts if part.text) or None
     usual = said_by in (None, role) and len(parts) == 1 and parts[0].bare
     return ContentText(
@@ -87,7 +87,7 @@ def read_tool_use(document: Document, data: Json, pointer: Pointer) -> ToolUse:
     uses = fields.items("tool_uses")
     events = fields.items("invocation_events")
     notes = [fields.items("tool_responses"), fields.items("intermediate_responses")]
-    fields.done(nulls=True)
+    fields.report_unknown_keys(nulls=True)
     if uses and events is not None:
         fields.problem("tool_uses", "and invocation events are both given; keep one of them")
     if events is not None:
@@ -107,7 +107,7 @@ def read_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall 
     arguments = fields.mapping("args", {})
     for note in CALL_NOTES:
         fields.take(note)
-    fields.done(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=NEWER)
     return None if name is None else expected_call(name, arguments)
 
 
@@ -118,7 +118,7 @@ def expected_call(name: str, arguments: dict[str, Json]) -> ExpectedCall:
 
 def literal_call(call: ExpectedCall) -> dict[str, Json]:
     """A call as ADK writes it: with the arguments that are literals."""
-    arguments = call.arguments or {}
+    arguments = call.args or {}
     return {"name": call.name, "args": {k: m.value for k, m in arguments.items() if isinstance(m, Equals)}}
 
 
@@ -137,7 +137,7 @@ def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointe
         for note in EVENT_NOTES:
             fields.take(note)
         content = fields.take("content")
-        fields.done(ignored_by=NEWER)
+        fields.report_unknown_keys(ignored_by=NEWER)
         if content is not None:
             calls.extend(read_content(document, content, fields.at("content"), "model").calls)
     return tuple(calls)
@@ -155,12 +155,12 @@ def _only_text(data: Json) -> str | None:
 def _read_part(document: Document, data: Json, pointer: Pointer) -> _Part:
     fields = Fields(document, data, pointer, camel=True)
     text = fields.text("text")
-    thought = fields.flag("thought", False)
+    thought = fields.boolean("thought", False)
     others = tuple(kind for kind in PART_KINDS if fields.take(kind) is not None)
     for note in PART_NOTES:
         fields.take(note)
     call = fields.take("function_call")
-    fields.done(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=NEWER)
     return _Part(
         text=None if thought else text,
         others=others,
@@ -188,7 +188,7 @@ def read_scenario(fields: Fields) -> Scenario | None:
         plan=inner.text("conversation_plan", "", required=True, blank=False),
         persona=_persona(inner),
     )
-    inner.done(nulls=True)
+    inner.report_unknown_keys(nulls=True)
     return scenario
 
 
@@ -203,7 +203,7 @@ def _persona(fields: Fields) -> Json:
         inner.text("id")
         inner.text("description", required=True, blank=False)
         inner.each("behaviors", lambda data, pointer: Fields(fields.document, data, pointer, camel=True))
-        inner.done(nulls=True)
+        inner.report_unknown_keys(nulls=True)
     elif value is not None and not isinstance(value, str):
         fields.problem(
             "user_persona", f"must be one of {', '.join(PERSONAS)}, or an object, not {json_type_name(value)}"
@@ -223,8 +223,8 @@ def read_simulator(fields: Fields | None) -> dict[str, Any]:
         given["max_turns"] = _most_turns(fields)
     if fields.take("custom_instructions") is not None:
         given["instructions"] = _instructions(fields)
-    given["show_tools"] = fields.flag("include_function_calls", False)
-    fields.done(nulls=True)
+    given["show_tools"] = fields.boolean("include_function_calls", False)
+    fields.report_unknown_keys(nulls=True)
     return {name: value for name, value in given.items() if value not in (None, False)}
 
 

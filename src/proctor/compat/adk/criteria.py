@@ -84,7 +84,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 
 def informing_spec(name: str) -> EvaluatorSpec:
     """The evaluator behind a measure that only informs."""
-    return EvaluatorSpec("Measured", {"what": INFORMING[name]}, threshold=0.0, label=name, gates=False)
+    return EvaluatorSpec("Measured", {"what": INFORMING[name]}, threshold=0.0, label=name, report_only=True)
 
 
 def read_options(fields: Fields, metric: Metric) -> dict[str, Json]:
@@ -119,7 +119,7 @@ def _judge_model_options(fields: Fields, name: str) -> dict[str, Json] | None:
         "num_samples": _count(inner, "num_samples"),
         "parallelism_limit": _count(inner, "parallelism_limit"),
     }
-    inner.done(nulls=True)
+    inner.report_unknown_keys(nulls=True)
     return {key: value for key, value in options.items() if value is not None}
 
 
@@ -161,8 +161,8 @@ def read_rubrics(fields: Fields, name: str = "rubrics") -> list[Json] | None:
         if content is None and rubric.valid:
             rubric.problem("rubric_content", "is missing; say what is asked of the answer")
         elif content is not None:
-            content.done(nulls=True)
-        rubric.done(nulls=True)
+            content.report_unknown_keys(nulls=True)
+        rubric.report_unknown_keys(nulls=True)
         return {key: value for key, value in found.items() if value is not None}
 
     return fields.each(name, read) or None
@@ -170,12 +170,12 @@ def read_rubrics(fields: Fields, name: str = "rubrics") -> list[Json] | None:
 
 _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     "match_type": _match_type,
-    "ignore_args": Fields.flag,
+    "ignore_args": Fields.boolean,
     "tokenizer": lambda fields, name: fields.choice(name, ("unicode", "typescript")),
     "judge_model_options": _judge_model_options,
     "rubrics": read_rubrics,
-    IN_FINAL: Fields.flag,
-    "evaluate_intermediate_nl_responses": Fields.flag,
+    IN_FINAL: Fields.boolean,
+    "evaluate_intermediate_nl_responses": Fields.boolean,
     "stop_signal": Fields.text,
 }
 
@@ -230,10 +230,10 @@ def _read(fields: Fields, name: str, data: Json, pointer: Pointer) -> CustomMetr
     function: str | None = None
     if code is not None:
         function = code.text("name", required=code.valid, blank=False)
-        code.done(nulls=True)
+        code.report_unknown_keys(nulls=True)
     elif inner.valid:
         inner.problem("code_config", 'is missing; name the function: {"name": "package.module.function"}')
-    inner.done(nulls=True)
+    inner.report_unknown_keys(nulls=True)
     if function is None:
         return None
     if not is_reference(function) and "." not in function.strip("."):
@@ -248,18 +248,18 @@ def _interval(info: Fields | None) -> tuple[float, float]:
         return 0.0, 1.0
     info.text("metric_name")
     info.text("description")
-    info.flag("requires_threshold")
+    info.boolean("requires_threshold")
     values = info.inside("metric_value_info")
-    info.done(nulls=True)
+    info.report_unknown_keys(nulls=True)
     interval = None if values is None else values.inside("interval")
     if values is not None:
-        values.done(nulls=True)
+        values.report_unknown_keys(nulls=True)
     if interval is None:
         return 0.0, 1.0
     for name in ("open_at_min", "open_at_max"):
-        interval.flag(name)
+        interval.boolean(name)
     least, most = interval.number("min_value", 0.0), interval.number("max_value", 1.0)
-    interval.done(nulls=True)
+    interval.report_unknown_keys(nulls=True)
     if not least < most:
         interval.problem("max_value", f"must be more than min_value, which is {least:g}")
         return 0.0, 1.0

@@ -94,7 +94,7 @@ def _actual(exchange: Exchange, number: int) -> dict[str, Json]:
 
 def _expected(turn: Turn, number: int) -> dict[str, Json]:
     wanted = turn.expected
-    calls = None if wanted.tool_calls is None else [_wanted(call) for call in wanted.tool_calls]
+    calls = None if wanted.tools is None else [_wanted(call) for call in wanted.tools]
     return _invocation(turn, number) | {
         "final_response": None if wanted.output is UNSET else _content("model", as_text(wanted.output)),
         "intermediate_data": None
@@ -129,7 +129,7 @@ def _response(call: ToolCall) -> dict[str, Json]:
 
 
 def _wanted(call: ExpectedCall) -> dict[str, Json]:
-    literal = {name: m.value if isinstance(m, Equals) else m.to_json() for name, m in (call.arguments or {}).items()}
+    literal = {name: m.value if isinstance(m, Equals) else m.to_json() for name, m in (call.args or {}).items()}
     return {"id": None, "name": call.name, "args": to_json(literal)}
 
 

@@ -73,7 +73,7 @@ def _read_set(document: Document) -> Draft:
         description=fields.text("description", ""),
         extra=keep(notes),
     )
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     return draft
 
 
@@ -94,7 +94,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         scenario=scenario,
         position=fields.position("eval_id"),
     )
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     return case
 
 
@@ -133,11 +133,11 @@ def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
     output = UNSET if answered is None or answered.text is None else answered.text
     turn = Turn(
         input="" if asked is None else asked.text or "",
-        expected=Expected(output=output, tool_calls=used.calls),
+        expected=Expected(output=output, tools=used.calls),
         metadata=_rubrics(fields),
         extra=keep(_turn_notes(fields, asked, answered, used)),
     )
-    fields.done(nulls=True)
+    fields.report_unknown_keys(nulls=True)
     return turn
 
 
@@ -250,7 +250,7 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
     state, session = session_of(fields.inside("initial_session"))
     state = initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     return Case(name, tuple(turns), state=state, extra=keep(session), position=fields.position("name"))
 
 
@@ -260,11 +260,11 @@ def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
     reference = fields.text("reference")
     calls = _read_calls(rows, fields)
     said = _read_responses(rows, fields)
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     uses = {} if calls is None else {"toolUses": [literal_call(call) for call in calls]}
     return Turn(
         input=query,
-        expected=Expected(output=reference or UNSET, tool_calls=calls),
+        expected=Expected(output=reference or UNSET, tools=calls),
         extra=keep({"intermediateData": uses | {"intermediateResponses": said} if said else None}),
     )
 
@@ -289,7 +289,7 @@ def _read_call(rows: _Rows, data: Json, pointer: Pointer) -> ExpectedCall | None
     if fields.take("mock_tool_output") is not None and not rows.mocked:
         rows.mocked = True
         rows.document.warn(pointer, MOCKED)
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     return None if name is None else expected_call(name, arguments)
 
 
@@ -302,7 +302,7 @@ def _read_responses(rows: _Rows, fields: Fields) -> list[Json]:
     def read(data: Json, pointer: Pointer) -> Json:
         inner = Fields(rows.document, data, pointer)
         author, text = inner.text("author", ""), inner.text("text", "")
-        inner.done(ignored_by=ADK)
+        inner.report_unknown_keys(ignored_by=ADK)
         return [author, [{"text": text}]]
 
     return fields.each(name, read)

@@ -20,7 +20,7 @@ def read_judge(fields: Fields) -> PanelSpec | None:
         settings["temperature"] = config.number("temperature", least=0, most=2)
         settings["top_p"] = config.number("top_p", least=0, most=1)
         settings["max_tokens"] = config.integer("max_output_tokens", least=1)
-        config.done()
+        config.report_unknown_keys()
     if named is None:
         return PanelSpec(samples=samples)
     provider, model = parse_model_name(model_name(named))

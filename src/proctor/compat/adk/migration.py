@@ -46,8 +46,8 @@ def _turn(turn: Turn) -> dict[str, Json]:
         data["finalResponse"] = _content("model", expected.output)
     if "intermediateData" in notes:
         data["intermediateData"] = notes["intermediateData"]
-    elif expected.tool_calls is not None:
-        calls = [literal_call(call) for call in expected.tool_calls]
+    elif expected.tools is not None:
+        calls = [literal_call(call) for call in expected.tools]
         data["intermediateData"] = {"toolUses": calls, "intermediateResponses": []}
     return data
 

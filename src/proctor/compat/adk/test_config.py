@@ -97,7 +97,7 @@ def read_config(document: Document) -> Gates:
     simulator, custom = _simulator(fields), _custom_metrics(fields)
     kept = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
     notes = {note: value for note, name in kept.items() if (value := fields.take(name))}
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
     for name in custom.keys() - (criteria or {}).keys():
         document.warn((*fields.at("custom_metrics"), name), "is not among the criteria, so it is not measured")
@@ -152,9 +152,9 @@ def _read_metric(
     fields = Fields(document, value, pointer, camel=True)
     threshold = _threshold(document, metric, fields.take("threshold"), fields.at("threshold"))
     options = read_options(fields, metric)
-    if IN_FINAL not in metric.options and fields.flag(IN_FINAL):
+    if IN_FINAL not in metric.options and fields.boolean(IN_FINAL):
         document.warn(fields.at(IN_FINAL), "has no effect on this metric")
-    fields.done(nulls=True)
+    fields.report_unknown_keys(nulls=True)
     return metric.spec(name, threshold, options)
 
 
@@ -243,7 +243,7 @@ def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Jso
         "sessionId": fields.text("session_id"),
     }
     state = initial_state(fields) or fields.mapping("state", {})
-    fields.done(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK)
     return state, {key: value for key, value in names.items() if value is not None}
 
 
@@ -283,7 +283,7 @@ def _is_faulty(document: Document, pointer: Pointer) -> bool:
 
 def _has_data(spec: EvaluatorSpec, case: Case) -> bool:
     if spec.name == "ToolTrajectory":
-        return any(turn.expected.tool_calls is not None for turn in case.turns)
+        return any(turn.expected.tools is not None for turn in case.turns)
     return any(turn.expected.output is not UNSET for turn in case.turns)
 
 

@@ -21,7 +21,7 @@ from proctor.base.errors import InvalidSuite, UsageError, one_line
 from proctor.base.json_data import canonical
 from proctor.cases.files.file_reader import title
 from proctor.cases.files.file_text import FileText, UnreadableFile
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, FileSettings, Suite
+from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, FileSettings, Suite
 from proctor.compat.holodeck.backends import BackendAgent, close
 from proctor.compat.holodeck.config import ConfigLoader
 from proctor.compat.holodeck.evaluators import BaseEvaluator, evaluator_of, scoring_function
@@ -152,7 +152,7 @@ class TestExecutor:
                 self._agent = _KeptAgent(resolve_agent(suite.agent, suite.base))
         return self._agent
 
-    def _file_reader(self, agent: _KeptAgent | None) -> Callable[[Attachment], Any] | None:
+    def _file_reader(self, agent: _KeptAgent | None) -> Callable[[AttachedFile], Any] | None:
         """Reads the files of turns; `None` if the agent takes files itself and nobody passed a processor."""
         processor = self.file_processor
         if processor is self._own_processor and agent is not None and agent.reads_files:
@@ -161,7 +161,7 @@ class TestExecutor:
             processor.base_dir = self._own_processor.base_dir
         return self._read_file
 
-    async def _read_file(self, item: Attachment) -> FileText:
+    async def _read_file(self, item: AttachedFile) -> FileText:
         clock = time.perf_counter()
         try:
             result = await call_user_function(self.file_processor.process_file, file_input(item))

@@ -11,14 +11,14 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import canonical, to_json
 from proctor.cases.files.file_reader import FileReader, title
 from proctor.cases.files.file_text import FileText, UnreadableFile
-from proctor.cases.suite import Attachment, FileSettings
+from proctor.cases.suite import AttachedFile, FileSettings
 from proctor.compat.holodeck.models import FileInput
 from proctor.compat.holodeck.test_results import ProcessedFileInput
 
 OPTIONS = ("pages", "sheet", "range", "cache")
 
 
-def file_input(item: Attachment) -> FileInput:
+def file_input(item: AttachedFile) -> FileInput:
     """An attachment as HoloDeck's processors take it."""
     options = {key: item.options.get(key) for key in OPTIONS}
     return FileInput.model_construct(
@@ -26,7 +26,7 @@ def file_input(item: Attachment) -> FileInput:
     )
 
 
-def file_key(item: Attachment) -> str:
+def file_key(item: AttachedFile) -> str:
     """What tells one file of a test from another."""
     return canonical(to_json(item))
 
@@ -72,7 +72,7 @@ class FileProcessor:
         text = found.text.strip()
         return _processed(file_input, markdown_content=text, metadata=metadata, processing_time_ms=_since(clock))
 
-    def _read(self, item: Attachment) -> FileText:
+    def _read(self, item: AttachedFile) -> FileText:
         base = self.base_dir or Path.cwd()
         cache = base / self.cache_dir if self.cache_enabled else None
         seconds = self.processing_timeout_ms / 1000, self.download_timeout_ms / 1000
@@ -83,11 +83,11 @@ def _processed(original: Any, **fields: Any) -> ProcessedFileInput:
     return ProcessedFileInput.model_construct(original=original, **fields)
 
 
-def _attachment(file: Any) -> Attachment:
+def _attachment(file: Any) -> AttachedFile:
     """Anything with the fields of a `FileInput`."""
     options = {key: value for key in OPTIONS if (value := getattr(file, key, None)) is not None}
     kind = getattr(file, "type", None)
-    return Attachment(
+    return AttachedFile(
         getattr(file, "path", None), getattr(file, "url", None), kind, getattr(file, "description", None), options
     )
 
@@ -96,7 +96,7 @@ def _since(clock: float) -> int:
     return round((time.perf_counter() - clock) * 1000)
 
 
-def as_processed(result: Any, item: Attachment, spent_ms: float) -> ProcessedFileInput:
+def as_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedFileInput:
     """What a file processor made of a file: HoloDeck's shape, or the text alone."""
     original, spent = file_input(item), round(spent_ms)
     if isinstance(result, str):
@@ -125,10 +125,10 @@ def file_text(processed: ProcessedFileInput) -> FileText:
     return FileText(processed.markdown_content or "", notes=(str(warning),) if warning else ())
 
 
-def unread(attachments: Sequence[Attachment], messages: Sequence[str]) -> list[ProcessedFileInput]:
+def unread(attachments: Sequence[AttachedFile], messages: Sequence[str]) -> list[ProcessedFileInput]:
     """The files of a turn that was not asked, or of a stored run; `messages` are those of its trial."""
     return [_processed(file_input(item), error=_error_about(item, messages)) for item in attachments]
 
 
-def _error_about(item: Attachment, messages: Sequence[str]) -> str | None:
+def _error_about(item: AttachedFile, messages: Sequence[str]) -> str | None:
     return next((message for message in messages if message and title(item) in message), None)

@@ -25,7 +25,7 @@ from proctor.cases.ids import UniqueIds
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    Attachment,
+    AttachedFile,
     Case,
     EvaluatorSpec,
     Expected,
@@ -489,9 +489,9 @@ class _Tests:
         has_expectation = truth is not UNSET or calls is not None
         return Turn(
             turn.input or "",
-            expected=Expected(output=truth, tool_calls=calls) if has_expectation else NO_EXPECTATION,
+            expected=Expected(output=truth, tools=calls) if has_expectation else NO_EXPECTATION,
             retrieval_context=tuple(turn.retrieval_context or ()) or None,
-            attachments=tuple(map(attachment, turn.files or ())),
+            files=tuple(map(attachment, turn.files or ())),
         )
 
 
@@ -504,7 +504,7 @@ def _with_tools(
     own: tuple[EvaluatorSpec, ...] | None, inherited: tuple[EvaluatorSpec, ...], turn: Turn
 ) -> tuple[EvaluatorSpec, ...] | None:
     """Expected tools bring an evaluator of their own."""
-    if turn.expected.tool_calls is None:
+    if turn.expected.tools is None:
         return own
     return (*(inherited if own is None else own), EXPECTED_TOOLS)
 
@@ -512,9 +512,9 @@ def _with_tools(
 def expected_call(item: str | ExpectedTool) -> ExpectedCall:
     """An expected tool as the engine compares it: by a part of its name, with further arguments allowed."""
     if isinstance(item, str):
-        return ExpectedCall(item, substring=True, extra_arguments=True)
+        return ExpectedCall(item, substring=True, extra_args=True)
     matchers = None if item.args is None else {name: _matcher(value) for name, value in item.args.items()}
-    return ExpectedCall(item.name, matchers, item.count, substring=True, extra_arguments=True)
+    return ExpectedCall(item.name, matchers, item.count, substring=True, extra_args=True)
 
 
 def _matcher(value: Any) -> Matcher:
@@ -525,8 +525,8 @@ def _matcher(value: Any) -> Matcher:
     return Equals(value)
 
 
-def attachment(file: FileInput) -> Attachment:
-    return Attachment(file.path, file.url, file.type, file.description, file.options)
+def attachment(file: FileInput) -> AttachedFile:
+    return AttachedFile(file.path, file.url, file.type, file.description, file.options)
 
 
 NAMED_BY = {"standard": "metric", "rag": "metric_type", "code": "grader", "geval": "name"}
@@ -614,9 +614,9 @@ def _standard(metric: StandardMetric, warn: Callable[[str, str], None]) -> Evalu
         arguments,
         None if threshold is None else float(threshold),
         label=name,
-        gates=threshold is not None or name not in LEXICAL,
+        report_only=threshold is None and name in LEXICAL,
         scope="turn",
         timeout=None if metric.timeout_ms is None else metric.timeout_ms / 1000,
-        path=metric.response_path,
+        output_path=metric.response_path,
         retries=(metric.retry_on_failure or 0) if is_judged else 0,
     )

@@ -165,8 +165,8 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
 
 
 def _files(turn: Turn, trial: TrialResult, records: TurnRecords) -> list[ProcessedFileInput]:
-    known = [records.files.get(file_key(item)) for item in turn.attachments]
-    missing = unread(turn.attachments, [*trial.warnings, trial.reason])
+    known = [records.files.get(file_key(item)) for item in turn.files]
+    missing = unread(turn.files, [*trial.warnings, trial.reason])
     return [file or other for file, other in zip(known, missing, strict=True)]
 
 
@@ -267,13 +267,13 @@ def _argument_details(
     turn: Turn, reply: Reply | None, found: Mapping[str, Json] | None
 ) -> list[dict[str, Json]] | None:
     """For each expected call with arguments: which call had them, or why none did."""
-    every = turn.expected.tool_calls or ()
-    if reply is None or all(call.arguments is None for call in every):
+    every = turn.expected.tools or ()
+    if reply is None or all(call.args is None for call in every):
         return None
     pairs = pair_calls(every, reply.tool_calls, found)
     details = []
     for wanted, shown in zip(every, expected_tools(turn) or [], strict=True):
-        if wanted.arguments is None:
+        if wanted.args is None:
             continue
         fits, reason = _fit_of(wanted, pairs, reply)
         details.append(
@@ -346,16 +346,16 @@ def ground_truth(turn: Turn) -> str | None:
 
 def expected_tools(turn: Turn) -> list[Json] | None:
     """The expected calls as a file has them: a name, or a name with arguments and a count."""
-    calls = turn.expected.tool_calls
+    calls = turn.expected.tools
     return None if calls is None else [_expected_tool(call) for call in calls]
 
 
 def _expected_tool(call: ExpectedCall) -> Json:
-    if call.arguments is None and call.count == 1:
+    if call.args is None and call.count == 1:
         return call.name
     written: dict[str, Json] = {"name": call.name}
-    if call.arguments is not None:
-        written["args"] = {name: _as_written(matcher) for name, matcher in call.arguments.items()}
+    if call.args is not None:
+        written["args"] = {name: _as_written(matcher) for name, matcher in call.args.items()}
     return written if call.count == 1 else {**written, "count": call.count}
 
 

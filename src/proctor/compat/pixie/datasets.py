@@ -121,9 +121,9 @@ def _tolerantly_read(document: Document) -> Suite:
         [suite] = read(document)
     except InvalidSuite as error:
         grave = [problem for problem in error.problems if not problem.is_unknown_key]
-        if grave or not error.read:
-            raise InvalidSuite(grave or error.problems, error.read) from None
-        suite = error.read[0]
+        if grave or not error.partial_suites:
+            raise InvalidSuite(grave or error.problems, error.partial_suites) from None
+        suite = error.partial_suites[0]
     return suite
 
 

@@ -52,7 +52,7 @@ def read(document: Document) -> list[Suite]:
     defaults = () if evaluators is None else read_specs(document, evaluators, fields.at("evaluators"), defaults=None)
     cases = _read_rows(fields, defaults)
     extra = fields.extensions()
-    fields.done()
+    fields.report_unknown_keys()
     if not evaluators:
         _require_evaluators(document, cases)
     suite = Suite(
@@ -124,7 +124,7 @@ class _Row:
         )
         for fields in (self._outer, self._inner):
             if fields is not None:
-                fields.done()
+                fields.report_unknown_keys()
         return case
 
     def _holder(self, name: str) -> Fields:
@@ -189,7 +189,7 @@ class _Row:
         if not fields.has("value"):
             self._document.problem(pointer, "needs 'value'")
         value = fields.take("value")
-        fields.done()
+        fields.report_unknown_keys()
         return NamedData(name, value)
 
     def _expected(self) -> Expected:

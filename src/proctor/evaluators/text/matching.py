@@ -108,10 +108,8 @@ class Contains:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         brought = _case_keywords(evaluable, self.conversation)
-        alternatives = [group for group in (self.any_of, *(_nonblank(words.any_of) for words in brought)) if group]
-        required = tuple(
-            dict.fromkeys([*self.all_of, *(word for words in brought for word in _nonblank(words.all_of))])
-        )
+        alternatives = [group for group in (self.any_of, *(_nonblank(words.any) for words in brought)) if group]
+        required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _nonblank(words.all))]))
         if not alternatives and not required:
             raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
         text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
@@ -132,7 +130,7 @@ class Contains:
 def _case_keywords(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
     """The keywords of the turn, or of all turns."""
     if conversation and len(evaluable.turns) > 1:
-        return [words for exchange in evaluable.turns if (words := exchange.turn.expected.keywords) is not None]
+        return [words for exchange in evaluable.turns if (words := exchange.turn.expected.contains) is not None]
     return [] if evaluable.keywords is None else [evaluable.keywords]
 
 

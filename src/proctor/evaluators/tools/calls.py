@@ -67,7 +67,7 @@ def expand_counts(expected: Sequence[ExpectedCall], most: int) -> list[int]:
 
 def argument_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
     """Each place at which the arguments of a call differ from what is expected of them."""
-    wanted = expected.arguments
+    wanted = expected.args
     if wanted is None:
         return
     if call.raw_arguments is not None:
@@ -79,7 +79,7 @@ def argument_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Dif
             yield from differences_of(matcher, given[name], name)
         elif not may_be_absent(matcher):
             yield Difference(name, f"missing, expected {describe(matcher)}")
-    if not expected.extra_arguments and len(given) > 0:
+    if not expected.extra_args and len(given) > 0:
         yield from not_expected(given, wanted, "")
 
 
@@ -92,7 +92,7 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     """By argument, what is wrong with it; by nothing, what is wrong with all of them."""
     wrong: dict[str, list[str]] = {}
     for found in argument_differences(expected, call):
-        name = _argument_of(found.path, expected.arguments or {}, call.arguments)
+        name = _argument_of(found.path, expected.args or {}, call.arguments)
         inside = found.path[len(name) :].removeprefix(".")
         wrong.setdefault(name, []).append(f"{inside}: {found.reason}" if inside else found.reason)
     return {
@@ -130,8 +130,8 @@ def match_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -
 
 def _literal_key(wanted: ExpectedCall) -> object | None:
     """The content of the only calls that fit; None where others may fit as well."""
-    rules = wanted.arguments
-    if rules is None or wanted.substring or wanted.extra_arguments:
+    rules = wanted.args
+    if rules is None or wanted.substring or wanted.extra_args:
         return None
     values = {name: matcher.value for name, matcher in rules.items() if type(matcher) is Equals}
     return (wanted.name, None, data_key(values)) if len(values) == len(rules) else None
@@ -159,12 +159,12 @@ def matches(expected: ExpectedCall, call: ToolCall) -> bool:
 
 def credit(expected: ExpectedCall, call: ToolCall) -> float:
     """The share of the arguments that are as expected, over all that either side names; objects by their parts."""
-    wanted = expected.arguments
+    wanted = expected.args
     if wanted is None:
         return 1.0
     if call.raw_arguments is not None:
         return 0.0
-    return _object_credit(wanted, call.arguments, extra=expected.extra_arguments)
+    return _object_credit(wanted, call.arguments, extra=expected.extra_args)
 
 
 def _object_credit(wanted: Mapping[str, Matcher], given: Mapping[str, Json], *, extra: bool) -> float:
@@ -199,10 +199,10 @@ def _value_credit(wanted: Json, given: Json) -> float:
 
 def expected_text(call: ExpectedCall) -> str:
     """An expected call as people write it: `refund(order=7)`; the bare name if arguments do not matter."""
-    if call.arguments is None:
+    if call.args is None:
         return call.name
-    parts = [f"{name}={describe(matcher)}" for name, matcher in call.arguments.items()]
-    return _call_text(call.name, [*parts, "…"] if call.extra_arguments else parts)
+    parts = [f"{name}={describe(matcher)}" for name, matcher in call.args.items()]
+    return _call_text(call.name, [*parts, "…"] if call.extra_args else parts)
 
 
 def actual_text(call: ToolCall) -> str:

@@ -111,7 +111,7 @@ def _call(item: Any, base: Path | None, place: str) -> ExpectedCall:
         _text(item.get("name"), f"{place}.name"),
         matchers,
         substring=_flag(item, "substring", place),
-        extra_arguments=_flag(item, "extra_args", place),
+        extra_args=_flag(item, "extra_args", place),
     )
 
 

@@ -234,14 +234,14 @@ def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView
     title = "" if reply is None or not is_answered else "Answer" if reply.error is None else "Answer so far"
     calls = None
     if reply is not None:
-        calls = _tool_calls(turn.expected.tool_calls, reply.tool_calls, call_findings(trial, index))
+        calls = _tool_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
     return TurnView(
         number=index + 1,
         is_reached=reply is not None,
         facts=_turn_facts(reply) if several and reply is not None else (),
         input=pretty(_input(trial.case, turn)),
-        files=[(item.path or item.url or "unnamed", item.kind or "") for item in turn.attachments],
-        unanswered_calls=[_expected_call(call) for call in turn.expected.tool_calls or ()] if reply is None else (),
+        files=[(item.path or item.url or "unnamed", item.kind or "") for item in turn.files],
+        unanswered_calls=[_expected_call(call) for call in turn.expected.tools or ()] if reply is None else (),
         failed_at="" if reply is None else "\n".join(failure_locations(reply)),
         calls=calls,
         expected=_expected(turn.expected, None if marked is None else marked[0]),
@@ -275,7 +275,7 @@ def _answer(reply: Reply) -> object:
 def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | None:
     """`None` if nothing is expected of the answer."""
     text = None if expected.output is UNSET else pretty(expected.output)
-    words = () if expected.keywords is None else (("any", expected.keywords.any_of), ("all", expected.keywords.all_of))
+    words = () if expected.contains is None else (("any", expected.contains.any), ("all", expected.contains.all))
     keywords = [(some, each[:MAX_PASSAGES], max(0, len(each) - MAX_PASSAGES)) for some, each in words if each]
     if text is None and not keywords and not expected.context:
         return None
@@ -309,14 +309,14 @@ def _call_row(pair: CallPair) -> CallRow:
 
 def _expected_call(call: ExpectedCall) -> CallSide:
     arguments = None
-    if call.arguments is not None:
-        arguments = [_expected_argument(name, matcher) for name, matcher in call.arguments.items()]
+    if call.args is not None:
+        arguments = [_expected_argument(name, matcher) for name, matcher in call.args.items()]
     return CallSide(
         name=f"…{call.name}…" if call.substring else call.name,
         note=f"at least {call.count:,} times" if call.count != 1 else "",
         arguments=arguments if arguments is None else arguments[:MAX_CALLS],
         more_arguments=max(0, len(arguments or ()) - MAX_CALLS),
-        and_others=call.arguments is not None and call.extra_arguments,
+        and_others=call.args is not None and call.extra_args,
         result=None if call.result is UNSET else pretty(call.result),
     )
 
@@ -343,7 +343,7 @@ def _actual_call(call: ToolCall, pair: CallPair) -> CallSide:
 
 def _arguments(call: ToolCall, pair: CallPair) -> Iterator[Argument]:
     """The arguments of a call in the order of the expected ones, so that the two sides can be read across."""
-    rules = {} if pair.expected is None or pair.expected.arguments is None else pair.expected.arguments
+    rules = {} if pair.expected is None or pair.expected.args is None else pair.expected.args
     names = [*(name for name in rules if name in call.arguments or name in pair.wrong)]
     names += [name for name in call.arguments if name not in rules]
     for name in names:

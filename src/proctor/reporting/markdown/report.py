@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TextIO
 
 from proctor.agents.reply import Reply
-from proctor.cases.suite import Attachment, Case, Turn
+from proctor.cases.suite import AttachedFile, Case, Turn
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.comparison_report import write_agents_markdown
 from proctor.reporting.explain import (
@@ -124,8 +124,8 @@ def _write_facts(trial: TrialResult, out: TextIO) -> None:
 
 def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit: int) -> None:
     out.write(f"**Input:**\n\n{fence(input_text(case, turn), limit)}\n")
-    if turn.attachments:
-        out.write(f"**Files:** {', '.join(_attachment(item) for item in turn.attachments)}\n\n")
+    if turn.files:
+        out.write(f"**Files:** {', '.join(_attachment(item) for item in turn.files)}\n\n")
     if expected := "\n".join(expected_lines(turn.expected, limit)):
         out.write(f"**Expected:**\n\n{fence(expected, limit)}\n")
     if reply is not None:
@@ -139,7 +139,7 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
 
 
 def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:
-    expected = turn.expected.tool_calls
+    expected = turn.expected.tools
     if reply.tool_calls:
         lines = "\n".join(call_text(call, MAX_PASSING_TEXT) for call in reply.tool_calls)
         out.write(f"**Tools called:**\n\n{fence(lines, limit)}\n")
@@ -191,7 +191,7 @@ def _numbers(score: Score) -> tuple[str, str]:
     return value, threshold
 
 
-def _attachment(item: Attachment) -> str:
+def _attachment(item: AttachedFile) -> str:
     kind = f" ({inline(item.kind)})" if item.kind else ""
     return f"{code(item.path or item.url or 'unnamed')}{kind}"
 

@@ -119,8 +119,8 @@ def as_passage(result: Any) -> str:
 
 
 def _expectations(turn: Turn) -> dict[str, Any]:
-    words = turn.expected.keywords
-    return {} if words is None else {"expected_output_contains": [*words.any_of, *words.all_of]}
+    words = turn.expected.contains
+    return {} if words is None else {"expected_output_contains": [*words.any, *words.all]}
 
 
 def _calls(replies: Sequence[Reply]) -> tuple[ToolCall, ...]:

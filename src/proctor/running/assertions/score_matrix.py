@@ -239,11 +239,15 @@ def _timeout(evaluator: Any) -> float:
 
 
 def _from_spec(spec: EvaluatorSpec) -> NamedEvaluator:
-    unsupported = {"threshold": spec.threshold is not None, "gate": not spec.gates, "scope": spec.scope is not None}
+    unsupported = {
+        "threshold": spec.threshold is not None,
+        "report_only": spec.report_only,
+        "scope": spec.scope is not None,
+    }
     for name, is_set in unsupported.items():
         if is_set:
             raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
-    if spec.path is not None or spec.retries or spec.optional:
+    if spec.output_path is not None or spec.retries or spec.optional:
         raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
     call = resolve_evaluator(spec).call
     return NamedEvaluator(spec.title, call, spec.timeout or _timeout(call), spec.output)

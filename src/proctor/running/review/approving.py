@@ -194,7 +194,7 @@ def _turn(turn: Turn, reply: Reply, part: Part) -> Turn:
         expected = replace(expected, output=reply.answer)
     if part != "answer":
         calls = tuple(ExpectedCall(call.name, _literal_args(call.arguments)) for call in reply.tool_calls)
-        expected = replace(expected, tool_calls=calls)
+        expected = replace(expected, tools=calls)
     return replace(turn, expected=expected)
 
 

@@ -76,14 +76,12 @@ def suite_in(path: Path) -> Suite:
     try:
         return load_file(path)[0]
     except InvalidSuite as error:
-        return error.read[0]
+        return error.partial_suites[0]
 
 
 def with_answers(case: Case, answer: Json = "The rate: 5%\n# no comment\n") -> Case:
     call = ExpectedCall("look_up", {"kind": Equals("fixed"), "note": Equals({"$regex": "- x: #"})})
-    turns = tuple(
-        replace(turn, expected=replace(turn.expected, output=answer, tool_calls=(call,))) for turn in case.turns
-    )
+    turns = tuple(replace(turn, expected=replace(turn.expected, output=answer, tools=(call,))) for turn in case.turns)
     return replace(case, turns=turns, metadata={**case.metadata, "recorded": {"run": "r1", "by": "ann: #1"}})
 
 

@@ -14,7 +14,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.writer import write_case
 from proctor.cases.suite import (
-    Attachment,
+    AttachedFile,
     Case,
     EvaluatorSpec,
     Expected,
@@ -125,9 +125,9 @@ def test_every_key_of_a_case_has_an_effect(case: Callable[..., Case]) -> None:
     assert (given.id, given.description, given.tags, given.skip) == ("12", "d", ("t",), "later")
     assert turn.expected == Expected(None, Keywords(("w",)), (), ("c",))
     assert turn.retrieval_context == ("p",)
-    assert turn.attachments == (
-        Attachment("f.pdf"),
-        Attachment(None, "http://x", "pdf", "e", {"pages": [2], "sheet": "s", "cache": False}),
+    assert turn.files == (
+        AttachedFile("f.pdf"),
+        AttachedFile(None, "http://x", "pdf", "e", {"pages": [2], "sheet": "s", "cache": False}),
     )
     assert given.inputs == (NamedData("b", 1), NamedData("a", 2))
     assert (given.metadata, given.state, given.final_state) == ({"m": 1}, {"s": 1}, {})
@@ -136,10 +136,10 @@ def test_every_key_of_a_case_has_an_effect(case: Callable[..., Case]) -> None:
 
 def test_every_key_of_an_expected_call_has_an_effect(case: Callable[..., Case]) -> None:
     tool = {"name": "t", "args": {"x": 1}, "count": 2, "substring": True, "extra_args": True, "result": None}
-    [full, bare] = case(expected={"tools": [tool, "u"]}).turns[0].expected.tool_calls or ()
-    assert (full.name, full.count, full.substring, full.extra_arguments, full.result) == ("t", 2, True, True, None)
-    assert full.arguments is not None
-    assert full.arguments["x"].mismatch(1) is None
+    [full, bare] = case(expected={"tools": [tool, "u"]}).turns[0].expected.tools or ()
+    assert (full.name, full.count, full.substring, full.extra_args, full.result) == ("t", 2, True, True, None)
+    assert full.args is not None
+    assert full.args["x"].mismatch(1) is None
     assert bare == ExpectedCall("u")
     assert bare.result is UNSET
 
@@ -238,14 +238,16 @@ def test_evaluators_carry_their_settings_and_their_arguments(case: Callable[...,
     options = {
         "threshold": 1,
         "name": "label",
-        "gate": False,
+        "report_only": True,
         "scope": "case",
         "output": "o",
         "timeout": 2,
         "variant": "rouge1",
     }
     [spec] = case(evaluators=[{"ROUGE": options}]).evaluators or ()
-    assert spec == EvaluatorSpec("ROUGE", {"variant": "rouge1"}, 1.0, "label", False, "case", "o", 2)
+    assert spec == EvaluatorSpec(
+        "ROUGE", {"variant": "rouge1"}, 1.0, "label", report_only=True, scope="case", output="o", timeout=2
+    )
 
 
 def test_ids_are_given_to_cases_without_one_and_names_to_suites(read: Read) -> None:

@@ -93,7 +93,7 @@ FULL: dict[str, Any] = {
     "name": "n",
     "description": "d",
     "agent": "a.py:b",
-    "evaluators": ["ExactMatch", {"ROUGE": {"threshold": 0.5, "name": "r", "gate": True, "scope": "turn"}}],
+    "evaluators": ["ExactMatch", {"ROUGE": {"threshold": 0.5, "name": "r", "report_only": False, "scope": "turn"}}],
     "criteria": {"trials": "all", "threshold": 0.5, "pct": 0.5},
     "settings": {"repeat": 1, "parallel": 1, "timeout": 1.5, "evaluator_timeout": 1, "retries": 0},
     "x-own": 1,
@@ -209,7 +209,7 @@ def test_both_refuse_what_is_out_of_bounds(change: dict[str, Any]) -> None:
         {"criteria": None, "settings": None, "evaluators": None, "agent": None, "name": None},
         {"criteria": {"trials": None, "pct": None, "threshold": 0}},
         {"settings": {"retries": 0, "timeout": 0.001}},
-        {"evaluators": [{"a": None}, {"a": {"gate": None, "threshold": 1}}]},
+        {"evaluators": [{"a": None}, {"a": {"report_only": None, "threshold": 1}}]},
     ],
 )
 def test_both_take_what_is_just_within_bounds(change: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Parts of the native format that most files do not use: tool doubles, scenarios, quarantines, waivers."""
+"""Parts of the native format that most files do not use: mocks of tools, scenarios, quarantines, waivers."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from proctor.base.source import Pointer
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
 from proctor.cases.quarantine_file import is_date
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
-from proctor.cases.suite import Case, Double, Quarantine, Waiver
+from proctor.cases.suite import Case, Quarantine, ToolMock, Waiver
 
 
-def read_doubles(fields: Fields) -> Mapping[str, tuple[Double, ...]]:
-    """By tool, one double or a list of them, of which the first that fits answers."""
-    given = fields.mapping("doubles")
+def read_mocks(fields: Fields) -> Mapping[str, tuple[ToolMock, ...]]:
+    """By tool, one mock or a list of them, of which the first that fits answers."""
+    given = fields.mapping("mocks")
     if not given:
         return {}
-    doubles: dict[str, tuple[Double, ...]] = {}
+    mocks: dict[str, tuple[ToolMock, ...]] = {}
     for tool, value in given.items():
-        pointer = (*fields.at("doubles"), tool)
+        pointer = (*fields.at("mocks"), tool)
         items = value if isinstance(value, list) else [value]
         places = [(*pointer, index) for index in range(len(items))] if isinstance(value, list) else [pointer]
         if not items:
             fields.document.problem(pointer, "is empty; give at least one answer, or leave the tool out")
-        doubles[tool] = tuple(_double(fields, item, place) for item, place in zip(items, places, strict=True))
-    return doubles
+        mocks[tool] = tuple(_mock(fields, item, place) for item, place in zip(items, places, strict=True))
+    return mocks
 
 
-def _double(parent: Fields, data: Json, pointer: Pointer) -> Double:
+def _mock(parent: Fields, data: Json, pointer: Pointer) -> ToolMock:
     if not isinstance(data, Mapping):
         parent.document.problem(pointer, f"must be an object with 'result' or 'error', not {json_type_name(data)}")
-        return Double()
+        return ToolMock()
     fields = Fields(parent.document, data, pointer)
     if fields.take("result") is not None and fields.take("error") is not None:
         parent.document.problem(pointer, "has both a 'result' and an 'error'; a tool answers with one of them")
-    double = Double(
-        arguments=read_arguments(fields),
+    mock = ToolMock(
+        args=read_arguments(fields),
         result=fields.take("result"),
         error=fields.text("error", blank=False),
         delay=float(fields.number("delay", 0.0, least=0)),
         times=fields.integer("times", least=1),
     )
-    fields.done()
-    return double
+    fields.report_unknown_keys()
+    return mock
 
 
 def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
@@ -94,24 +94,24 @@ def _bad_form(document: Document, pointer: Pointer, error: BadForm) -> None:
     document.problem(place, str(error).removeprefix(f"{place[-1]} "))
 
 
-def write_doubles(case: Case) -> dict[str, Json]:
-    """The doubles as data; one alone stands without a list."""
-    written = {tool: [_written(double) for double in doubles] for tool, doubles in case.doubles.items()}
+def write_mocks(case: Case) -> dict[str, Json]:
+    """The mocks as data; one alone stands without a list."""
+    written = {tool: [_write_mock(mock) for mock in mocks] for tool, mocks in case.mocks.items()}
     return {tool: items[0] if len(items) == 1 else items for tool, items in written.items()}
 
 
-def _written(double: Double) -> dict[str, Json]:
+def _write_mock(mock: ToolMock) -> dict[str, Json]:
     data: dict[str, Json] = {}
-    if double.arguments is not None:
-        data["args"] = {name: matcher.to_json() for name, matcher in double.arguments.items()}
-    if double.error is None:
-        data["result"] = double.result
+    if mock.args is not None:
+        data["args"] = {name: matcher.to_json() for name, matcher in mock.args.items()}
+    if mock.error is None:
+        data["result"] = mock.result
     else:
-        data["error"] = double.error
-    if double.delay:
-        data["delay"] = double.delay
-    if double.times is not None:
-        data["times"] = double.times
+        data["error"] = mock.error
+    if mock.delay:
+        data["delay"] = mock.delay
+    if mock.times is not None:
+        data["times"] = mock.times
     return data
 
 
@@ -132,9 +132,9 @@ def read_scenario(fields: Fields) -> Scenario | None:
         stop=inner.text("stop", STOP, blank=False),
         model=read_player(inner, "model"),
         instructions=read_instructions(inner, "instructions"),
-        show_tools=inner.flag("show_tools", False),
+        show_tools=inner.boolean("show_tools", False),
     )
-    inner.done()
+    inner.report_unknown_keys()
     return scenario
 
 
@@ -201,7 +201,7 @@ def read_quarantine(fields: Fields) -> Quarantine | None:
     if until and not is_date(until):
         own.problem("until", f"must be a day as YYYY-MM-DD, not {until!r}")
     quarantine = Quarantine(reason, until, own.text("owner", blank=False))
-    own.done()
+    own.report_unknown_keys()
     return quarantine
 
 
@@ -222,7 +222,7 @@ def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
             )
         if waiver.case is not None and waiver.case not in ids:
             own.problem("case", f"no case is called {waiver.case!r}{did_you_mean(waiver.case, ids)}")
-        own.done()
+        own.report_unknown_keys()
         return waiver
 
     return tuple(fields.each("waivers", read))

@@ -17,8 +17,8 @@ from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
 from proctor.cases.formats.native.json_lines import join_lines
 from proctor.cases.formats.native.parts import (
     read_arguments,
-    read_doubles,
     read_final_state,
+    read_mocks,
     read_quarantine,
     read_result,
     read_scenario,
@@ -29,7 +29,7 @@ from proctor.cases.formats.native.python_lists import lines_in_module
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
-    Attachment,
+    AttachedFile,
     Case,
     Criteria,
     EvaluatorSpec,
@@ -87,6 +87,7 @@ def _with_cases(document: Document) -> Document:
 
 def _read_suite(document: Document, key: str) -> Suite:
     fields = Fields(document, document.data)
+    fields.accept_old_key("reexecute", "rerun_tools")
     fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
@@ -100,7 +101,7 @@ def _read_suite(document: Document, key: str) -> Suite:
         criteria=_criteria(fields.inside("criteria")),
         settings=_settings(fields.inside("settings")),
         judge=_judge(fields),
-        reexecute=_reexecute(fields),
+        rerun_tools=_rerun_tools(fields),
         waivers=read_waivers(fields, cases) if fields.has("waivers") else (),
         cases=cases,
         path=document.path,
@@ -109,11 +110,11 @@ def _read_suite(document: Document, key: str) -> Suite:
         warnings=tuple(document.warnings),
         key_positions={
             place: position
-            for key in ("agent", "agents", "judge", "reexecute", "settings")
-            for place, position in document.positions_below((key,), key).items()
+            for key in ("agent", "agents", "judge", "rerun_tools", "settings")
+            for place, position in document.positions_below(fields.at(key), key).items()
         },
     )
-    fields.done()
+    fields.report_unknown_keys()
     return suite
 
 
@@ -136,10 +137,11 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(_numbered(pointer), ())
+    fields.accept_old_key("doubles", "mocks")
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
     final_state = read_final_state(fields) if fields.has("final_state") else None
-    implied = fields.flag("implied", True)
+    implied = fields.boolean("implied", True)
     if implied:
         turns = tuple(_with_own_checks(turn) for turn in turns)
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None, implied=implied)
@@ -156,13 +158,13 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         repeat=fields.integer("repeat", least=1),
         timeout=_positive(fields, "timeout"),
         skip=fields.text("skip", blank=False),
-        doubles=read_doubles(fields) if fields.has("doubles") else {},
+        mocks=read_mocks(fields) if fields.has("mocks") else {},
         scenario=scenario,
         quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
         extra=fields.extensions(),
         position=fields.position("id"),
     )
-    misspelt = any(did_you_mean(key, SCORING_KEYS) for key in fields.done())
+    misspelt = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
     unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
     if turns and unscored and not misspelt:
         document.problem(pointer, UNSCORED)
@@ -216,7 +218,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
         if not turn.has("input"):
             document.problem(pointer, "needs 'input'")
         turns.append(_read_turn(turn, defaults, whole_case=False))
-        turn.done()
+        turn.report_unknown_keys()
     return tuple(turns)
 
 
@@ -234,7 +236,7 @@ def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_cas
     attachments = tuple(fields.each("files", lambda item, pointer: _attachment(document, item, pointer)))
     asked = fields.take("input")
     if whole_case:
-        return Turn(asked, expected, retrieval_context=context, attachments=attachments)
+        return Turn(asked, expected, retrieval_context=context, files=attachments)
     named = fields.take("evaluators")
     specs = None if named is None else read_specs(document, named, fields.at("evaluators"), defaults=defaults)
     metadata = fields.mapping("metadata", {})
@@ -252,8 +254,8 @@ def _expected(fields: Fields) -> Expected:
     calls = [_expected_call(document, item, (*inner.at("tools"), index)) for index, item in enumerate(tools or [])]
     expected = Expected(
         output=inner.take("output") if inner.has("output") else UNSET,
-        keywords=_keywords(inner),
-        tool_calls=None if tools is None else tuple(calls),
+        contains=_keywords(inner),
+        tools=None if tools is None else tuple(calls),
         context=inner.texts("context"),
     )
     for key in inner.rest():
@@ -269,10 +271,10 @@ def _with_listed_keywords(fields: Fields, expected: Expected) -> Expected:
         return expected
     words = fields.texts(KEYWORDS, ())
     every = fields.choice("match", ("any", "all"), "any") == "all"
-    if expected.keywords is not None:
+    if expected.contains is not None:
         fields.problem(KEYWORDS, "cannot stand beside expected.contains; keep one of them")
     _check_words(fields, KEYWORDS, words)
-    return replace(expected, keywords=Keywords(all_of=words) if every else Keywords(any_of=words))
+    return replace(expected, contains=Keywords(all=words) if every else Keywords(any=words))
 
 
 def _check_words(fields: Fields, name: str, words: tuple[str, ...]) -> None:
@@ -287,16 +289,16 @@ def _keywords(fields: Fields) -> Keywords | None:
     if value is None:
         return None
     if isinstance(value, str):
-        keywords = Keywords(any_of=(value,))
+        keywords = Keywords(any=(value,))
     elif isinstance(value, list):
-        keywords = Keywords(any_of=fields.texts("contains", ()))
+        keywords = Keywords(any=fields.texts("contains", ()))
     else:
         inner = fields.inside("contains")
         if inner is None or not inner.valid:
             return None
-        keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
-        inner.done()
-    _check_words(fields, "contains", (*keywords.any_of, *keywords.all_of))
+        keywords = Keywords(any=inner.texts("any", ()), all=inner.texts("all", ()))
+        inner.report_unknown_keys()
+    _check_words(fields, "contains", (*keywords.any, *keywords.all))
     return keywords
 
 
@@ -308,27 +310,27 @@ def _expected_call(document: Document, data: Json, pointer: Pointer) -> Expected
     fields = Fields(document, data, pointer)
     call = ExpectedCall(
         name=fields.text("name", "", required=True, blank=False),
-        arguments=read_arguments(fields),
+        args=read_arguments(fields),
         count=fields.integer("count", 1, least=1),
-        substring=fields.flag("substring", False),
-        extra_arguments=fields.flag("extra_args", False),
+        substring=fields.boolean("substring", False),
+        extra_args=fields.boolean("extra_args", False),
         result=read_result(fields) if fields.has("result") else UNSET,
     )
-    fields.done()
+    fields.report_unknown_keys()
     return call
 
 
-def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
+def _attachment(document: Document, data: Json, pointer: Pointer) -> AttachedFile:
     if isinstance(data, str):
-        return Attachment(path=data)
+        return AttachedFile(path=data)
     fields = Fields(document, data, pointer)
     options = {
         "pages": _pages(fields),
         "sheet": fields.text("sheet"),
         "range": fields.text("range"),
-        "cache": fields.flag("cache"),
+        "cache": fields.boolean("cache"),
     }
-    attachment = Attachment(
+    attachment = AttachedFile(
         path=fields.text("path"),
         url=fields.text("url"),
         kind=fields.text("type"),
@@ -337,7 +339,7 @@ def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
     )
     if fields.valid and (attachment.path is None) == (attachment.url is None):
         document.problem(pointer, "needs either 'path' or 'url'")
-    fields.done()
+    fields.report_unknown_keys()
     return attachment
 
 
@@ -401,16 +403,16 @@ def _judge(fields: Fields) -> Json:
     return None
 
 
-def _reexecute(fields: Fields) -> Json:
+def _rerun_tools(fields: Fields) -> Json:
     """Which tools are called again; whether they are there is found out when the run is planned."""
-    given = fields.take("reexecute")
+    given = fields.take("rerun_tools")
     if given is None or isinstance(given, bool):
         return given or None
     if isinstance(given, str) and given.strip():
         return given
     if isinstance(given, Mapping) and given and all(isinstance(v, str) and v.strip() for v in given.values()):
         return given
-    fields.problem("reexecute", "must be true, a reference such as tools.py:TOOLS, or an object of these by tool")
+    fields.problem("rerun_tools", "must be true, a reference such as tools.py:TOOLS, or an object of these by tool")
     return None
 
 
@@ -424,7 +426,7 @@ def _criteria(fields: Fields | None) -> Criteria:
     )
     if criteria.pct == 0:
         fields.problem("pct", "must be more than 0: a suite that nothing can fail says nothing")
-    fields.done()
+    fields.report_unknown_keys()
     return criteria
 
 
@@ -439,7 +441,7 @@ def _settings(fields: Fields | None) -> Settings:
         retries=fields.integer("retries", least=0),
         max_reply_bytes=fields.integer("max_reply_bytes", least=1),
     )
-    fields.done()
+    fields.report_unknown_keys()
     return settings
 
 

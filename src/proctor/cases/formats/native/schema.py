@@ -40,7 +40,8 @@ class EvaluatorOptions(BaseModel):
 
     threshold: float | None = Field(default=None, ge=0, le=1, description="The least score that passes.")
     name: Filled | None = Field(default=None, description="What reports call it.")
-    gate: bool | None = Field(default=True, description="Whether its outcome decides the case, or is only reported.")
+    report_only: bool | None = Field(default=False, description="Report the score, but do not let it decide the case.")
+    gate: bool | None = Field(default=True, deprecated="Use `report_only`, which means the opposite.")
     scope: Literal["turn", "case"] | None = Field(default=None, description="Each turn, or the whole conversation.")
     output: Filled | None = Field(default=None, description="The named output it looks at.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
@@ -121,7 +122,7 @@ class AttachedFile(_Model):
     cache: bool | None = None
 
 
-class DoubleModel(_Model):
+class MockModel(_Model):
     """What a tool answers instead of being called: a result, or an error."""
 
     model_config = ConfigDict(
@@ -139,6 +140,9 @@ class DoubleModel(_Model):
     error: Filled | None = Field(default=None, description="What the tool fails with.")
     delay: float | None = Field(default=0.0, ge=0, description="Seconds before it answers.")
     times: int | None = Field(default=None, ge=1, description="How often it answers; then the next one does.")
+
+
+Mocks = dict[str, MockModel | Annotated[list[MockModel], Field(min_length=1)]] | None
 
 
 class ScenarioModel(_Model):
@@ -224,9 +228,10 @@ class CaseModel(BaseModel):
     final_state: dict[str, Json] | None = Field(default=None, description="What it should know after the last one.")
     repeat: int | None = Field(default=None, ge=1)
     timeout: float | None = Seconds
-    doubles: dict[str, DoubleModel | Annotated[list[DoubleModel], Field(min_length=1)]] | None = Field(
-        default=None, description="By tool: what it answers instead of being called; the first that fits."
+    mocks: Mocks = Field(
+        default=None, description="By tool: what it answers instead of being called; the first that matches."
     )
+    doubles: Mocks = Field(default=None, deprecated="Use `mocks`.")
 
 
 class CriteriaModel(_Model):
@@ -256,6 +261,9 @@ class WaiverModel(_Model):
     case: Filled | None = Field(default=None, description="The id of the one case it holds for; all if none is named.")
 
 
+RerunTools = bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] | None
+
+
 class SuiteModel(_OpenModel):
     """A Proctor suite."""
 
@@ -274,11 +282,12 @@ class SuiteModel(_OpenModel):
         default=None,
         description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, rules, or an object.",
     )
-    reexecute: bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] | None = Field(
+    rerun_tools: RerunTools = Field(
         default=None,
-        description="Call the agent's tools again, so that answers are held against what they give: true for those "
-        "marked with @proctor.tool, tools.py:TOOLS, or an object of references by tool.",
+        description="Re-run the agent's tools with its arguments, to check the answer against their results: true for "
+        "those marked with @proctor.tool, tools.py:TOOLS, or an object of references by tool.",
     )
+    reexecute: RerunTools = Field(default=None, deprecated="Use `rerun_tools`.")
     evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
     criteria: CriteriaModel | None = None
     settings: SettingsModel | None = None

@@ -15,7 +15,7 @@ import yaml
 from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
 from proctor.cases.formats import LINES
-from proctor.cases.formats.native.parts import write_doubles, write_scenario
+from proctor.cases.formats.native.parts import write_mocks, write_scenario
 from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import (
     NO_EXPECTATION,
@@ -32,7 +32,7 @@ from proctor.cases.suite import (
 )
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
-OF_A_SUITE = ("description", "agent", "agents", "judge", "reexecute", "criteria", "settings", "waivers", "extra")
+OF_A_SUITE = ("description", "agent", "agents", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     _put(data, "agents", dict(suite.agents))
     if suite.judge is not None:
         data["judge"] = suite.judge
-    if suite.reexecute is not None:
-        data["reexecute"] = suite.reexecute
+    if suite.rerun_tools is not None:
+        data["rerun_tools"] = suite.rerun_tools
     _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
     _put(data, "criteria", _changed(suite.criteria, Criteria()))
     _put(data, "settings", _changed(suite.settings, Settings()))
@@ -184,8 +184,8 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
         data["implied"] = False
     _put(data, "repeat", case.repeat)
     _put(data, "timeout", case.timeout)
-    if case.doubles:
-        data["doubles"] = write_doubles(case)
+    if case.mocks:
+        data["mocks"] = write_mocks(case)
     data.update(case.extra)
     return data
 
@@ -203,7 +203,7 @@ def _put_turns(data: dict[str, Json], case: Case) -> None:
     """What is asked: one turn as the case itself, several as a list, none where a simulated user makes them up."""
     if case.scenario is not None:
         data["scenario"] = write_scenario(case.scenario)
-        if case.turns == case.as_planned.turns:
+        if case.turns == case.before_simulation.turns:
             return
     elif len(case.turns) == 1 and _is_plain(case.turns[0]):
         _put_turn(data, case.turns[0])
@@ -232,7 +232,7 @@ def _put_turn(data: dict[str, Json], turn: Turn) -> None:
         data["expected"] = write_expected(turn.expected)
     if turn.retrieval_context is not None:
         data["retrieval_context"] = list(turn.retrieval_context)
-    if turn.attachments:
+    if turn.files:
         data["files"] = [
             {
                 name: value
@@ -245,7 +245,7 @@ def _put_turn(data: dict[str, Json], turn: Turn) -> None:
                 }.items()
                 if value is not None
             }
-            for item in turn.attachments
+            for item in turn.files
         ]
 
 
@@ -257,13 +257,13 @@ def write_expected(expected: Expected) -> Json:
     data: dict[str, Json] = {}
     if expected.output is not UNSET:
         data["output"] = expected.output
-    if expected.keywords is not None:
+    if expected.contains is not None:
         words: dict[str, Json] = {}
-        _put(words, "any", list(expected.keywords.any_of))
-        _put(words, "all", list(expected.keywords.all_of))
+        _put(words, "any", list(expected.contains.any))
+        _put(words, "all", list(expected.contains.all))
         data["contains"] = words
-    if expected.tool_calls is not None:
-        data["tools"] = [_call(call) for call in expected.tool_calls]
+    if expected.tools is not None:
+        data["tools"] = [_call(call) for call in expected.tools]
     if expected.context is not None:
         data["context"] = list(expected.context)
     return data
@@ -273,12 +273,12 @@ def _call(call: ExpectedCall) -> Json:
     if call == ExpectedCall(call.name):
         return call.name
     data: dict[str, Json] = {"name": call.name}
-    if call.arguments is not None:
-        data["args"] = {name: matcher.to_json() for name, matcher in call.arguments.items()}
+    if call.args is not None:
+        data["args"] = {name: matcher.to_json() for name, matcher in call.args.items()}
     if call.count != 1:
         data["count"] = call.count
     _put(data, "substring", call.substring)
-    _put(data, "extra_args", call.extra_arguments)
+    _put(data, "extra_args", call.extra_args)
     if call.result is not UNSET:
         data["result"] = call.result
     return data
