@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from proctor.base.deprecation import renamed_fields, renamed_names
 from proctor.base.errors import Problem
@@ -367,4 +367,7 @@ def duplicate_problems(suites: Sequence[Suite]) -> list[Problem]:
     return problems
 
 
-__getattr__ = renamed_names(__name__, {"Double": ("ToolMock", ToolMock), "Attachment": ("AttachedFile", AttachedFile)})
+if not TYPE_CHECKING:  # a type checker would accept every name
+    __getattr__ = renamed_names(
+        __name__, {"Double": ("ToolMock", ToolMock), "Attachment": ("AttachedFile", AttachedFile)}
+    )

@@ -211,7 +211,8 @@ def _print_problems(error: Any) -> int:
     from proctor.cli.output import in_file_order
     from proctor.running.plan import check_references
 
-    problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in check_references(suite))])
+    unresolved = [problem for suite in error.partial_suites for problem in check_references(suite)]
+    problems = dict.fromkeys([*error.problems, *unresolved])
     for problem in in_file_order(problems):
         _print_error(f"error: {problem}")
     count = len(problems)

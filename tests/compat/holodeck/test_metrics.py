@@ -64,7 +64,7 @@ def spec(name: str, label: str, **rest: Any) -> EvaluatorSpec:
         ),
         (
             {"metric": "equality", "response_path": "order.items[0].price"},
-            spec("Equality", "equality", path="order.items[0].price"),
+            spec("Equality", "equality", output_path="order.items[0].price"),
         ),
         ({"metric": "fluency", "retry_on_failure": 2}, spec("Fluency", "fluency", retries=2)),
         ({"metric": "equality", "fail_on_error": False}, spec("Equality", "equality", optional=True)),
