@@ -227,7 +227,7 @@ class FrameworkContract:
         if "get_rate" not in tools:
             pytest.skip("agents of this framework do not show their tools")
         (again,) = asyncio.run(rerun_tools(trial.replies[0].tool_calls, tools))
-        assert (again.differs, again.error, again.skipped) == (False, None, None)
+        assert (again.changed, again.error, again.skipped) == (False, None, None)
         assert again.result == self.result("rate of Oslo")
 
     def test_agents_that_differ_have_other_fingerprints(self) -> None:

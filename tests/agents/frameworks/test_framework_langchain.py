@@ -191,7 +191,7 @@ def test_a_graph_with_a_context_gets_it_from_the_state() -> None:
 
     target = agent(rate_in_currency, context_schema=Shop)
     assert talked(target, "Oslo", state={"currency": "NOK"})[0].text == "1: Oslo in NOK"
-    with pytest.raises((UsageError, InvalidSuite), match="does not fit Shop"):
+    with pytest.raises((UsageError, InvalidSuite), match="does not match Shop"):
         talked(target, "Oslo", state={"curency": "NOK"})
 
 

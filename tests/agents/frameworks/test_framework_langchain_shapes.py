@@ -136,7 +136,7 @@ def test_a_graph_may_keep_its_messages_in_any_of_langchains_ways(said: Any) -> N
 
 
 def test_what_is_no_agent_is_told_what_would_be() -> None:
-    assert naming_hint(get_rate) == ": of LangChain and LangGraph, name an agent, a graph, a chain or a chat model"
+    assert naming_hint(get_rate) == ": for LangChain and LangGraph, name an agent, a graph, a chain or a chat model"
     assert naming_hint(object()) == ""
 
 

@@ -142,7 +142,7 @@ class TestOpenAiAgents(FrameworkContract):
 
 
 def test_a_state_that_does_not_fit_the_context_is_refused_before_anything_runs() -> None:
-    with pytest.raises((UsageError, InvalidSuite), match="does not fit Visit"):
+    with pytest.raises((UsageError, InvalidSuite), match="does not match Visit"):
         run_cases(visits(), case("Oslo", state={"costumer": "Ann"}))
 
 

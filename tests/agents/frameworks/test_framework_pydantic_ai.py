@@ -126,7 +126,7 @@ class TestPydanticAi(FrameworkContract):
 
 def test_a_state_that_does_not_fit_the_dependencies_is_refused_before_anything_runs() -> None:
     target = Agent(scripted(), deps_type=Visit, tools=(get_rate,))
-    with pytest.raises((UsageError, InvalidSuite), match="does not fit Visit"):
+    with pytest.raises((UsageError, InvalidSuite), match="does not match Visit"):
         run_cases(target, case("Oslo", state={"costumer": "Ann"}))
 
 
@@ -238,7 +238,7 @@ def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
     waiting = agent(Tool(get_rate, requires_approval=True), output_type=[str, DeferredToolRequests])
     (call,) = run_cases(waiting, case("Oslo"))[0].replies[0].tool_calls
     assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
-    assert (call.error, TOOL_INPUTS) == ("not called: it waits for a person", [])
+    assert (call.error, TOOL_INPUTS) == ("not called: it needs approval", [])
 
 
 def test_an_agent_that_is_no_pydantic_agent_does_not_import_the_package() -> None:

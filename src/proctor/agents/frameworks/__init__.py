@@ -1,10 +1,13 @@
 """Agents of frameworks. Each framework has one file here, with one class that derives from `Adapter`.
 
 An adapter declares which objects it takes and has methods to open a conversation and to send a turn. Everything else is
-derived from it: how the object is recognised, its fingerprint, `proctor list agents`, the packages of its tests. The
-files are found by listing this folder, and adapters of other packages through `Plugin.adapters` (`proctor.plugins`). An
-adapter imports its framework inside functions only, so listing them imports no framework; a framework is imported only
-to look at an object whose class comes from one of its modules.
+derived from it: how an object is recognized, its fingerprint, `proctor list agents`, the packages that its tests need.
+`find_agent` takes an object and returns the `FrameworkAgent` for it, if any adapter accepts the object; `resolve` calls
+it. The files are found by listing this folder, and adapters of other packages through `Plugin.adapters`
+(`proctor.plugins`).
+
+An adapter imports its framework inside functions only, so listing adapters imports no framework. A framework is
+imported only to look at an object whose class comes from one of its modules.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from proctor.plugins import PluginError, installed_plugins, load
 
 
 class Adapter:
-    """How the agents of one framework are run. To support another framework, derive from this class:
+    """Runs the agents of one framework. To support another framework, derive from this class:
 
         class Parrots(Adapter):
             name, title, packages, modules = "parrots", "Parrots", ("parrots-sdk",), ("parrots",)
@@ -48,52 +51,52 @@ class Adapter:
             async def send(self, session, turn, recorder):
                 return await session.ask(turn.input, on_tool=recorder.call_tool)
 
-    and name it in `Plugin.adapters` of your package. `recorder` is the turn's `TurnRecorder`:
-    `call_tool` runs a tool or its mock and records the call, and `model_call` counts tokens. One adapter object serves
-    concurrent conversations, so whatever belongs to a conversation goes into what `open` returns.
+    and name it in `Plugin.adapters` of your package. `recorder` is the `TurnRecorder` of the turn: `call_tool` runs a
+    tool or its mock and records the call, and `add_model_call` counts tokens. One adapter object serves concurrent
+    conversations, so anything that belongs to a conversation goes into the object that `open` returns.
     """
 
     name: ClassVar[str]
     """The name of the framework in templates and tests, such as `pydantic_ai`."""
     title: ClassVar[str]
-    """The name that people know it by, such as `Pydantic AI`."""
+    """The name for people, such as `Pydantic AI`."""
     packages: ClassVar[tuple[str, ...]]
-    """What to install with pip."""
+    """The packages to install with pip."""
     modules: ClassVar[tuple[str, ...]]
-    """The modules that the classes of its agents come from."""
+    """The modules that define the classes of its agents."""
     takes: ClassVar[str]
-    """The objects that it takes, for a person to read, such as `an Agent or a Team`."""
+    """The objects that it takes, in words for people, such as `an Agent or a Team`."""
     reports_cost: ClassVar[bool] = False
-    """Whether each of its replies says what it cost."""
+    """Whether each of its replies contains its cost."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
 
     @classmethod
     def accepts(cls, target: Any) -> bool:
-        """Whether the object is an agent of this framework. Called only for objects of classes from `modules`."""
+        """Whether the object is an agent of this framework. Called only for objects with a class from `modules`."""
         raise NotImplementedError
 
     @property
     def agent_name(self) -> str:
-        """What to call the agent if the user did not name it."""
+        """The name of the agent if the user did not name it."""
         return str(getattr(self.target, "name", None) or type(self.target).__name__)
 
     @property
     def tools(self) -> Mapping[str, Callable[..., Any]] | None:
-        """The functions behind the agent's tools, which evaluators may call again; `None` if they are not known."""
+        """The functions of the agent's tools, which evaluators may re-run; `None` if they are unknown."""
         return None
 
     def describe(self) -> Json:
-        """What makes two agents behave alike, as JSON; its hash is the fingerprint."""
+        """Everything that determines the agent's behavior, as JSON; its hash is the fingerprint."""
         raise NotImplementedError
 
     def check(self, case: Case) -> str | None:
-        """Why the agent cannot take the case, if it cannot."""
+        """Why the agent cannot run the case, or None if it can."""
         return None
 
     async def open(self, case: Case) -> Any:
-        """Whatever one conversation needs; passed to `send` and `close`."""
+        """Open a conversation; the returned object is passed to `send` and `close`."""
         return None
 
     async def send(self, session: Any, turn: Turn, recorder: TurnRecorder) -> Any:
@@ -116,7 +119,7 @@ class FrameworkAgent(BaseAgent):
     reads_files = False
 
     def __init__(self, adapter: Adapter, name: str = "", own_fingerprint: str = "") -> None:
-        """`own_fingerprint` is for a caller who knows better than the adapter what makes two agents alike."""
+        """`own_fingerprint` replaces the one of the adapter, for a caller that knows more about the agent."""
         self.adapter = adapter
         self.name = name or adapter.agent_name
         self.fingerprint = own_fingerprint or fingerprint(adapter.describe())
@@ -169,12 +172,12 @@ class FrameworkSession(BaseSession):
 
 
 _FRAMEWORK: ContextVar[str] = ContextVar("proctor_framework", default="")
-"""The framework whose agent is answering here. An adapter's patches stay in the vendor's classes, and a function of the
-user's may use the same classes in its own turn: what is recorded there must not depend on which agents ran before."""
+"""The framework whose agent is answering here. An adapter's patches stay in the vendor's classes, and a function agent
+may use the same classes in its turn: what is recorded there must not depend on which agents ran before."""
 
 
 def current_turn_of(framework: str) -> TurnRecorder | None:
-    """The recorder of the turn that an agent of this framework is answering here, also inside its tools."""
+    """The recorder of the current turn if an agent of this framework is answering it, also inside its tools."""
     return current_turn() if _FRAMEWORK.get() == framework else None
 
 
@@ -196,7 +199,7 @@ def _is_adapter(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class InstalledAdapter:
-    """What another package has in `Plugin.adapters`: an adapter, or a function from references to agents."""
+    """An item of `Plugin.adapters` of another package: an adapter, or a function from references to agents."""
 
     name: str
     value: Any = None
@@ -206,7 +209,7 @@ class InstalledAdapter:
 
 @functools.cache
 def installed_adapters() -> tuple[InstalledAdapter, ...]:
-    """What other packages bring, loaded once. A package that is broken stops no agent of another kind."""
+    """The adapters of other packages, loaded once. A package that fails to load does not affect other agents."""
     try:
         return tuple(_load(plugin.name, target) for plugin in installed_plugins() for target in plugin.adapters)
     except PluginError as error:
@@ -223,11 +226,11 @@ def _load(name: str, target: Any) -> InstalledAdapter:
 def adapters() -> Iterable[type[Adapter]]:
     """All adapters: those of this package, then those of other packages."""
     yield from shipped_adapters()
-    yield from (found.value for found in installed_adapters() if _is_adapter(found.value))
+    yield from (adapter.value for adapter in installed_adapters() if _is_adapter(adapter.value))
 
 
 def find_agent(target: Any, name: str) -> FrameworkAgent | None:
-    """The agent behind an object of a known framework; `None` for everything else."""
+    """The agent of an object from a known framework; `None` for everything else."""
     for adapter in adapters():
         if _is_from(adapter, type(target)) and _accepts(adapter, target):
             return FrameworkAgent(adapter(target), name)
@@ -235,18 +238,18 @@ def find_agent(target: Any, name: str) -> FrameworkAgent | None:
 
 
 def naming_hint(target: Any) -> str:
-    """What to name instead of an object that comes from a known framework and is not an agent."""
+    """The end of a message about an object of a known framework that is not an agent: what to name instead."""
     kind = target if isinstance(target, type) else type(target)
-    return next((f": of {a.title}, name {a.takes}" for a in adapters() if _is_from(a, kind)), "")
+    return next((f": for {a.title}, name {a.takes}" for a in adapters() if _is_from(a, kind)), "")
 
 
 def _is_from(adapter: type[Adapter], kind: type[Any]) -> bool:
-    homes = [str(getattr(base, "__module__", "")) for base in kind.__mro__]
-    return any(home == root or home.startswith(f"{root}.") for home in homes for root in adapter.modules)
+    modules = [str(getattr(base, "__module__", "")) for base in kind.__mro__]
+    return any(module == root or module.startswith(f"{root}.") for module in modules for root in adapter.modules)
 
 
 def _accepts(adapter: type[Adapter], target: Any) -> bool:
-    """A package of the user's own may be called `agents` too: what the adapter imports is not in that one."""
+    """Whether the adapter accepts the object. A user's package may be called `agents` too: then the import fails."""
     try:
         return adapter.accepts(target)
     except ImportError:

@@ -1,4 +1,4 @@
-"""What several adapters need: contexts made from a case's state, and what makes two tools alike."""
+"""Helpers for adapters: contexts filled from a case's state, and descriptions of tools for fingerprints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.base.json_data import Json, to_json
 
 
 def describe_tool(tool: Any) -> Json:
-    """What makes two tools alike, for fingerprints: the name, and the code wherever the framework keeps it."""
+    """A tool for fingerprints: its name, and a hash of its code, wherever the framework keeps that."""
     candidates = (getattr(tool, attribute, None) for attribute in _CODE_ATTRIBUTES)
     code = next((candidate for candidate in candidates if hasattr(candidate, "__code__")), tool)
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__
@@ -26,18 +26,18 @@ _CODE_ATTRIBUTES = ("func", "function", "real_fn", "entrypoint", "handler", "for
 
 
 def closure_values(function: Any) -> list[Any]:
-    """The values in the closure of a function, without variables that are not set yet."""
+    """The values in the closure of a function, except variables that are not set yet."""
     return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if is_filled(cell)]
 
 
 _UNKNOWN_TYPES = (None, type(None), object, Any)
-"""Types that say nothing about fields: the state itself is the context, if there is any."""
+"""Types without information about fields: then the state itself is the context."""
 
 
 def fill_context(kind: Any, state: Mapping[str, Json]) -> Any:
     """An object of `kind` filled from the case's state; `None` if the state is empty or `kind` has no fields.
 
-    Raises `ValueError` if the state does not fit the fields.
+    Raises `ValueError` if the state does not match the fields.
     """
     if kind in _UNKNOWN_TYPES:
         return copy.deepcopy(dict(state)) or None
@@ -53,12 +53,12 @@ def fill_context(kind: Any, state: Mapping[str, Json]) -> Any:
         if not state:
             return None
         raise ValueError(
-            f"the state of the case does not fit {getattr(kind, '__name__', kind)}: {one_line(error)}"
+            f"the state of the case does not match {getattr(kind, '__name__', kind)}: {one_line(error)}"
         ) from None
 
 
 def dump_context(context: Any) -> Mapping[str, Json] | None:
-    """The fields of such an object as JSON, for the state after a turn; `None` if it has no fields."""
+    """The fields of a context as JSON, for the state after a turn; `None` if it has no fields."""
     data = to_json(context) if _has_fields(context) else None
     return data if isinstance(data, Mapping) else None
 

@@ -1,8 +1,8 @@
 """Agno. An agent or a team, copied for each trial, with a hook around every tool.
 
-Agno keeps its history and state on the agent, so trials cannot share one: each trial has a copy, as Agno itself makes
-it, with a database in memory. The copy's outermost tool hook is ours. A tool may run another agent, which is not a copy
-yet, so `run` and `arun` are patched to copy that one too during a turn.
+Agno keeps history and state on the agent, so trials cannot share one: each trial has a copy, made by Agno's own
+`deep_copy`, with a database in memory. The copy's outermost tool hook is ours. A tool may run another agent, which is
+not a copy, so `run` and `arun` are patched to copy that one too during a turn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proctor.cases.suite import Case, Turn
 Hook = Callable[..., Any]
 
 _AGNO_ID_KEYS = ("current_session_id", "current_run_id", "current_user_id")
-"""What Agno writes into the state; other values in each run."""
+"""Keys that Agno writes into the state, with different values in each run."""
 
 
 class TrialAgents:
@@ -39,10 +39,10 @@ class TrialAgents:
     def __init__(self) -> None:
         self.model_failure: Exception | None = None
         self._copies: dict[int, tuple[Any, Any]] = {}
-        """By the identity of an original, which is kept with its copy so that the identity stays its own."""
+        """By `id` of the original: the original, which must stay alive for its id to stay unique, and its copy."""
 
     def copy_of(self, agent: Any) -> Any:
-        """The copy of an agent that a tool runs: one for the whole trial, so that it remembers earlier turns."""
+        """The copy of an agent that a tool runs; the same in all turns, so that it remembers earlier ones."""
         if record_tool in (agent.tool_hooks or ()):
             return agent
         if id(agent) not in self._copies:
@@ -50,7 +50,7 @@ class TrialAgents:
         return self._copies[id(agent)][1]
 
     def copy(self, target: Any) -> Any:
-        """A copy as Agno makes it, which shares models and nothing that a run changes."""
+        """A copy by Agno's `deep_copy`, which shares nothing that a run changes."""
         from agno.db.in_memory import InMemoryDb
 
         hooks = _hooks_of_tools(target.tools) if target.tool_hooks is None else target.tool_hooks
@@ -61,12 +61,12 @@ class TrialAgents:
             changes["model"] = self._model(target.model)
         members = getattr(target, "members", None)
         if isinstance(members, list):
-            changes["members"] = [self.copy(one) if hasattr(one, "tool_hooks") else one for one in members]
+            changes["members"] = [self.copy(member) if hasattr(member, "tool_hooks") else member for member in members]
         return _copy_with(target, changes)
 
     def _model(self, model: Any) -> Any:
-        """The model, with its failures remembered: Agno reports only their text."""
-        own = copy.copy(model)
+        """A copy of the model that remembers its exceptions, because Agno reports only their text."""
+        observed = copy.copy(model)
 
         async def ainvoke(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -75,8 +75,8 @@ class TrialAgents:
                 self.model_failure = error
                 raise
 
-        own.ainvoke = ainvoke
-        return own
+        observed.ainvoke = ainvoke
+        return observed
 
 
 _TRIAL_AGENTS: ContextVar[TrialAgents | None] = ContextVar("proctor_agno_agents", default=None)
@@ -90,17 +90,17 @@ class AgnoSession:
     agent: Any
     state: dict[str, Any]
     id: str = field(default_factory=lambda: uuid4().hex)
-    own_keys: frozenset[str] = frozenset()
+    initial_keys: frozenset[str] = frozenset()
     """The keys of the state at the beginning."""
 
     def public_state(self) -> dict[str, Json]:
         """The state without the ids that Agno writes into it."""
         items = to_json(self.state).items()
-        return {key: value for key, value in items if key in self.own_keys or key not in _AGNO_ID_KEYS}
+        return {key: value for key, value in items if key in self.initial_keys or key not in _AGNO_ID_KEYS}
 
 
 class Agno(Adapter):
-    """Runs a copy of the agent in each trial; nothing is left behind in the original or in a database."""
+    """Runs a copy of the agent in each trial; the original and its database are not changed."""
 
     name, title, packages, modules = "agno", "Agno", ("agno",), ("agno",)
     takes = "an Agent or a Team"
@@ -128,7 +128,7 @@ class Agno(Adapter):
                 patch_once(kind, method, _run_copy)
         agents = TrialAgents()
         state = {**copy.deepcopy(self.target.session_state or {}), **to_json(case.state)}
-        return AgnoSession(agents, agents.copy(self.target), state, own_keys=frozenset(state))
+        return AgnoSession(agents, agents.copy(self.target), state, initial_keys=frozenset(state))
 
     async def send(self, session: AgnoSession, turn: Turn, recorder: TurnRecorder) -> Reply:
         token = _TRIAL_AGENTS.set(session.agents)
@@ -142,7 +142,7 @@ class Agno(Adapter):
         session.state = run.session_state if isinstance(run.session_state, dict) else session.state
         for tool in run.tools or []:
             if tool.is_paused and tool.result is None:
-                reason = "not called: it waits for a person"
+                reason = "not called: it needs approval"
                 recorder.record_unexecuted_call(tool.tool_name or "", tool.tool_args, reason, id=tool.tool_call_id)
         _record_refused_calls(run, recorder)
         recorder.add_usage(_usage(run))
@@ -153,7 +153,7 @@ class Agno(Adapter):
 
 
 def _check_status(run: Any, model_failure: Exception | None) -> None:
-    """Raises what ended the run. The model's own exception shows whether a service is busy; Agno reports its text."""
+    """Raise the error of a failed run: the model's exception, which shows if a service is busy, or Agno's text."""
     status = str(getattr(run.status, "value", run.status)).lower()
     if status not in ("error", "cancelled"):
         return
@@ -163,10 +163,10 @@ def _check_status(run: Any, model_failure: Exception | None) -> None:
 
 
 def record_tool(function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:
-    """The outermost hook around every tool.
+    """Record a tool call: the outermost hook around every tool.
 
-    It is a plain function for sync and async tools alike: Agno runs tools without an async hook in threads, and must go
-    on doing so. What a tool returns later, as an awaitable or a stream, is recorded when it is done.
+    It is a plain function for sync and async tools alike: Agno runs tools without an async hook in threads, and must
+    continue to do so. An awaitable or a stream that a tool returns is recorded when it is done.
     """
     recorder = current_turn_of(Agno.name)
     if recorder is None:
@@ -181,7 +181,7 @@ def record_tool(function_name: str, function_call: Hook, arguments: dict[str, An
 
 
 def _tool_text(result: Any) -> Any:
-    """What a tool says: some wrap it in a ToolResult or in an event."""
+    """The content of a tool's result, which may be wrapped in a ToolResult or an event."""
     return result if isinstance(result, (str, dict, list)) else getattr(result, "content", result)
 
 
@@ -194,13 +194,13 @@ def _is_in_loop() -> bool:
 
 
 def _run_copy(original: Any, agent: Any, *args: Any, **kwargs: Any) -> Any:
-    """A run of a copy. The tokens of a run that a tool starts are the turn's too, unless it is a stream of events."""
+    """Run the copy of an agent. A run that a tool starts adds its tokens to the turn, unless it streams events."""
     agents, recorder = _TRIAL_AGENTS.get(), current_turn_of(Agno.name)
     if agents is None or recorder is None:
         return original(agent, *args, **kwargs)
-    own = agents.copy_of(agent)
-    result = original(own, *args, **kwargs)
-    return result if own is agent else _count_tokens(result, recorder)
+    trial_agent = agents.copy_of(agent)
+    result = original(trial_agent, *args, **kwargs)
+    return result if trial_agent is agent else _count_tokens(result, recorder)
 
 
 def _count_tokens(run: Any, recorder: TurnRecorder) -> Any:
@@ -215,7 +215,7 @@ async def _count_tokens_later(run: Any, recorder: TurnRecorder) -> Any:
 
 
 def _copy_with(target: Any, changes: dict[str, Any]) -> Any:
-    """A class of the user's may have another `__init__`: then it is copied as the class that it extends."""
+    """A deep copy with changes. A user's subclass with its own `__init__` is copied as its base class."""
     from agno.agent import Agent as AgnoAgent
     from agno.team import Team
 
@@ -224,15 +224,15 @@ def _copy_with(target: Any, changes: dict[str, Any]) -> Any:
         return target.deep_copy(update=changes)
     shallow = copy.copy(target)
     shallow.__class__ = base
-    own = base.deep_copy(shallow, update=changes)
+    result = base.deep_copy(shallow, update=changes)
     for name, value in vars(target).items():
-        vars(own).setdefault(name, value)
-    own.__class__ = type(target)
-    return own
+        vars(result).setdefault(name, value)
+    result.__class__ = type(target)
+    return result
 
 
 def _hooks_of_tools(tools: Any) -> list[Hook]:
-    """An agent with hooks overrules those of its tools, and ours is one: so theirs become hooks of the agent."""
+    """The hooks of tools as hooks of the agent: Agno ignores those of tools if the agent has any, such as ours."""
     hooks = []
     for tool in tools if isinstance(tools, list) else []:
         functions = getattr(tool, "functions", None)
@@ -242,7 +242,7 @@ def _hooks_of_tools(tools: Any) -> list[Hook]:
 
 
 def _hook_for_tool(name: str, hook: Hook) -> Hook:
-    """The hook of one tool as a hook that lets all other tools pass; Agno reads signatures to know what to pass."""
+    """The hook of one tool as a hook of the agent. Its signature matters: Agno passes the arguments named there."""
     parameters = inspect.signature(hook).parameters
 
     def narrow(**values: Any) -> Any:
@@ -261,7 +261,7 @@ def _hook_for_tool(name: str, hook: Hook) -> Hook:
 
 
 def _usage(run: Any) -> Usage | None:
-    """The tokens of a run and of the runs of members; Agno counts unknown ones as zero."""
+    """The tokens of a run and of the runs of members. Zero input and output tokens mean unknown in Agno."""
     total: Usage | None = None
     for inner in getattr(run, "member_responses", None) or ():
         usage = _usage(inner)
@@ -269,14 +269,15 @@ def _usage(run: Any) -> Usage | None:
     if run.metrics is None:
         return total
     answers = [m for m in run.messages or () if m.role == "assistant" and not m.from_history]
-    given, got = run.metrics.input_tokens, run.metrics.output_tokens
-    is_known = bool(given or got)
-    own = Usage(given if is_known else None, got if is_known else None, run.metrics.cost, len(answers))
+    input_tokens, output_tokens = run.metrics.input_tokens, run.metrics.output_tokens
+    if not input_tokens and not output_tokens:
+        input_tokens, output_tokens = None, None
+    own = Usage(input_tokens, output_tokens, run.metrics.cost, len(answers))
     return own if total is None else own + total
 
 
 def _record_refused_calls(run: Any, recorder: TurnRecorder) -> None:
-    """Record calls of unknown tools, or with arguments that are not JSON: they reach no hook, only the messages."""
+    """Record calls of unknown tools or with arguments that are not JSON, which only the messages show."""
     messages = [message for message in run.messages or () if not message.from_history]
     answers = {message.tool_call_id: message for message in messages if message.role == "tool"}
     recorded = {call.name for call in recorder.tool_calls}
@@ -289,7 +290,7 @@ def _record_refused_calls(run: Any, recorder: TurnRecorder) -> None:
 
 
 def _describe(target: Any) -> Json:
-    """Instructions, model, tools, and the members below."""
+    """Instructions, model, tools and members, for the fingerprint."""
     tools = target.tools if isinstance(target.tools, list) else [target.tools]
     members = getattr(target, "members", None)
     members = members if isinstance(members, list) else []

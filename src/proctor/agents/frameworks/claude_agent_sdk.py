@@ -1,8 +1,8 @@
-"""The Claude Agent SDK. Options are the agent; each trial has a client, and a Claude Code process, of its own.
+"""The Claude Agent SDK. The options are the agent; each trial has its own client and Claude Code process.
 
 Claude Code runs its tools in its own process and reports them in messages, so calls are recorded from messages. Only
-the tools of in-process MCP servers can be mocked: a server stands before the user's and answers for mocked tools. A
-mocked tool that Claude Code would run itself is refused by a hook, and the trial fails with the reason.
+the tools of in-process MCP servers can be mocked: a server in front of the user's answers the calls of mocked tools. A
+mocked tool that Claude Code would run itself is denied by a hook, and the trial fails with the reason.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from proctor.base.transient import is_transient_status
 from proctor.cases.suite import Case, Turn
 
 ClientFactory = Callable[[Any], Any]
-"""Makes a ClaudeSDKClient from options, for users who bring a transport of their own."""
+"""Makes a ClaudeSDKClient from options, for users with their own transport."""
 
 
 @dataclasses.dataclass(slots=True)
 class ClaudeSession:
-    """One client, which remembers the turns of one case."""
+    """One client, which has the conversation of one case."""
 
     servers: frozenset[str]
     """The names of in-process servers."""
     client: Any = None
-    refused: list[str] = dataclasses.field(default_factory=list)
-    """Mocked tools that were refused because Claude Code runs them itself."""
+    denied: list[str] = dataclasses.field(default_factory=list)
+    """Mocked tools that were denied because Claude Code would have run them itself."""
     usage: Usage = dataclasses.field(default_factory=Usage)
-    """What the session has used so far; the SDK reports totals."""
+    """The usage of the session so far, because the SDK reports totals."""
 
 
 class ClaudeAgentSdk(Adapter):
-    """Options, and how a client is made from them."""
+    """Runs ClaudeAgentOptions with a client per conversation."""
 
     name, title, packages = "claude_agent_sdk", "the Claude Agent SDK", ("claude-agent-sdk",)
     modules = ("claude_agent_sdk",)
@@ -95,19 +95,19 @@ class ClaudeAgentSdk(Adapter):
         from claude_agent_sdk import AssistantMessage, ResultMessage, UserMessage
 
         messages = MessageReader(session.servers, recorder)
-        answers: set[str] = set()
+        model_calls: set[str] = set()
         await session.client.query(as_text(turn))
         async for message in session.client.receive_messages():
             if isinstance(message, (AssistantMessage, UserMessage)):
                 messages.read(message)
             if isinstance(message, AssistantMessage):
-                answers.add(message.message_id or str(len(answers)))
+                model_calls.add(message.message_id or str(len(model_calls)))
             if isinstance(message, ResultMessage) and not _is_background_turn(message):
-                return _reply(session, message, len(answers))
+                return _reply(session, message, len(model_calls))
         raise AgentFailed("the conversation ended without a result")
 
     def _fresh_session_options(self, session: ClaudeSession, case: Case) -> Any:
-        """Options with which no trial continues the session of another one."""
+        """The options with changes so that no trial continues the session of another one."""
         changes: dict[str, Any] = {"session_id": None, "continue_conversation": False}
         if self.target.resume is not None:
             changes["fork_session"] = True
@@ -122,7 +122,7 @@ class ClaudeAgentSdk(Adapter):
             name = call["tool_name"]
             if short_name(name, session.servers) != name or name not in case.mocks:
                 return {}
-            session.refused.append(name)
+            session.denied.append(name)
             decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
             return {"hookSpecificOutput": {**decision, "permissionDecisionReason": "this tool cannot be doubled"}}
 
@@ -136,16 +136,16 @@ class ClaudeAgentSdk(Adapter):
 
 
 class ClaudeAgent(FrameworkAgent):
-    """Options as an agent, for users who make the client themselves, for example with a transport of their own."""
+    """Options as an agent, for users who make the client themselves, for example with their own transport."""
 
     def __init__(self, options: Any, name: str = "claude", client: ClientFactory | None = None) -> None:
         super().__init__(ClaudeAgentSdk(options, client), name)
 
 
 def _reply(session: ClaudeSession, result: Any, model_calls: int) -> Reply:
-    if session.refused:
+    if session.denied:
         raise AgentFailed(
-            f"the case doubles {', '.join(session.refused)}, which Claude Code runs itself: it was refused"
+            f"the case doubles {', '.join(session.denied)}, which Claude Code runs itself: it was refused"
         )
     if result.is_error:
         reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
@@ -156,7 +156,7 @@ def _reply(session: ClaudeSession, result: Any, model_calls: int) -> Reply:
 
 
 def _turn_usage(session: ClaudeSession, result: Any, model_calls: int) -> Usage:
-    """The SDK reports costs, and tokens by model, for the whole session so far, but plain tokens for the turn."""
+    """The usage of a turn. The SDK reports the cost and the tokens by model as totals, but plain tokens per turn."""
     before, session.usage = session.usage, _totals(result)
     total = session.usage
     cost = _difference(total.cost_usd, before.cost_usd)
@@ -167,13 +167,13 @@ def _turn_usage(session: ClaudeSession, result: Any, model_calls: int) -> Usage:
 
 
 class MessageReader:
-    """Records the calls of one turn from messages; those of a subagent are inside the call that started it."""
+    """Records the calls of one turn from messages. The parent of a subagent's calls is the call that started it."""
 
     def __init__(self, servers: frozenset[str], recorder: TurnRecorder) -> None:
         self._servers = servers
         self._recorder = recorder
         self._open: dict[str, tuple[contextvars.Context, int]] = {}
-        """By the vendor's id of a call: the context inside of it, and the recorder's key."""
+        """By the vendor's id of a call: the context inside it, and the recorder's key."""
         self._text = ""
 
     def read(self, message: Any) -> None:
@@ -204,7 +204,7 @@ class MessageReader:
 
 
 def short_name(name: str, servers: frozenset[str]) -> str:
-    """The name that the application gave to a tool of its own, without the prefix that Claude Code adds."""
+    """The name of a tool without the prefix that Claude Code adds for an in-process server."""
     for server in servers:
         if name.startswith(f"mcp__{server}__"):
             return name.removeprefix(f"mcp__{server}__")
@@ -212,7 +212,7 @@ def short_name(name: str, servers: frozenset[str]) -> str:
 
 
 def _tool_text(content: Any) -> Any:
-    """The text of a result, if it is nothing but text."""
+    """The text of a result if it consists of text only, else its parts."""
     parts = to_json(content)
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) and "text" in part for part in parts):
         return parts
@@ -230,7 +230,7 @@ def _in_process_servers(options: Any) -> frozenset[str]:
 
 
 def _is_background_turn(result: Any) -> bool:
-    """Whether it ends a turn that the user did not ask for, such as the report of a background task."""
+    """Whether it ends a turn that the user did not start, such as the report of a background task."""
     return bool(result.origin) and result.origin.get("kind") not in (None, "human")
 
 
@@ -250,13 +250,13 @@ def _tokens(usage: Any) -> tuple[int | None, int | None]:
     return sum(int(usage.get(key) or 0) for key in input_keys), usage.get("output_tokens")
 
 
-def _difference(now: Any, before: Any) -> Any:
-    """The difference of two totals; a total that became smaller was counted from the start again."""
-    return now if now is None or before is None or now < before else now - before
+def _difference(total: Any, before: Any) -> Any:
+    """The difference of two totals; a total that became smaller was counted from zero again."""
+    return total if total is None or before is None or total < before else total - before
 
 
 class MockingMcpServer:
-    """Stands before a server: it answers calls of mocked tools and passes everything else on."""
+    """A server in front of another one: it answers calls of mocked tools and passes everything else on."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -269,23 +269,24 @@ class MockingMcpServer:
         from mcp.shared.memory import create_client_server_memory_streams
 
         streams = create_client_server_memory_streams()
-        async with streams as ((_, inwards), (passed_on, _unused)), anyio.create_task_group() as tasks:
-            tasks.start_soon(self._sort, read, write, inwards, tasks)
-            await self._server.run(passed_on, write, *args, **kwargs)
+        async with streams as ((_, to_server), (server_input, _unused)), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._route, read, write, to_server, tasks)
+            await self._server.run(server_input, write, *args, **kwargs)
             tasks.cancel_scope.cancel()
 
-    async def _sort(self, read: Any, write: Any, inwards: Any, tasks: Any) -> None:
-        async with inwards:
+    async def _route(self, read: Any, write: Any, to_server: Any, tasks: Any) -> None:
+        """Answer calls of mocked tools, and pass all other messages to the server."""
+        async with to_server:
             async for message in read:
                 request = _mocked_call(message)
                 if request is None:
-                    await inwards.send(message)
+                    await to_server.send(message)
                 else:
                     tasks.start_soon(_answer_with_mock, message, request, write)
 
 
 def _mocked_call(message: Any) -> Any:
-    """The request, if it is a call of a mocked tool; older versions of mcp wrap it once more."""
+    """The request in a message if it is a call of a mocked tool; older versions of mcp wrap it twice."""
     outer = getattr(message, "message", None)
     request: Any = getattr(outer, "root", outer)
     if getattr(request, "method", None) != "tools/call" or not isinstance(request.params, dict):
@@ -294,7 +295,7 @@ def _mocked_call(message: Any) -> Any:
 
 
 async def _answer_with_mock(message: Any, request: Any, write: Any) -> None:
-    """Answer with the mock; the messages of Claude Code report the call, so it is not recorded here."""
+    """Answer a call with its mock. It is not recorded here, because the messages of Claude Code report it."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCResponse
 

@@ -1,7 +1,7 @@
-"""Google's Agent Development Kit. A plugin, ADK's own hook, sees every tool and model call of a runner.
+"""Google's Agent Development Kit. An ADK plugin records every tool and model call of a runner.
 
-The plugin also reaches agents that are used as tools. It has to be the first one: a plugin that answers for a tool
-keeps the call from the plugins behind it. Each trial has a runner and an in-memory session of its own.
+The plugin also reaches agents that are used as tools. It has to be the first one: a plugin that answers a tool call
+keeps it from the plugins after it. Each trial has its own runner and in-memory session.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AdkSession:
 
 
 class GoogleAdk(Adapter):
-    """Runs LlmAgents, workflow agents, Apps, and what a Runner runs, in a session whose state is the case's."""
+    """Runs LlmAgents, workflow agents, Apps, and the agent of a Runner, in a session with the state of the case."""
 
     name, title, packages, modules = "google_adk", "Google ADK", ("google-adk",), ("google.adk",)
     takes = "an agent, an App or a Runner"
@@ -91,28 +91,28 @@ class GoogleAdk(Adapter):
             answer.read(event)
             recorder.set_partial(answer.text)
         answer.check()
-        structured = parse_json_answer(answer.text) if self._answers_data(answer.author) else None
+        structured = parse_json_answer(answer.text) if self._answers_json(answer.author) else None
         return Reply(answer.text, structured=structured, state=await _state(session))
 
-    def _answers_data(self, author: str) -> bool:
-        speaker = self._root.find_agent(author) if hasattr(self._root, "find_agent") else None
-        return getattr(speaker, "output_schema", None) is not None
+    def _answers_json(self, author: str) -> bool:
+        agent = self._root.find_agent(author) if hasattr(self._root, "find_agent") else None
+        return getattr(agent, "output_schema", None) is not None
 
     async def stop(self) -> None:
-        """Close the toolsets and plugins. Every runner has the same ones, so none is closed while a trial goes on."""
+        """Close the toolsets and plugins. All runners share them, so they are not closed while trials run."""
         if self._last_runner is not None:
             await self._last_runner.close()
 
 
 def _failure(event: Any, raised: Exception | None) -> Exception:
-    """What the run raised: its type shows whether a service is busy, and newer versions report only the text."""
+    """The exception of a failed run. Newer versions report only its text, but its type shows if a service is busy."""
     if raised is not None and str(raised) == event.error_message:
         return raised
     return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
 
 
 async def _state(session: AdkSession) -> Any:
-    """The state of the session, without its events, all of which would be copied."""
+    """The state of the session; loaded without its events, which would all be copied."""
     from google.adk.sessions.base_session_service import GetSessionConfig
 
     stored = await session.runner.session_service.get_session(
@@ -125,7 +125,7 @@ async def _state(session: AdkSession) -> Any:
 
 
 class FinalAnswer:
-    """The answer, put together from the events of one turn."""
+    """The answer of one turn, assembled from events."""
 
     def __init__(self) -> None:
         self._final = ""
@@ -144,11 +144,11 @@ class FinalAnswer:
 
     @property
     def text(self) -> str:
-        """The last whole answer; for an agent that only streams, all of its pieces."""
+        """The last complete answer or, for an agent that only streams, all pieces."""
         return self._final or self._pieces
 
     def check(self) -> None:
-        """Raises `AgentFailed` if the model refused to answer."""
+        """Raise `AgentFailed` if the model refused to answer."""
         if self._refusal and not self.text:
             raise AgentFailed(f"the model gave no answer: {self._refusal}")
 
@@ -165,7 +165,7 @@ def _plugin_class() -> type[Any]:
             self.recorder = TurnRecorder()
             self.failure: Exception | None = None
             self._open_calls: dict[str, int] = {}
-            """By ADK's id: the recorder's key of each call that has not ended."""
+            """By ADK's id: the recorder's keys of calls that have not ended."""
 
         async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
             call_id = tool_context.function_call_id
@@ -180,7 +180,7 @@ def _plugin_class() -> type[Any]:
 
         async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
             key = self._open_calls.pop(tool_context.function_call_id, None)
-            if key is not None:  # else it was mocked, or it failed and another plugin made something of the error
+            if key is not None:  # else it was mocked, or it failed and another plugin handled the error
                 refusal = _refusal(result)
                 self.recorder.end_call(key, None if refusal else result, refusal)
 
@@ -204,18 +204,18 @@ def _plugin_class() -> type[Any]:
 
 
 def _not_mocked() -> None:
-    raise AssertionError("a mocked tool is answered by its mock")
+    raise AssertionError("a mocked tool must not be called")
 
 
 def _refusal(result: Any) -> str | None:
-    """Why ADK did not make a call: arguments are missing, or a person has to agree. It says so as a tool's result."""
+    """Why ADK did not execute a call: missing arguments, or a person must confirm. ADK returns it as the result."""
     error = result.get("error") if isinstance(result, dict) and len(result) == 1 else None
     is_from_adk = isinstance(error, str) and error.startswith(("Invoking `", "This tool call "))
     return str(error) if is_from_adk else None
 
 
 def _describe(agent: Any) -> Json:
-    """Instructions, model, tools, and the agents below."""
+    """Instructions, model, tools and subagents, for the fingerprint."""
     model = getattr(agent, "model", "")
     instruction = getattr(agent, "instruction", "")
     return [

@@ -1,9 +1,9 @@
 """LangChain and LangGraph. Agents, graphs, chains and chat models.
 
-A callback, LangChain's own hook, reports model calls. A callback cannot replace the result of a tool, so `BaseTool.run`
-and `arun`, through which every tool of every graph runs, are patched. What the model wrote as arguments is recorded,
-because a graph may add values of its own before it runs the tool. Calls that no tool ran for, such as one of an unknown
-tool, are known from the model's requests and from the messages.
+A callback records model calls. It cannot replace the result of a tool, so `BaseTool.run` and `arun`, through which
+every tool of every graph runs, are patched. The arguments that the model wrote are recorded, because a graph may add
+values before it runs the tool. Calls that were not executed, such as one of an unknown tool, are recorded from the
+model's requests and the messages.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from proctor.cases.suite import Case, Turn
 
 @dataclass(slots=True)
 class LangChainSession:
-    """One conversation: a thread of its own if the graph has a memory, else messages and a state."""
+    """One conversation: its own thread if the graph has a memory, else messages and a state."""
 
     context: Any
     state: dict[str, Any]
-    """What the next turn gets besides the question: the case's state, then what the graph knew."""
+    """The values for the next turn besides its input: the case's state, then the state of the graph."""
     thread: str = field(default_factory=lambda: f"proctor-{uuid.uuid4().hex}")
     messages: list[Any] = field(default_factory=list)
     question: tuple[str, str] = ("human", "")
     is_interrupted: bool = False
-    """Whether the graph waits for the user to go on."""
+    """Whether the graph is interrupted and waits for the user."""
 
 
 class LangChain(Adapter):
@@ -71,7 +71,7 @@ class LangChain(Adapter):
 
     @property
     def tools(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions behind the tools that a graph's own nodes run."""
+        """The functions of the tools that the nodes of a graph run."""
         nodes = getattr(self.target, "nodes", None)
         steps = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
         tools = [tool for step in steps for tool in getattr(step, "tools_by_name", {}).values()]
@@ -103,7 +103,7 @@ class LangChain(Adapter):
             raise AgentFailed(str(error)) from None
 
     async def close(self, session: LangChainSession) -> None:
-        """Forget the thread, if the graph's memory can."""
+        """Delete the thread, if the graph's memory supports that."""
         memory = self._schema.memory
         for method, is_async in (("adelete_thread", True), ("delete_thread", False)):
             if memory is not None and hasattr(memory, method):
@@ -158,7 +158,7 @@ class LangChain(Adapter):
         return self._read_state(session, dict(result), requests)
 
     def _read_state(self, session: LangChainSession, state: dict[str, Any], requests: Requests) -> Reply:
-        """The reply of a graph. One without a memory of its own gets its state and messages again in the next turn."""
+        """The reply of a graph. A graph without a memory gets its state and messages again in the next turn."""
         interrupts = state.pop("__interrupt__", None)
         session.is_interrupted = bool(interrupts)
         messages = _read_messages(state)
@@ -182,7 +182,7 @@ class LangChain(Adapter):
 
 
 class Requests:
-    """The tool calls that the model requested in one turn and that no tool has run for yet."""
+    """The tool calls that the model requested in one turn and that have not been executed."""
 
     def __init__(self, recorder: TurnRecorder) -> None:
         self.recorder = recorder
@@ -194,9 +194,10 @@ class Requests:
         self._waiting += getattr(message, "invalid_tool_calls", None) or ()
 
     def take_arguments(self, tool: str, call_id: str | None, arguments: Any) -> Any:
-        """The arguments that the model wrote for a call that runs now; `arguments` if it was not the model's call.
+        """Remove a request that runs now and return the arguments that the model wrote.
 
-        Some services use an id again in the next response, so the first request with this id and tool is meant.
+        Returns `arguments` if the model did not request the call. Some services use an id again in the next response,
+        so the first request with this id and tool is taken.
         """
         for request in self._waiting:
             if call_id is not None and (str(request["id"]), request["name"]) == (str(call_id), tool):
@@ -205,9 +206,9 @@ class Requests:
         return arguments
 
     def record_unrun(self, messages: list[Any], structured: Json = None) -> None:
-        """Record the calls that only the model and the messages know of.
+        """Record the calls that were requested and not executed.
 
-        A structured answer comes as a call of its schema; that is the answer and not the use of a tool.
+        A structured answer comes as a call of its schema; that is the answer and not a tool call.
         """
         answers = {message.tool_call_id: message for message in messages if getattr(message, "type", "") == "tool"}
         for request in self._waiting:
@@ -230,7 +231,7 @@ def _callback_class() -> type[Any]:
     from langchain_core.callbacks import BaseCallbackHandler
 
     class ModelCalls(BaseCallbackHandler):  # type: ignore[misc]
-        """Reports the model calls of one turn."""
+        """Records the model calls of one turn."""
 
         run_inline = True
 
@@ -287,7 +288,7 @@ class _Call:
 
 @contextmanager
 def _recorded_call(recorder: TurnRecorder, name: str, arguments: Any, call_id: str | None) -> Iterator[_Call]:
-    """Record a call; LangChain may turn an error into a message with a status, instead of raising it."""
+    """Record a call. LangChain may return an error as a message with a status instead of raising it."""
     call = _Call()
     key = recorder.begin_call(name, arguments, id=call_id)
     try:
@@ -302,7 +303,7 @@ def _recorded_call(recorder: TurnRecorder, name: str, arguments: Any, call_id: s
 
 @dataclass(slots=True)
 class _MockAnswer:
-    """What a mock answers, in the form in which LangChain's own tools do."""
+    """The result of a mock in the form of LangChain's tools."""
 
     tool: str
     call_id: str | None
@@ -321,7 +322,7 @@ class _MockAnswer:
 
 @contextmanager
 def _mock_message(tool: str, call_id: str | None) -> Iterator[_MockAnswer]:
-    """The failure of a mock becomes a message to the model if the model called the tool; else it is raised."""
+    """Turn the error of a mock into a message to the model if the model called the tool; else raise it."""
     answer = _MockAnswer(tool, call_id)
     try:
         yield answer
@@ -332,11 +333,11 @@ def _mock_message(tool: str, call_id: str | None) -> Iterator[_MockAnswer]:
 
 
 def _not_mocked() -> None:
-    raise AssertionError("a mocked tool is answered by its mock")
+    raise AssertionError("a mocked tool must not be called")
 
 
 def _tool_result(value: Any) -> Json:
-    """The result of a tool. LangChain makes text of data for the model; text that is JSON is read again."""
+    """The result of a tool. LangChain converts data to text for the model; JSON text is converted back."""
     content = getattr(value, "content", value)
     if isinstance(content, str) and content[:1] in ("{", "["):
         return to_json(parse_json_or_keep(content))
@@ -349,22 +350,22 @@ _INPUT_KEYS = ("input", "question", "query", "text", "prompt", "request", "topic
 
 @dataclass(frozen=True, slots=True)
 class InputSchema:
-    """What one runnable takes; the same for all sessions."""
+    """The input of one runnable; the same for all sessions."""
 
     takes_messages: bool = False
-    """A list of messages and nothing else, as chat models do."""
+    """Whether it takes a list of messages and nothing else, like chat models."""
     fields: tuple[str, ...] = ()
-    """The keys of the object that it takes; empty if it takes something else, which is then the input itself."""
+    """The keys of the object that it takes; empty if it takes the input of the turn as it is."""
     required: tuple[str, ...] = ()
     memory: Any = None
-    """Where a graph keeps its threads."""
+    """The checkpointer of a graph, if it has one."""
     context: Any = None
     """The type of the context that a graph's tools and nodes get at run time."""
     sessions: tuple[str, ...] = ()
-    """The names under which a chain that looks up its own history takes the id of a session."""
+    """The configuration keys for the session id, of a chain that looks up its own history."""
 
     def build_input(self, question: Json, state: Mapping[str, Any], messages: Sequence[Any]) -> Any:
-        """What to invoke it with, from the question, the state and the messages so far."""
+        """The argument of `invoke`, from the input of the turn, the state and the messages so far."""
         conversation = [*messages, ("human", to_text(question))]
         if self.takes_messages:
             return conversation
@@ -380,22 +381,22 @@ class InputSchema:
         return values | {self._receiver(state) or "": question}
 
     def unsupported_reason(self, question: Json, state: Mapping[str, Any]) -> str | None:
-        """Why the input cannot be built, if it cannot."""
+        """Why the input cannot be built, or None if it can."""
         if not self.fields or "messages" in self.fields or self._receiver(state):
             return None
         if isinstance(question, Mapping) and question.keys() <= set(self.fields):
             return None
         names = ", ".join(self.fields)
-        return f"the input must be an object with some of {names}: it is not clear which of them the question is"
+        return f"the input must be an object with keys from {names}: it is not clear where plain text would go"
 
     def _receiver(self, state: Mapping[str, Any]) -> str | None:
-        """The key under which the question goes."""
+        """The key for the input of the turn; None if it is ambiguous."""
         free = [name for name in self.fields if name not in state and name not in _HISTORY_KEYS]
         required = [name for name in self.required if name in free]
-        named = [name for name in _INPUT_KEYS if name in free]
+        common = [name for name in _INPUT_KEYS if name in free]
         if len(required) == 1:
             return required[0]
-        return named[0] if named else free[0] if len(free) == 1 else None
+        return common[0] if common else free[0] if len(free) == 1 else None
 
 
 def _input_schema(target: Any) -> InputSchema:
@@ -414,7 +415,7 @@ def _input_schema(target: Any) -> InputSchema:
         return InputSchema(fields=tuple(fields_of_state), memory=memory, context=context, sessions=sessions)
     try:
         schema = target.get_input_jsonschema()
-    except Exception:  # a runnable whose types pydantic cannot describe: its fields are not known
+    except Exception:  # pydantic cannot describe the types of this runnable, so its fields are unknown
         schema = {}
     schema = schema if schema.get("type") == "object" else {}
     fields, required = tuple(schema.get("properties", ())), tuple(schema.get("required", ()))
@@ -422,7 +423,7 @@ def _input_schema(target: Any) -> InputSchema:
 
 
 def _read_messages(state: Mapping[str, Any]) -> list[Any]:
-    """The messages that a graph ends with; a graph may keep them as dicts or pairs, or keep something else."""
+    """The messages in the state of a graph, which may be dicts or pairs; none if they are something else."""
     from langchain_core.messages import convert_to_messages
 
     messages = state.get("messages")
@@ -439,7 +440,7 @@ def _message_text(message: Any) -> str:
 
 
 def _describe(target: Any) -> Json:
-    """What makes two runnables behave alike: the steps of a graph or chain, and what these were made with."""
+    """The steps of a graph or chain with their settings, for the fingerprint."""
     nodes = getattr(target, "nodes", None)
     if isinstance(nodes, Mapping):
         graph = target.get_graph()
@@ -450,25 +451,25 @@ def _describe(target: Any) -> Json:
 
 
 def _unbind(target: Any) -> Any:
-    """What is under `bind`, `bind_tools` and `with_config`."""
+    """The runnable inside `bind`, `bind_tools` and `with_config`."""
     while hasattr(target, "bound") and hasattr(target, "kwargs"):
         target = target.bound
     return target
 
 
 def _innermost_graph(target: Any) -> Any:
-    """The graph under `with_retry` and `with_fallbacks`, which alone knows what it takes; else the target itself."""
-    inner = target
-    while not hasattr(inner, "builder"):
-        under = getattr(inner, "runnable", None) or getattr(inner, "bound", None)
-        if under is None:
+    """The graph inside `with_retry` and `with_fallbacks`, which has the input schema; else the target itself."""
+    graph = target
+    while not hasattr(graph, "builder"):
+        inner = getattr(graph, "runnable", None) or getattr(graph, "bound", None)
+        if inner is None:
             return target
-        inner = under
-    return inner
+        graph = inner
+    return graph
 
 
 def _describe_step(step: Any, depth: int = 0) -> Json:
-    """A step as far as it can be read: its functions, and the values in their closures."""
+    """A step for the fingerprint: its functions with the values in their closures, or its settings."""
     step = step if depth else _unbind(step)
     function = next((f for name in ("func", "afunc") if callable(f := getattr(step, name, None))), None)
     function = step if function is None and hasattr(step, "__closure__") else function

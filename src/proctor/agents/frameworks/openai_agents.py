@@ -1,8 +1,8 @@
-"""The OpenAI Agents SDK. An agent, with the agents that it hands over to or uses as tools.
+"""The OpenAI Agents SDK. An agent, with the agents that it hands off to or uses as tools.
 
 The SDK's run hooks report model calls and handoffs. They cannot replace the result of a tool, and a run that a tool
-starts has hooks of its own. So one method is patched: `Agent.get_all_tools`, which every run calls. During a turn it
-returns copies of the tools that go through the recorder; the agent keeps its own.
+starts has its own hooks. So one method is patched: `Agent.get_all_tools`, which every run calls. During a turn it
+returns copies of the tools that go through the recorder; the agent's own tools are not changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OpenAiSession:
 
 
 class OpenAiAgents(Adapter):
-    """Each trial has an input list of its own, and a context made from the case's state."""
+    """Runs agents with an input list per trial, and a context filled from the case's state."""
 
     name, title, packages, modules = "openai_agents", "the OpenAI Agents SDK", ("openai-agents",), ("agents",)
     takes = "an Agent"
@@ -43,7 +43,7 @@ class OpenAiAgents(Adapter):
     @classmethod
     def accepts(cls, target: Any) -> bool:
         from agents import Agent as SdkAgent
-        from agents import FunctionTool, Runner  # noqa: F401  many projects have a package `agents` of their own
+        from agents import FunctionTool, Runner  # noqa: F401  many projects have their own package `agents`
 
         return isinstance(target, SdkAgent)
 
@@ -75,7 +75,7 @@ class OpenAiAgents(Adapter):
         result = await _run(session, [*session.items, {"role": "user", "content": as_text(turn)}], recorder)
         if result.interruptions:
             waiting = ", ".join(str(item.name) for item in result.interruptions)
-            raise AgentFailed(f"waits for a person to approve {waiting}, which nobody here can")
+            raise AgentFailed(f"waits for a person to approve {waiting}; calls that need approval are not supported")
         session.items, session.agent = result.to_input_list(), result.last_agent
         _record_calls_elsewhere(result.new_items, recorder)
         output = result.final_output
@@ -90,7 +90,7 @@ class OpenAiAgents(Adapter):
 
 
 async def _run(session: OpenAiSession, messages: list[Any], recorder: TurnRecorder) -> Any:
-    """Run the agent. The SDK would post traces to its vendor: they are switched off, also in runs that tools start."""
+    """Run the agent, with the SDK's traces to its vendor disabled, also in runs that tools start."""
     from agents import RunConfig, Runner, trace
 
     with trace("proctor", disabled=True):
@@ -115,7 +115,7 @@ async def _recorded_tools(original: Any, agent: Any, *args: Any, **kwargs: Any) 
 
 
 def _recorded_tool(tool: Any, recorder: TurnRecorder) -> Any:
-    """A copy of the tool. The SDK turns errors into text for the model, so the recording happens inside of that."""
+    """A copy of the tool that records calls. The SDK turns errors into text for the model; we record inside of that."""
     recorded = copy.copy(tool)
     invoker = recorded.on_invoke_tool
     inner = getattr(invoker, "_invoke_tool_impl", None)
@@ -140,7 +140,7 @@ def _hooks_class() -> type[Any]:
     from agents import RunHooks
 
     class Hooks(RunHooks):  # type: ignore[misc]
-        """Reports model calls, and handoffs, which are calls like any other to the model."""
+        """Records model calls, and handoffs, which the model requests like any other call."""
 
         def __init__(self, recorder: TurnRecorder) -> None:
             self.recorder = recorder
@@ -167,7 +167,7 @@ def _hooks_class() -> type[Any]:
 
 
 def _record_calls_elsewhere(items: list[Any], recorder: TurnRecorder) -> None:
-    """Record calls for which no tool ran here: the model service ran them, or a guardrail refused them."""
+    """Record calls that no tool here executed: the model service did, or a guardrail refused them."""
     recorded = {call.id for call in recorder.tool_calls}
     outputs = {_id(item.raw_item): item.output for item in items if item.type == "tool_call_output_item"}
     for raw in [item.raw_item for item in items if item.type == "tool_call_item"]:
@@ -183,7 +183,7 @@ def _id(raw: Any) -> Any:
 
 
 def _usage(usage: Any) -> Usage:
-    """The SDK counts tokens that the model does not report as zero; here they are unknown."""
+    """The usage of a run. The SDK counts tokens that the model does not report as zero; here they are unknown."""
     if not usage.input_tokens and not usage.output_tokens:
         return Usage(model_calls=usage.requests)
     return Usage(usage.input_tokens, usage.output_tokens, model_calls=usage.requests)
@@ -195,30 +195,30 @@ def _context_type(agent: Any) -> Any:
     return arguments[0] if arguments else None
 
 
-def _describe(agent: Any, above: list[Any]) -> Json:
-    """Instructions, model, tools, and the agents below; an agent that hands back to one above is only named."""
-    if any(agent is other for other in above):
+def _describe(agent: Any, ancestors: list[Any]) -> Json:
+    """Instructions, model, tools and handoffs, for the fingerprint; of an ancestor, only the name."""
+    if any(agent is other for other in ancestors):
         return agent.name
     instructions = agent.instructions
     text = instructions if isinstance(instructions, str) or instructions is None else source_fingerprint(instructions)
-    below = [_describe_handoff(handoff, [*above, agent]) for handoff in agent.handoffs]
-    tools = [_describe_tool(tool, [*above, agent]) for tool in agent.tools]
+    handoffs = [_describe_handoff(handoff, [*ancestors, agent]) for handoff in agent.handoffs]
+    tools = [_describe_tool(tool, [*ancestors, agent]) for tool in agent.tools]
     model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", type(agent.model).__name__)
-    return [agent.name, text, str(model), tools, below]
+    return [agent.name, text, str(model), tools, handoffs]
 
 
-def _describe_handoff(handoff: Any, above: list[Any]) -> Json:
+def _describe_handoff(handoff: Any, ancestors: list[Any]) -> Json:
     if hasattr(handoff, "instructions"):
-        return _describe(handoff, above)
+        return _describe(handoff, ancestors)
     return [handoff.tool_name, handoff.agent_name, handoff.tool_description]
 
 
-def _describe_tool(tool: Any, above: list[Any]) -> Json:
+def _describe_tool(tool: Any, ancestors: list[Any]) -> Json:
     function = getattr(tool, "__wrapped__", None)
     inner = getattr(tool, "_agent_instance", None)
     return [
         getattr(tool, "name", type(tool).__name__),
         getattr(tool, "description", ""),
         None if function is None else source_fingerprint(function),
-        None if inner is None else _describe(inner, above),
+        None if inner is None else _describe(inner, ancestors),
     ]

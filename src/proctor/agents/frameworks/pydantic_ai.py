@@ -1,7 +1,7 @@
-"""Pydantic AI. Its own hook, a capability, sees tools and model calls and can answer for a tool.
+"""Pydantic AI. A capability, the framework's hook, records tool and model calls and can replace a tool.
 
 A capability that is passed to one run does not reach the runs that its tools start. So `Agent.iter`, which every run
-goes through, is patched to add the capability during a turn.
+calls, is patched to add the capability during a turn.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from proctor.cases.suite import Case, Turn
 
 @dataclass(slots=True)
 class PydanticAiSession:
-    """One conversation: the messages of a turn are the history of the next."""
+    """One conversation: dependencies, and the messages so far."""
 
     deps: Any
     history: list[Any] = field(default_factory=list)
 
 
 class PydanticAi(Adapter):
-    """Each trial has a message history of its own, and dependencies made from the case's state."""
+    """Runs agents with a message history per trial, and dependencies filled from the case's state."""
 
     name, title, packages, modules = "pydantic_ai", "Pydantic AI", ("pydantic-ai-slim",), ("pydantic_ai",)
     takes = "an Agent"
@@ -53,7 +53,7 @@ class PydanticAi(Adapter):
         return {name: tool.function for table in tables if isinstance(table, dict) for name, tool in table.items()}
 
     def describe(self) -> Json:
-        """What the framework keeps private is read if it is there."""
+        """Name, model, instructions, output type and tools; private attributes are read if they exist."""
         agent, model = self.target, self.target.model
         return [
             agent.name,
@@ -91,12 +91,12 @@ class PydanticAi(Adapter):
 
 
 def _record_deferred(output: Any, recorder: TurnRecorder) -> None:
-    """Record the calls with which a run ends because they are not the agent's to execute."""
+    """Record the calls with which a run ends because they need approval or are executed elsewhere."""
     from pydantic_ai import DeferredToolRequests
 
     if not isinstance(output, DeferredToolRequests):
         return
-    for calls, reason in ((output.approvals, "it waits for a person"), (output.calls, "it is for others to run")):
+    for calls, reason in ((output.approvals, "it needs approval"), (output.calls, "it is executed elsewhere")):
         for call in calls:
             recorder.record_unexecuted_call(call.tool_name, call.args, f"not called: {reason}", id=call.tool_call_id)
 
@@ -114,20 +114,20 @@ def _recording_class() -> type[Any]:
     from pydantic_ai.exceptions import ToolFailed
 
     class Recording(AbstractCapability[Any]):
-        """Writes what one run does into the recorder of the turn."""
+        """Writes the tool and model calls of one run into the recorder of the turn."""
 
         def __init__(self, recorder: TurnRecorder) -> None:
             self.recorder = recorder
             self.output_tools: set[str] = set()
-            """Tools through which the model gives its structured answer: not something that it does."""
+            """Tools through which the model returns its structured answer; they are not recorded as calls."""
             self.reported: set[str] = set()
-            """The ids of calls that the recorder knows already."""
+            """The ids of calls that are recorded already."""
 
         async def wrap_tool_validate(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
             try:
                 return await handler(args)
             except Exception as error:
-                self._refused(call, str(error))
+                self._record_refused(call, str(error))
                 raise
 
         async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
@@ -142,7 +142,7 @@ def _recording_class() -> type[Any]:
                 )
             except Exception as error:
                 if is_mocked(call.tool_name):
-                    raise ToolFailed(str(error)) from error  # the framework's own way of telling the model
+                    raise ToolFailed(str(error)) from error  # which the framework reports to the model
                 raise
 
         async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
@@ -155,15 +155,15 @@ def _recording_class() -> type[Any]:
             return response
 
         async def after_run(self, ctx: Any, *, result: Any) -> Any:
-            """Record calls of tools that do not exist: they reach no tool, and only the messages show them."""
+            """Record calls of unknown tools, which only the messages show."""
             parts = [part for message in result.new_messages() for part in message.parts]
-            complaints = {part.tool_call_id: part for part in parts if _is_refusal(part)}
+            refusals = {part.tool_call_id: part for part in parts if _is_refusal(part)}
             for part in parts:
-                if part.part_kind == "tool-call" and part.tool_call_id in complaints.keys() - self.reported:
-                    self._refused(part, to_text(to_json(complaints[part.tool_call_id].content)))
+                if part.part_kind == "tool-call" and part.tool_call_id in refusals.keys() - self.reported:
+                    self._record_refused(part, to_text(to_json(refusals[part.tool_call_id].content)))
             return result
 
-        def _refused(self, call: Any, reason: str) -> None:
+        def _record_refused(self, call: Any, reason: str) -> None:
             if call.tool_name not in self.output_tools:
                 self.reported.add(call.tool_call_id)
                 self.recorder.record_unexecuted_call(call.tool_name, call.args, reason, id=call.tool_call_id)
@@ -172,14 +172,14 @@ def _recording_class() -> type[Any]:
 
 
 def _is_refusal(part: Any) -> bool:
-    """Whether the model was told that its call did not work; versions of the framework do that in one of two ways."""
+    """Whether a part tells the model that its call failed; versions of the framework have two forms of that."""
     if part.part_kind == "tool-return":
         return getattr(part, "outcome", "success") not in ("success", None)
     return bool(part.part_kind == "retry-prompt")
 
 
 def _text_or_code(part: Any) -> str:
-    """Instructions as text, or the code that makes them."""
+    """Instructions: the text, or a hash of the code that makes it."""
     part = getattr(part, "instruction", getattr(part, "function", part))
     return part if isinstance(part, str) else source_fingerprint(part)
 
