@@ -62,7 +62,7 @@ def test_a_worse_agent_is_called_worse_with_the_cases_that_broke(proctor: Comman
     assert "desk/one" in done.out
     assert "1/1 → 0/1" in done.out
     assert done.out.splitlines()[-1].startswith(
-        "Worse: of 7 cases 7 broken; passes 100% → 0% (McNemar's test, mid-p, p ="
+        "Worse: 7 of 7 cases broken, pass rate 100% → 0% (mid-p McNemar test, p ="
     )
 
 
@@ -91,7 +91,7 @@ def test_only_chosen_cases_are_compared(proctor: Command, desk: Command) -> None
     proctor("test", "-q")
     proctor("test", "-q")
     assert "all 2 cases" in proctor("compare", "--tag", "fast").out
-    assert "the one case" in proctor("compare", "-k", "seven").out
+    assert "the one compared case" in proctor("compare", "-k", "seven").out
     assert "all 7 cases" in proctor("compare", "--suite", "desk").out
     refused = proctor("compare", "--suite", "dusk")
     assert (refused.code, "is selected" in refused.err) == (2, True)
@@ -115,10 +115,10 @@ def test_changed_evaluators_are_not_compared_until_both_runs_are_rescored(procto
     done = proctor("compare", "--fail-on", "regression")
     assert done.code == 3
     assert "not comparable: 7" in done.out
-    assert "the case expects something else now" in done.out
+    assert "the expectation of the case changed" in done.out
     again = proctor("compare", "--rescore", "--fail-on", "regression")
     assert again.code == 0
-    assert again.out.splitlines()[-1].startswith("No change: all 7 cases ended as before; passes 0% → 0%")
+    assert again.out.splitlines()[-1].startswith("No change: all 7 cases ended as before, pass rate 0% → 0%")
 
 
 def test_runs_without_a_case_in_common_end_in_one_sentence(proctor: Command, desk: Command, suite: Command) -> None:
@@ -140,7 +140,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
     done = proctor("compare")
     assert done.code == 4
     assert done.out.splitlines()[-1].startswith(
-        "Nothing can be compared: 1 case cannot be compared (no verdict after (error"
+        "Nothing can be compared: 1 case cannot be compared (no result in the second run (error"
     )
 
 
@@ -151,7 +151,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
         (["gone.jsonl"], 2, "cannot be read: No such file"),
         (["-", "-"], 2, "only one of the two runs"),
         (["--json", "-", "--md", "-"], 2, "would both go to standard output"),
-        (["last@nobody"], 2, "no agent of run"),
+        (["last@nobody"], 2, "has no agent"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(
@@ -187,7 +187,7 @@ def test_a_run_comes_through_a_pipe(proctor: Command, desk: Command, monkeypatch
     two_runs(proctor, desk)
     text = proctor("export", "base").out
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-    assert proctor("compare", "-", "last", "-q").out.startswith("Worse: of 7 cases 7 broken")
+    assert proctor("compare", "-", "last", "-q").out.startswith("Worse: 7 of 7 cases broken")
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert proctor("import", "-", "--store", "elsewhere").code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO("no run at all"))

@@ -125,7 +125,7 @@ def test_a_case_in_quarantine_runs_is_reported_and_decides_nothing(project: Path
     assert ended.code == 0
     tested = proctor("test", "desk.yaml")
     assert tested.code == 0
-    assert "1 of 1 cases passed; 1 in quarantine" in tested.out
+    assert "1 of 1 cases passed; 1 quarantined" in tested.out
     assert "in quarantine: flaky (failed)" in tested.out
     assert f"desk/flaky  until {tomorrow()}  owner ops  the feed is down" in proctor("quarantine").out
     proctor("baseline", "accept")
@@ -143,7 +143,7 @@ def test_past_its_date_a_quarantine_fails_loudly(project: Path, proctor: Command
     (project / "desk.yaml").write_text(SUITE.replace("input: steady,", added), encoding="utf-8")
     ended = proctor("test", "desk.yaml", *gate)
     assert ended.code == 1
-    assert f"the quarantine of steady ended on {yesterday()} (owner: ops): the feed is down" in ended.out
+    assert f"the quarantine of steady expired on {yesterday()} (owner: ops): the feed is down" in ended.out
 
 
 def test_a_quarantine_does_not_take_the_past_of_a_case(project: Path, proctor: Command) -> None:

@@ -54,7 +54,7 @@ def test_a_case_whose_only_evaluator_does_not_gate_says_that_nothing_gates_it(hi
         "cases:\n"
         "  - {id: a, input: hi, expected: hi, evaluators: [{ExactMatch: {report_only: true}}]}\n"
     )
-    assert hint("test", "suite.yaml", suite=suite).out.count("nothing gates it") == 1
+    assert hint("test", "suite.yaml", suite=suite).out.count("evaluators are report only") == 1
 
 
 def test_a_report_of_chosen_cases_has_these_alone(hint: Command) -> None:

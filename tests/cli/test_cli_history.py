@@ -104,7 +104,7 @@ def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite:
     killed = kill_a_run(project)
     with exclusive_run(Store(project / ".proctor"), killed):
         shown = proctor("show", "last").out
-    assert "the run is still going on" in shown
+    assert "the run is still in progress" in shown
     assert "cut off" not in shown
     assert "--resume" not in shown
 

@@ -26,7 +26,7 @@ def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite:
     lines = [line.split() for line in done.out.splitlines()]
     assert ["desk", "good", "lazy"] in lines
     assert ["c0", "1/1", "0/1"] in lines
-    assert "lazy against good: Worse: of 7 cases 7 broken; passes 100% → 0%" in done.out
+    assert "lazy against good: Worse: 7 of 7 cases broken, pass rate 100% → 0%" in done.out
     data = json.loads((project / "r.json").read_text())
     jsonschema_rs.validator_for(SCHEMA).validate(data)
     assert [item["name"] for item in data["suites"]] == ["desk [good]", "desk [lazy]"]
@@ -70,7 +70,7 @@ def test_a_suite_names_several_agents(proctor: Command, suite: Command, written:
     suite(text=f"name: desk\nagents: {written}\n{CASES}")
     done = proctor("test")
     assert done.code == 1
-    assert "Worse: of 7 cases 7 broken" in done.out
+    assert "Worse: 7 of 7 cases broken" in done.out
     again = proctor("test", "--agent", "oracle")
     assert (again.code, "against" in again.out) == (0, False)
 
@@ -96,7 +96,7 @@ def test_agents_of_a_suite_that_make_no_sense_are_named_with_their_line(
 def test_agents_of_one_run_are_compared_by_name(proctor: Command, suite: Command) -> None:
     suite(text=SUITE)
     proctor("test", "-q", "--agent", "good=agents.py:echo", "--agent", "lazy=nop")
-    assert proctor("compare", "last@good", "last@lazy", "-q").out.startswith("Worse: of 7 cases 7 broken")
+    assert proctor("compare", "last@good", "last@lazy", "-q").out.startswith("Worse: 7 of 7 cases broken")
     assert proctor("compare", "last", "last", "-q").out.startswith("No change: all 14 cases")
     proctor("test", "-q")
     assert proctor("compare", "last~1@good", "last", "-q").out.startswith("No change: all 7 cases")

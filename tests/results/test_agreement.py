@@ -104,7 +104,7 @@ def test_a_judge_without_skill_corrects_nothing() -> None:
     blind = judge_agreement([True, True, False, False], [True, False, True, False])
     found = corrected_pass_rate(observed, blind)
     assert (found.value, found.low, found.high) == (None, 0.0, 1.0)
-    assert "hardly tells" in found.reason
+    assert "hardly distinguishes" in found.reason
     assert corrected_pass_rate(observed, judge_agreement([True], [True])).value is None
 
 

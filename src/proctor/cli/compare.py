@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cli import suggestions
 from proctor.cli.help_pages import AGENT_AND_JUDGE, OUTPUT, REGRESSION_GATE, SELECT_CASES, DocumentedCommand, option
@@ -132,10 +131,10 @@ def command(**given: Any) -> int:
     first, second = _named(folder, options.before), _named(folder, options.after)
     if options.rescored:
         first, second = (_rescored(folder, side, options, configuration) for side in (first, second))
-    choose = options.selection.in_run(second.run)
+    select = options.selection.in_run(second.run)
     if options.case_id is not None:
-        return _print_case(first, second, options.case_id, choose, targets)
-    comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
+        return _print_case(first, second, options.case_id, select, targets)
+    comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, select=select)
     if options.as_comment:
         _comment(second, comparison, options, targets)
     else:
@@ -196,15 +195,13 @@ def _print_comparison(comparison: Comparison, options: CompareOptions, targets: 
 
 
 def _print_case(
-    first: ComparedAgent, second: ComparedAgent, case_id: str, choose: CasePredicate | None, targets: Mapping[str, str]
+    first: ComparedAgent, second: ComparedAgent, case_id: str, select: CasePredicate | None, targets: Mapping[str, str]
 ) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
     wanted = _address(second.run, case_id)
-    pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, choose=choose)
-    if isinstance(pair, list):
-        raise UsageError(f"no case {case_id!r} is in both runs{did_you_mean(case_id, pair)}")
+    pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, select=select)
     if targets:
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))

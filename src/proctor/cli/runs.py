@@ -97,18 +97,18 @@ def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     if not found:
         known = suite_names(kept)
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{did_you_mean(suite, known)}")
-    states = [_state(run.row) for run in found]
+    states = [_state(run.run) for run in found]
     if as_json:
         say_json("suite-run-row", [_history_as_json(run) for run in found])
         return 0
     rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
     width, widest = max(map(len, rates)), max(8, *map(len, states))
     for run, state, rate in zip(found, states, rates, strict=True):
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.row.started_at))
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.run.started_at))
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         outcome = state if state in UNFINISHED else run.outcome
-        say(f"{run.row.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
+        say(f"{run.run.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
     _print_trend(found)
     return 0
 
@@ -131,10 +131,10 @@ def _print_trend(found: list[SuiteHistoryEntry]) -> None:
 
 def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
     return {
-        "id": run.row.id,
-        "started_at": run.row.started_at,
-        "finished_at": run.row.finished_at,
-        "status": run.row.status,
+        "id": run.run.id,
+        "started_at": run.run.started_at,
+        "finished_at": run.run.finished_at,
+        "status": run.run.status,
         "outcome": run.outcome,
         "trials": run.trials,
         "planned": run.planned,

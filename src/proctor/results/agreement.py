@@ -1,8 +1,11 @@
-"""How far two raters agree, a judge and people or two people, and what that says about a pass rate.
+"""How far two raters agree (a judge and people, or two people), and what a pass rate would be without judge errors.
 
-Accuracy, Cohen's kappa and hit rates with their intervals; the threshold that fits people's labels best; and a pass
-rate corrected by the judge's known mistakes. The viewer shows agreement, and reports show corrected rates; what else
-`proctor calibrate` measures is in `proctor.calibration`.
+Accuracy alone misleads: if people pass 95 % of the answers, a judge that passes everything is right 95 % of the time.
+So there is Cohen's kappa, the agreement beyond chance, and the two hit rates, separately for what people passed and
+what they failed. A threshold is chosen on one half of the rows and checked on the other, because on the rows it was
+chosen on it always looks better than it is. A pass rate is corrected by the hit rates (Rogan and Gladen 1978).
+The viewer shows agreement and reports show corrected rates; `proctor.calibration` has what else `proctor calibrate`
+measures.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from proctor.results.statistics import Z_95, Estimate, share_of, wilson
 
 RESAMPLES = 1000
 _SEED = 20240229
-_LEAST_SKILL = 0.1
-"""A judge that is right about passes and failures little more often than a coin says nothing about a pass rate."""
+_MIN_SKILL = 0.1
+"""Below this, a judge hardly differs from a coin, and a pass rate cannot be corrected. Skill is the sum of the two hit
+rates minus 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number with its 95 % interval; unlike a share it may be below 0."""
+    """A number with its 95 % interval; unlike a share, it may be below 0."""
 
     value: float
     low: float
@@ -35,23 +39,23 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """A judge's verdicts beside people's, on the same rows."""
+    """How far a judge's decisions agree with people's labels of the same rows."""
 
     count: int
     base_rate: float
-    """The share of rows that people passed: what always saying "passed" would get right."""
+    """The share of rows that people passed: the accuracy of a judge that passes everything."""
     accuracy: Estimate
     kappa: Interval | None
-    """Agreement beyond chance; `None` where chance alone would agree on every row."""
+    """Agreement beyond chance; `None` if chance alone would agree on every row."""
     true_positive_rate: Estimate | None
-    """Of the rows that people passed, the share that the judge passed; `None` of no such rows."""
+    """The share that the judge passed of the rows that people passed; `None` if they passed none."""
     true_negative_rate: Estimate | None
-    """Of the rows that people failed, the share that the judge failed; `None` of no such rows."""
+    """The share that the judge failed of the rows that people failed; `None` if they failed none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedThreshold:
-    """A threshold chosen on one half of the rows, with what it does on the other half."""
+    """A threshold chosen on one half of the rows, with the agreement on both halves."""
 
     value: float
     chosen_on: JudgeAgreement
@@ -60,7 +64,7 @@ class SuggestedThreshold:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """The pass rate a perfect judge would have seen, or why it cannot be told."""
+    """The pass rate that a perfect judge would give, or the reason why it is not known."""
 
     value: float | None
     low: float
@@ -69,7 +73,7 @@ class CorrectedRate:
 
 
 def judge_agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> JudgeAgreement:
-    """Compares a judge's verdicts with people's; refuses to compare nothing."""
+    """Compare a judge's decisions with people's labels; raises `ValueError` without rows."""
     check_same_length(verdicts, labels)
     hits = sum(bool(verdict) == bool(label) for verdict, label in zip(verdicts, labels, strict=True))
     positives = [bool(verdict) for verdict, label in zip(verdicts, labels, strict=True) if label]
@@ -87,7 +91,8 @@ def judge_agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> JudgeAg
 def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
     """Cohen's kappa; the interval is a percentile bootstrap of the four counts with a fixed seed.
 
-    Where every sample gives the same, as with full agreement on a few rows, it is that of the agreement itself.
+    If every resample gives the same value, as with full agreement on a few rows, the interval comes from Wilson's
+    interval of the agreement instead: the bootstrap would give it width 0.
     """
     check_same_length(verdicts, labels)
     pairs = [(bool(verdict), bool(label)) for verdict, label in zip(verdicts, labels, strict=True)]
@@ -97,16 +102,17 @@ def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
         return None
     low, high = _bootstrap(cells, _kappa)
     if low == high:
-        agreed = wilson((cells[0] + cells[3]) / len(pairs), len(pairs))
+        agreement = wilson((cells[0] + cells[3]) / len(pairs), len(pairs))
         chance = _chance(cells)
-        low, high = (max(-1.0, (share - chance) / (1 - chance)) for share in agreed)
+        low, high = (max(-1.0, (share - chance) / (1 - chance)) for share in agreement)
     return Interval(value, min(low, value), max(high, value))
 
 
 def suggest_threshold(scores: Sequence[float], labels: Sequence[bool]) -> SuggestedThreshold | None:
-    """The threshold that is best balanced on the even rows, reported on the odd ones; `None` if a half lacks a kind.
+    """The best threshold on the even rows, with its agreement on the odd rows.
 
-    Balanced means the highest sum of the true-positive and the true-negative rate. A row passes at or above it.
+    The best one has the highest sum of true-positive and true-negative rate. A row passes at or above it. `None` if
+    one half has only passed or only failed rows.
     """
     check_same_length(scores, labels)
     halves = [(list(scores[start::2]), [bool(label) for label in labels[start::2]]) for start in (0, 1)]
@@ -118,16 +124,16 @@ def suggest_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Sugges
 
 
 def corrected_pass_rate(observed: Estimate, agreement: JudgeAgreement) -> CorrectedRate:
-    """What is left of an observed pass rate once the judge's known mistakes are taken out (Rogan and Gladen).
+    """The pass rate without the judge's known errors (Rogan and Gladen).
 
-    The interval adds the variances of the three shares it rests on (delta method) and is clamped to 0..1.
+    The interval adds the variances of the three shares in the formula (delta method) and is clamped to 0..1.
     """
     hits, rejections = agreement.true_positive_rate, agreement.true_negative_rate
     if hits is None or rejections is None:
-        return CorrectedRate(None, 0.0, 1.0, "the labelled rows need both passed and failed ones")
+        return CorrectedRate(None, 0.0, 1.0, "people must have passed some of the labelled rows and failed others")
     skill = hits.mean + rejections.mean - 1
-    if skill < _LEAST_SKILL:
-        return CorrectedRate(None, 0.0, 1.0, f"the judge hardly tells passed from failed (skill {skill:.2f})")
+    if skill < _MIN_SKILL:
+        return CorrectedRate(None, 0.0, 1.0, f"the judge hardly distinguishes passed from failed (skill {skill:.2f})")
     value = (observed.mean + rejections.mean - 1) / skill
     variance = (_variance(observed) + value**2 * _variance(hits) + (1 - value) ** 2 * _variance(rejections)) / skill**2
     half = Z_95 * math.sqrt(variance)
@@ -139,7 +145,7 @@ def corrected_pass_rate(observed: Estimate, agreement: JudgeAgreement) -> Correc
 
 
 def check_same_length(one: Sequence[object], other: Sequence[object]) -> None:
-    """Raise `ValueError` unless there are as many of the one as of the other, and some."""
+    """Raise `ValueError` unless both have the same number of values, and at least one."""
     if len(one) != len(other):
         raise ValueError(f"{len(one)} values cannot be compared with {len(other)}")
     if not one:
@@ -153,7 +159,7 @@ def _kappa(cells: Sequence[int]) -> float | None:
 
 
 def _chance(cells: Sequence[int]) -> float:
-    """How often judge and people would agree if neither knew of the other."""
+    """How often judge and people would agree if their decisions were independent."""
     both, only_judge, only_people, _ = cells
     count = sum(cells)
     judge, people = (both + only_judge) / count, (both + only_people) / count
@@ -161,33 +167,34 @@ def _chance(cells: Sequence[int]) -> float:
 
 
 def _bootstrap(cells: list[int], statistic: Callable[[Sequence[int]], float | None]) -> tuple[float, float]:
+    """The 95 % percentile interval of a statistic of the four counts."""
     source = random.Random(_SEED)  # noqa: S311  resampling needs repeatable draws, not secret ones
     count = sum(cells)
-    found: list[float] = []
+    values: list[float] = []
     for _ in range(RESAMPLES):
-        drawn = _resampled(cells, count, source)
-        value = statistic(drawn)
+        value = statistic(_resample(cells, count, source))
         if value is not None:
-            found.append(value)
-    found.sort()
-    if not found:
+            values.append(value)
+    values.sort()
+    if not values:
         return -1.0, 1.0
-    return found[int(0.025 * (len(found) - 1))], found[math.ceil(0.975 * (len(found) - 1))]
+    return values[int(0.025 * (len(values) - 1))], values[math.ceil(0.975 * (len(values) - 1))]
 
 
-def _resampled(cells: list[int], count: int, source: random.Random) -> list[int]:
-    """As many rows drawn again with replacement: one binomial draw a cell, which costs nothing on many rows."""
-    left, drawn, remaining = count, [], count
+def _resample(cells: list[int], count: int, source: random.Random) -> list[int]:
+    """Draw `count` rows with replacement. One binomial draw per cell is fast however many rows there are."""
+    rows_left, resampled, cells_left = count, [], count
     for cell in cells[:-1]:
-        chance = cell / remaining if remaining else 0.0
-        taken = _binomial(left, min(1.0, chance), source)
-        drawn.append(taken)
-        left -= taken
-        remaining -= cell
-    return [*drawn, left]
+        chance = cell / cells_left if cells_left else 0.0
+        drawn = _binomial(rows_left, min(1.0, chance), source)
+        resampled.append(drawn)
+        rows_left -= drawn
+        cells_left -= cell
+    return [*resampled, rows_left]
 
 
 def _binomial(count: int, chance: float, source: random.Random) -> int:
+    """A draw from the binomial distribution; a normal approximation if its variance is above 50."""
     if count <= 0 or chance <= 0:
         return 0
     if chance >= 1:
@@ -197,17 +204,17 @@ def _binomial(count: int, chance: float, source: random.Random) -> int:
         return min(count, max(0, drawn))
     if chance > 0.5:
         return count - _binomial(count, 1 - chance, source)
-    taken = position = 0
+    successes = position = 0
     while True:
         # The gap to the next success is geometric, so the work grows with the successes and not with the rows.
         position += int(math.log(1 - source.random()) / math.log(1 - chance)) + 1
         if position > count:
-            return taken
-        taken += 1
+            return successes
+        successes += 1
 
 
 def _best_cut(scores: list[float], labels: list[bool]) -> float:
-    """Walks down the sorted scores once; between equally good cuts, the middle of the gap that parts the rows."""
+    """The threshold with the highest skill: the middle of the gap between the two scores around it."""
     rows = sorted(zip(scores, labels, strict=True), key=lambda row: -row[0])
     goods, bads = sum(labels), len(labels) - sum(labels)
     hits = alarms = 0
@@ -216,7 +223,7 @@ def _best_cut(scores: list[float], labels: list[bool]) -> float:
         hits, alarms = hits + label, alarms + (not label)
         following = rows[index + 1][0] if index + 1 < len(rows) else score
         if following == score and index + 1 < len(rows):
-            continue
+            continue  # a threshold cannot separate equal scores
         skill = hits / goods - alarms / bads
         if skill > best:
             middle = (score + following) / 2
@@ -225,7 +232,7 @@ def _best_cut(scores: list[float], labels: list[bool]) -> float:
 
 
 def _variance(estimate: Estimate) -> float:
-    """Of a share, a little above 0 even when it is 0 or 1, as its interval is (Agresti and Coull)."""
+    """The variance of a share, above 0 even if the share is 0 or 1 (Agresti and Coull)."""
     count = estimate.count + Z_95**2
     share = (estimate.mean * estimate.count + Z_95**2 / 2) / count
     return share * (1 - share) / count

@@ -1,7 +1,7 @@
-"""What a gated run stores: the gate's verdict, and what it found out about each case.
+"""The result of the regression gate, as it is stored with a run: its verdict, and its findings about each case.
 
-Only data; `proctor.gate` fills it in. Stores, exported runs and the JSON report use the words of the first version,
-such as `standing: proven`. `STORED_NAMES` and the values of `CaseStatus` map them to the names here.
+This is only data; `proctor.gate` computes it. Stores, exported runs and the JSON report have the words of the first
+version, such as `standing: proven`. `STORED_NAMES` and the values of `CaseStatus` map them to the names used here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEW_ARM = "new"
 
 
 class GateVerdict(StrEnum):
-    """What the gate says of a run or a suite, the worst first."""
+    """The gate's verdict on a run or a suite, the worst first."""
 
     REGRESSION = "regression"
     ERROR = "error"
@@ -32,7 +32,7 @@ class GateVerdict(StrEnum):
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict of the run that follows from it."""
+        """The outcome of a run or suite with this verdict."""
         return _OUTCOMES[self]
 
 
@@ -45,50 +45,50 @@ _OUTCOMES = {
 
 
 class CaseStatus(StrEnum):
-    """What the gate found out about one case. The values are the stored words."""
+    """What the gate found about one case. The values are the stored words."""
 
     NEW = "new"
-    """It has no baseline, so it can only be checked by the suite's own criteria."""
+    """It has no baseline, so that only the suite's own criteria decide."""
     UNMEASURED = "no_outcome"
     """None of its trials passed or failed."""
     UNCHANGED = "as_usual"
     IMPROVED = "improved"
     REGRESSED = "proven"
     CLEARED = "cleared"
-    """It was a suspect and behaves as usual after all, or can no longer be proven."""
+    """It was a suspect, and its re-runs are as good as its baseline, or can no longer show a regression."""
     UNDECIDED = "open"
     QUARANTINED = "quarantined"
 
 
 @dataclass(frozen=True, slots=True)
 class GatedCaseResult:
-    """What the gate says about one case."""
+    """The gate's findings about one case."""
 
     suite: str
     case: str
     status: CaseStatus
     first_outcome: Outcome | None
-    """The outcome of its first trial; `None` if that was not made."""
+    """The outcome of its first trial; `None` if it did not run."""
     baseline_trials: int = 0
     baseline_passes: int = 0
     no_baseline_because: str = ""
-    """Why nothing was recorded that it could be compared with."""
+    """Why it has no baseline to compare with."""
     rerun_trials: int = 0
-    """Outcomes after the one that made it a suspect; errors are not counted."""
+    """Trials after the one that made it a suspect, without errors."""
     rerun_passes: int = 0
     errors: int = 0
     p_value: float | None = None
-    """Of a suspect: compare it with alpha as it is, every look and every suspect is accounted for.
-    Of an improved case: the probability that it passes as usual."""
+    """For a suspect, already adjusted for every look and every suspect: compare it with alpha directly.
+    For an improved case, the probability that it passes with the rate of its baseline."""
     by_score: bool = False
-    """It passed, but scored far below its usual range."""
+    """Whether it is a suspect because it passed with a score far below its baseline."""
     baseline_score: float | None = None
     score: float | None = None
-    """Of its first trial."""
+    """The score of its first trial."""
     trials_to_decide: int | None = None
-    """Of an undecided case: how many further trials would prove it if all of them failed; `None` if too many."""
+    """For an undecided case: how many more trials would prove a regression if all failed; `None` if too many."""
     divergence: Divergence | None = None
-    """Where a failing conversation and the most similar passing one differ first."""
+    """The first difference between a failing conversation and the most similar passing one."""
 
     @property
     def address(self) -> CaseAddress:
@@ -96,7 +96,7 @@ class GatedCaseResult:
 
     @property
     def is_notable(self) -> bool:
-        """Whether a person wants to read about it."""
+        """Whether reports list it by itself."""
         if self.status is CaseStatus.UNMEASURED:
             return self.first_outcome not in (None, Outcome.SKIPPED)
         return self.status not in (CaseStatus.NEW, CaseStatus.UNCHANGED)
@@ -104,20 +104,23 @@ class GatedCaseResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteWideResult:
-    """What the gate says about all cases together."""
+    """The test of a suite-wide regression: all cases together."""
 
     rounds: int
+    """How many rounds of all cases it is based on."""
     p_value: float
-    """Compare it with alpha as it is: every look is accounted for."""
+    """Already adjusted for every look: compare it with alpha directly."""
     better_p_value: float
-    """The probability of failing as little as in the first round if nothing changed."""
+    """The probability of so few failures in the first round if nothing changed."""
     proven: bool
+    """Whether there is a suite-wide regression."""
     in_doubt: bool
+    """Whether there may be one, but the trials do not decide it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatedSuite:
-    """What the gate says about one suite."""
+    """The gate's verdict on one suite, and the reason."""
 
     name: str
     verdict: GateVerdict
@@ -130,18 +133,18 @@ class GatedSuite:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The gate's verdict on a run, and what it rests on."""
+    """The gate's verdict on a run, with the findings behind it."""
 
     verdict: GateVerdict
     reason: str
     baseline: str
-    """Where the recorded trials were read from."""
+    """Where the baseline was read from."""
     alpha: float
     max_trials: int
     extra_trials: int
-    """Trials beyond the first of each case, errors included."""
+    """Trials after the first of each case, errors included."""
     stopped: str | None
-    """Why the gate ended before it was sure, if it did."""
+    """Why the gate stopped before it had decided; `None` if it did not."""
     suite_wide: SuiteWideResult
     cases: tuple[GatedCaseResult, ...]
     suites: tuple[GatedSuite, ...] = ()
@@ -173,7 +176,7 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
 
 
 def gate_to_json(gate: GateResult) -> dict[str, Json]:
-    """The form in which stores, exported runs and the JSON report have it."""
+    """The result as stores, exported runs and the JSON report have it."""
     data = _renamed(GateResult, to_json(gate))
     data["cases"] = [_renamed(GatedCaseResult, case) for case in data["cases"]]
     return data
@@ -185,12 +188,12 @@ def _renamed(kind: type, data: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def gate_from_json(data: Mapping[str, Any]) -> GateResult:
-    """What `gate_to_json` wrote, in this version or an earlier one."""
+    """The result that `gate_to_json` wrote, in this version or an earlier one."""
     try:
         return _CODEC.decode(GateResult, data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"what the gate found in this run cannot be read ({error!r}); it was written by another version of Proctor"
+            f"the gate result of this run cannot be read ({error!r}); another version of Proctor wrote it"
         ) from error
 
 

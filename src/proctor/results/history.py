@@ -1,4 +1,4 @@
-"""The history of one suite: how each of its runs went."""
+"""The history of one suite: its verdict, pass rate and mean scores in each stored run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from proctor.results.verdict import SuiteVerdict, verdict
 
 @dataclass(frozen=True, slots=True)
 class SuiteHistoryEntry:
-    """One run of one suite."""
+    """One suite in one run."""
 
-    row: Run
+    run: Run
     agent: str
     agent_fingerprint: str
     outcome: Outcome
     trials: int
     planned: int
-    """How many trials it was to have."""
+    """Number of planned trials."""
     passed: int
-    """Cases."""
+    """Number of cases that passed."""
     cases: int
-    """Cases that have a verdict."""
+    """Number of cases that passed or failed."""
     scores: dict[str, float]
-    """The mean of each evaluator that gave any."""
+    """The mean score of each evaluator that has one."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -34,28 +34,28 @@ class SuiteHistoryEntry:
 
 
 def suite_history(store: Store, suite: str) -> Iterator[SuiteHistoryEntry]:
-    """Every run in which the suite took part, the latest first."""
+    """Every run of the suite, the latest first."""
     for run in store.runs():
         if any(suite in (info.name, info.source) for info in run.suites):
-            for info, found in zip(run.suites, verdict(run).suites, strict=True):
-                if suite in (info.name, info.source):  # once for each agent, where there were several
-                    yield _suite_run(run, info, found)
+            for info, judged in zip(run.suites, verdict(run).suites, strict=True):
+                if suite in (info.name, info.source):  # once per agent
+                    yield _entry(run, info, judged)
 
 
 def suite_names(store: Store) -> list[str]:
-    """Every suite that any run knows, by name."""
-    return sorted({name for row in store.runs() for info in row.suites for name in (info.name, info.source) if name})
+    """The names of all suites in the store."""
+    return sorted({name for run in store.runs() for info in run.suites for name in (info.name, info.source) if name})
 
 
-def _suite_run(run: Run, info: SuiteInfo, found: SuiteVerdict) -> SuiteHistoryEntry:
+def _entry(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> SuiteHistoryEntry:
     return SuiteHistoryEntry(
-        row=run,
+        run=run,
         agent=info.agent,
         agent_fingerprint=info.agent_fingerprint,
-        outcome=found.outcome,
-        trials=sum(case.trials for case in found.cases),
+        outcome=judged.outcome,
+        trials=sum(case.trials for case in judged.cases),
         planned=info.planned,
-        passed=found.counts[Outcome.PASSED],
-        cases=found.counts[Outcome.PASSED] + found.counts[Outcome.FAILED],
-        scores={item.evaluator: item.scores.mean for item in found.evaluators if item.scores is not None},
+        passed=judged.counts[Outcome.PASSED],
+        cases=judged.counts[Outcome.PASSED] + judged.counts[Outcome.FAILED],
+        scores={item.evaluator: item.scores.mean for item in judged.evaluators if item.scores is not None},
     )

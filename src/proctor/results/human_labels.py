@@ -1,4 +1,4 @@
-"""What people say of scores that are there already: a second opinion on a grade, or whether a judge was right."""
+"""Labels that people give to existing scores: whether a judge was right, or a second opinion on a grade."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from proctor.results.store.database import Database
 from proctor.results.store.text_columns import decode_text, encode_text
 
 ScorePlace = tuple[str, str, int, int | None, str]
-"""Suite, case, repetition, turn and evaluator of a score."""
+"""Suite, case, trial number, turn and evaluator of a score."""
 
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """What one person said of one score, and when."""
+    """Whether one person passed or failed one score, and when."""
 
     place: ScorePlace
     passed: bool
@@ -33,7 +33,7 @@ class HumanLabel:
 
 
 class HumanLabels:
-    """The labels of one store, on a connection of its own."""
+    """The labels in one store, on their own database connection."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
@@ -45,7 +45,7 @@ class HumanLabels:
         self._database.close()
 
     def add(self, run: str, label: HumanLabel) -> None:
-        """Keep a label; what the same person said of the same score before is replaced."""
+        """Store a label. It replaces an earlier one by the same person for the same score."""
         suite, case, number, turn, evaluator = label.place
         place = (run, encode_text(suite), encode_text(case), number, turn, encode_text(evaluator))
         who = encode_text(mask(label.who))
@@ -62,12 +62,12 @@ class HumanLabels:
             )
 
     def for_run(self, run: str) -> list[HumanLabel]:
-        """Every label of a run: those given beside a score, and the grades that people gave, in the order of time."""
-        found = [*self.second_opinions(run), *self._grades(run)]
-        return sorted(found, key=lambda label: label.at)
+        """Every label of a run, and every grade that people gave, the oldest first."""
+        labels = [*self.second_opinions(run), *self._grades(run)]
+        return sorted(labels, key=lambda label: label.at)
 
     def second_opinions(self, run: str) -> Iterator[HumanLabel]:
-        """What people said of scores that are there already."""
+        """The labels that people gave to existing scores."""
         for suite, case, number, turn, evaluator, passed, comment, who, at in self._database.read(
             "SELECT suite, case_id, number, turn, evaluator, passed, comment, who, at FROM labels WHERE run = ?", (run,)
         ):
@@ -81,14 +81,14 @@ class HumanLabels:
             " WHERE r.id = ? AND s.details LIKE '%\"graded_by\"%' ORDER BY t.no, s.place",
             (run,),
         ):
-            known = json.loads(details)
-            if isinstance(known.get("graded_by"), str):
+            grade = json.loads(details)
+            if isinstance(grade.get("graded_by"), str):
                 place = (decode_text(suite), decode_text(case), number, turn, decode_text(evaluator))
-                moment = _seconds(known.get("graded_at"))
-                yield HumanLabel(place, outcome == "passed", decode_text(reasoning), known["graded_by"], moment)
+                graded_at = _timestamp(grade.get("graded_at"))
+                yield HumanLabel(place, outcome == "passed", decode_text(reasoning), grade["graded_by"], graded_at)
 
 
-def _seconds(text: Any) -> float:
+def _timestamp(text: Any) -> float:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
@@ -97,7 +97,7 @@ def _seconds(text: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How far two people, or a judge and a person, say the same of the same scores."""
+    """How far two people, or a judge and a person, agree on the same scores."""
 
     first: str
     second: str
@@ -105,14 +105,14 @@ class PairAgreement:
 
 
 def pairwise_agreement(labels: Sequence[HumanLabel]) -> list[PairAgreement]:
-    """Each two people who labelled a score in common."""
+    """The agreement of each pair of people who labelled the same scores."""
     by_person: dict[str, dict[ScorePlace, bool]] = {}
     for label in labels:
         by_person.setdefault(label.who, {})[label.place] = label.passed
-    found = []
+    pairs = []
     for first, second in combinations(sorted(by_person), 2):
         shared = [place for place in by_person[first] if place in by_person[second]]
         if shared:
             sides = ([by_person[who][place] for place in shared] for who in (first, second))
-            found.append(PairAgreement(first, second, judge_agreement(*sides)))
-    return found
+            pairs.append(PairAgreement(first, second, judge_agreement(*sides)))
+    return pairs

@@ -1,4 +1,8 @@
-"""Calibrations of judges, measured against people's labels, and the pass rates of a run corrected by them."""
+"""Calibrations of judges against people's labels, and the pass rates of a run corrected by them.
+
+`proctor calibrate` stores a `Calibration`. Reports ask `corrections(run)`, which finds the calibrations that fit the
+scores of the run (same evaluator, arguments, judge and prompt versions) and corrects the pass rates.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +35,12 @@ from proctor.results.store.store import DATABASE_FILE
 from proctor.results.store.text_columns import decode_text, encode_text
 
 SAME_THRESHOLD = 0.005
-"""Thresholds this close are the same one: people type what they read."""
+"""Thresholds this close count as the same: people type the rounded number that a report shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledScore:
-    """One row: what the judge gave it, and what people say."""
+    """One labelled row: the judge's score, and whether people passed it."""
 
     id: str
     score: float
@@ -45,22 +49,22 @@ class LabelledScore:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A judge's scores beside people's labels. Every other row belongs to the half on which a threshold is chosen."""
+    """A judge's scores of rows that people labelled. A threshold is chosen on every other row."""
 
     judge: str
     evaluator: str
     fingerprint: str
-    """Of evaluator, arguments and judge: the same under which a run keeps its scores."""
+    """The fingerprint of evaluator, arguments and judge, the same as that of the scores of a run."""
     threshold: float
     versions: Mapping[str, int]
-    """By kind of question: the version of the prompt."""
+    """By kind of judge question: the version of its prompt."""
     data: str
     """The fingerprint of the rows."""
     source: str
     rows: tuple[LabelledScore, ...]
     created_at: float = 0.0
     again: tuple[tuple[float, float], ...] | None = ()
-    """Both scores of rows that were asked twice; `None` for a judge that answers the same each time."""
+    """Both scores of rows that were judged twice; `None` for a judge that always answers the same."""
 
     @property
     def scores(self) -> list[float]:
@@ -71,13 +75,13 @@ class Calibration:
         return [row.label for row in self.rows]
 
     def suggestion(self) -> SuggestedThreshold | None:
-        """The threshold that one half suggests, with what it does on the other."""
+        """The best threshold on one half of the rows, with the agreement on the other."""
         return suggest_threshold(self.scores, self.labels) if len(self.rows) > 1 else None
 
     def agreement_at(self, threshold: float) -> JudgeAgreement:
-        """How far verdicts at a threshold agree with people's.
+        """How far the judge agrees with people at a threshold.
 
-        Of the threshold that was chosen on one half, only the other half can say how good it is.
+        For the suggested threshold, only the half on which it was not chosen counts.
         """
         suggested = self.suggestion()
         if suggested is not None and abs(suggested.value - threshold) <= SAME_THRESHOLD and threshold != self.threshold:
@@ -85,33 +89,33 @@ class Calibration:
         return judge_agreement([passes(score, threshold) for score in self.scores], self.labels)
 
     def flips_at(self, threshold: float) -> int:
-        """How many of the rows that were asked twice got another verdict the second time."""
+        """How many of the rows that were judged twice passed once and failed once."""
         return sum(passes(first, threshold) != passes(second, threshold) for first, second in self.again or ())
 
     @property
     def noise(self) -> float:
-        """How far a score may move when the judge is asked again: 95 % of those asked twice moved no further."""
-        moved = sorted(abs(first - second) for first, second in self.again or ())
-        return moved[math.ceil(0.95 * len(moved)) - 1] if moved else 0.0
+        """How far a score moves if the row is judged again: 95 % of the rows judged twice moved no further."""
+        moves = sorted(abs(first - second) for first, second in self.again or ())
+        return moves[math.ceil(0.95 * len(moves)) - 1] if moves else 0.0
 
     def fits(self, versions: Mapping[str, int]) -> bool:
-        """Whether verdicts that rest on prompts of these versions came about as the measured ones did."""
+        """Whether scores with these prompt versions were judged in the same way as the labelled rows."""
         return all(self.versions.get(kind, version) == version for kind, version in versions.items())
 
 
 def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """By kind of question: the version of the prompt that evaluations rest on."""
-    found: dict[str, int] = {}
-    for each in details:
-        account = each.get(JUDGE_DETAIL)
-        for call in judge_calls(account) if isinstance(account, Mapping) else ():
+    """By kind of judge question: the version of its prompt, from the details of scores."""
+    versions: dict[str, int] = {}
+    for item in details:
+        judge = item.get(JUDGE_DETAIL)
+        for call in judge_calls(judge) if isinstance(judge, Mapping) else ():
             if isinstance(call.get("kind"), str) and isinstance(call.get("version"), int):
-                found[call["kind"]] = call["version"]
-    return found
+                versions[call["kind"]] = call["version"]
+    return versions
 
 
 class Calibrations:
-    """The calibrations of a store; made in it when the first one is kept."""
+    """The calibrations in a store."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
@@ -120,6 +124,7 @@ class Calibrations:
         self._database.close()
 
     def add(self, calibration: Calibration) -> None:
+        """Store a calibration, next to earlier ones."""
         content: dict[str, Json] = {
             "threshold": calibration.threshold,
             "versions": dict(calibration.versions),
@@ -142,41 +147,42 @@ class Calibrations:
             )
 
     def fingerprints(self) -> set[str]:
-        """What was ever measured; mostly nothing."""
+        """The fingerprints that have a calibration; most stores have none."""
         return {key for (key,) in self._database.read("SELECT DISTINCT fingerprint FROM calibrations")}
 
     def latest(self, fingerprints: Collection[str]) -> dict[str, list[Calibration]]:
-        """By fingerprint, of these: what was measured, the latest first."""
-        found: dict[str, list[Calibration]] = {}
+        """By fingerprint: its calibrations, the latest first."""
+        calibrations: dict[str, list[Calibration]] = {}
         for key, created_at, judge, evaluator, data, content in self._database.read(
             "SELECT fingerprint, created_at, judge, evaluator, data, content FROM calibrations ORDER BY no DESC"
         ):
             if key in fingerprints:
                 with self._database.store_errors("read"):
                     calibration = _calibration(created_at, judge, evaluator, key, data, content)
-                    found.setdefault(key, []).append(calibration)
-        return found
+                    calibrations.setdefault(key, []).append(calibration)
+        return calibrations
 
 
 def _calibration(created: float, judge: str, evaluator: str, key: str, data: str, content: str) -> Calibration:
-    kept = json.loads(content)
+    stored = json.loads(content)
+    repeated = stored.get("again", ())
     return Calibration(
         judge=decode_text(judge),
         evaluator=decode_text(evaluator),
         fingerprint=key,
-        threshold=kept["threshold"],
-        versions=kept["versions"],
+        threshold=stored["threshold"],
+        versions=stored["versions"],
         data=data,
-        source=kept["source"],
-        rows=tuple(LabelledScore(*row) for row in kept["rows"]),
+        source=stored["source"],
+        rows=tuple(LabelledScore(*row) for row in stored["rows"]),
         created_at=created,
-        again=None if kept.get("again", ()) is None else tuple((one, two) for one, two in kept.get("again", ())),
+        again=None if repeated is None else tuple((first, second) for first, second in repeated),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NearVerdict:
-    """A verdict so close to its threshold that the same judge, asked again, may give the other one."""
+    """A score so close to its threshold that the same judge might decide otherwise if it were asked again."""
 
     suite: str
     case: str
@@ -187,7 +193,7 @@ class NearVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """One evaluator of a run whose judge was measured."""
+    """The corrected pass rate of one evaluator of a run."""
 
     evaluator: str
     judge: str
@@ -195,24 +201,24 @@ class Correction:
     observed: Estimate
     corrected: CorrectedRate
     rows: int
-    """How many labelled rows it rests on."""
+    """Number of labelled rows."""
     measured_at: float
     true_positive_rate: Estimate | None
-    """Of what people passed, the share that the judge passed; `None` where people passed nothing."""
+    """The share that the judge passed of what people passed; `None` if they passed nothing."""
     true_negative_rate: Estimate | None
     retested: int | None
-    """How many rows were asked twice; `None` for a judge that answers the same each time."""
+    """Number of rows that were judged twice; `None` for a judge that always answers the same."""
     flipped: int
-    """How many of these got another verdict."""
+    """How many of these passed once and failed once."""
     noise: float
-    """How far a score may move when the judge is asked again."""
+    """How far a score moves if the row is judged again."""
     near: tuple[NearVerdict, ...]
 
 
 def corrections(run: Run) -> list[Correction]:
-    """For each evaluator whose judge was measured with it: the pass rate, seen and corrected. Mostly there are none."""
-    known = _calibrations(run)
-    if not known:
+    """The observed and the corrected pass rate of each evaluator that has a calibration; most runs have none."""
+    calibrations = _calibrations(run)
+    if not calibrations:
         return []
     judged: dict[tuple[str, float], list[tuple[TrialResult, Score]]] = {}
     used: dict[tuple[str, float], Calibration] = {}
@@ -221,31 +227,28 @@ def corrections(run: Run) -> list[Correction]:
             if score.outcome not in (Outcome.PASSED, Outcome.FAILED) or score.threshold is None:
                 continue
             versions = prompt_versions([score.details])
-            found = next((item for item in known.get(score.fingerprint, ()) if item.fits(versions)), None)
-            if found is not None:
+            fitting = (item for item in calibrations.get(score.fingerprint, ()) if item.fits(versions))
+            if (calibration := next(fitting, None)) is not None:
                 key = (score.fingerprint, score.threshold)
-                used.setdefault(key, found)
+                used.setdefault(key, calibration)
                 judged.setdefault(key, []).append((trial, score))
     return [_correction(used[key], key[1], scores) for key, scores in judged.items()]
 
 
-def uncalibrated_judges(run: Run, found: Sequence[Correction]) -> dict[str, list[str]]:
-    """Each judge of a run that was never compared with people, or not for all it judged: for which evaluators.
-
-    An empty list stands for all of them.
-    """
-    known = {(item.judge, item.evaluator) for item in found}
+def uncalibrated_judges(run: Run, corrections: Sequence[Correction]) -> dict[str, list[str]]:
+    """By judge of the run: the evaluators for which it has no calibration. An empty list means all of them."""
+    calibrated = {(item.judge, item.evaluator) for item in corrections}
     judges = [judge.model for judge in run.judges if judge.scores]
-    if not known or not judges:
+    if not calibrated or not judges:
         return {name: [] for name in judges}
-    asked: dict[str, list[str]] = {}
+    evaluators: dict[str, list[str]] = {}
     for trial in run.trials:
         for score in trial.scores:
             name = judge_name(score) if score.value is not None else ""
-            if name and score.evaluator not in asked.setdefault(name, []):
-                asked[name].append(score.evaluator)
-    missing = {name: [each for each in asked.get(name, ()) if (name, each) not in known] for name in judges}
-    return {name: [] if each == asked.get(name) else each for name, each in missing.items() if each}
+            if name and score.evaluator not in evaluators.setdefault(name, []):
+                evaluators[name].append(score.evaluator)
+    missing = {name: [item for item in evaluators.get(name, ()) if (name, item) not in calibrated] for name in judges}
+    return {name: [] if names == evaluators.get(name) else names for name, names in missing.items() if names}
 
 
 def _calibrations(run: Run) -> dict[str, list[Calibration]]:
@@ -253,13 +256,15 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
     if not run.judges or path is None or not path.is_file():
         return {}
     try:
-        with closing(Calibrations(path)) as kept:
-            measured = kept.fingerprints()
-            if not measured:
+        with closing(Calibrations(path)) as calibrations:
+            calibrated = calibrations.fingerprints()
+            if not calibrated:
                 return {}
-            return kept.latest({each.fingerprint for trial in run.trials for each in trial.scores} & measured)
+            return calibrations.latest(
+                {score.fingerprint for trial in run.trials for score in trial.scores} & calibrated
+            )
     except StoreError:
-        return {}  # reading the trials reports a broken store; the rest of a report needs no corrections
+        return {}  # a broken store is reported when trials are read; a report can do without corrections
 
 
 def _correction(calibration: Calibration, threshold: float, scores: list[tuple[TrialResult, Score]]) -> Correction:

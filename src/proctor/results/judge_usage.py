@@ -1,4 +1,8 @@
-"""Who judged a run, on how many calls, at what cost."""
+"""The judges of a run: how many scores, calls and tokens each took, and what it cost.
+
+Evaluators put their judge calls into `Score.details["judge"]`. `JudgeUsage` adds these up, trial by trial, into one
+`JudgeSummary` per judge, which is stored with the run. It also counts the models that play simulated users.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +16,37 @@ from proctor.judging.judge import is_rule_based
 from proctor.results.run import Outcome, Score, TrialResult
 
 JUDGE_DETAIL = "judge"
-"""The detail of a score that says who judged, on what calls, at what cost."""
+"""Key in `Score.details` of the judge's name, calls and usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSummary:
-    """One judge, or one panel of judges, over a whole run. What came from the cache cost nothing again."""
+    """One judge, or one panel of judges, over a whole run. Cached answers cost nothing."""
 
     model: str
     scores: int = 0
     calls: int = 0
-    """Of a model; what the rule-based judge answers is no call."""
+    """Calls of a model; the rule-based judge makes none."""
     cached: int = 0
-    """Answers that were there before the run."""
+    """Answers that were in the cache before the run."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-    """`None` is not known, which differs from zero."""
+    """`None` if it is not known, which is not the same as zero."""
     unpriced: int = 0
-    """Calls that were answered and whose cost is not known; `cost_usd` leaves them out."""
+    """Answered calls whose cost is not known; `cost_usd` does not include them."""
     abstained: int = 0
-    """Scores that the judge could not give."""
+    """Scores that the judge could not decide."""
     shared: int = 0
-    """Answers that a call of this run gave to the same question before."""
+    """Answers from the cache that an earlier call of this run had put there."""
     abandoned_requests: int = 0
-    """Requests that were given up before an answer came; tokens and cost leave them out."""
+    """Requests that were given up before an answer arrived; tokens and cost do not include them."""
     abandoned_tokens: int = 0
-    """About how many tokens these requests sent."""
+    """Roughly how many tokens these requests sent."""
 
     @property
     def tokens(self) -> int | None:
+        """Input and output tokens together; `None` if neither is known."""
         known = [count for count in (self.input_tokens, self.output_tokens) if count is not None]
         return sum(known) if known else None
 
@@ -56,98 +61,101 @@ def summary_to_json(summary: JudgeSummary) -> dict[str, Json]:
 
 
 def judge_details(score: Score) -> Mapping[str, Json] | None:
-    """What a score says of its judge; `None` where none judged."""
-    account = score.details.get(JUDGE_DETAIL)
-    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+    """The name, calls and usage of the judge of a score; `None` if no judge was involved."""
+    details = score.details.get(JUDGE_DETAIL)
+    return details if isinstance(details, Mapping) and isinstance(details.get("model"), str) else None
 
 
 def judge_name(score: Score) -> str:
-    """Who judged a score; empty where no judge was asked."""
-    account = judge_details(score) if score.details else None
-    return "" if account is None else str(account["model"])
+    """The judge of a score; empty if no judge was involved."""
+    details = judge_details(score) if score.details else None
+    return "" if details is None else str(details["model"])
 
 
-def judge_calls(account: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    calls = account.get("calls")
+def judge_calls(details: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """The calls in the details of a judge or a simulated user."""
+    calls = details.get("calls")
     return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
 
 
 class JudgeUsage:
-    """Adds up, trial by trial."""
+    """Adds up the judge calls of trials; iterating over it gives one `JudgeSummary` per judge."""
 
     def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
         self._by_model: dict[str, JudgeSummary] = {}
-        self._asked: set[Json] = set()
-        self._found: dict[str, Counter[Json]] = {}
-        """By model and key: how often an answer was found instead of asked for."""
+        self._called: set[Json] = set()
+        """Keys of the calls that this run made."""
+        self._cached: dict[str, Counter[Json]] = {}
+        """By model and key: how often an answer came from the cache."""
         for trial in trials:
             self.add(trial)
 
     def __iter__(self) -> Iterator[JudgeSummary]:
-        """What was found although the run itself had asked for it was not in the cache before."""
+        # An answer from the cache that this run had put there itself is not counted as cached before the run.
         for model, known in self._by_model.items():
-            shared = sum(many for key, many in self._found[model].items() if key in self._asked)
+            shared = sum(count for key, count in self._cached[model].items() if key in self._called)
             yield replace(known, cached=known.cached - shared, shared=shared) if shared else known
 
     def add(self, trial: TrialResult) -> None:
-        accounts = [(judge_details(score), int(score.value is not None)) for score in trial.scores]
-        open_ = [score.value is None and score.outcome in (Outcome.PENDING, Outcome.SKIPPED) for score in trial.scores]
-        if trial.case.scenario is not None and not trial.reused:  # else nothing was asked of the player again
-            accounts.append((simulated_user_details(trial), 0))
-            open_.append(False)
-        for (account, scores), abstained in zip(accounts, open_, strict=True):
-            if account is not None:
-                known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
-                self._by_model[known.model] = _with(known, account, scores, int(abstained))
-                self._note_keys(account)
+        """Count the judge calls of a trial, and the calls of its simulated user."""
+        for score in trial.scores:
+            if (details := judge_details(score)) is not None:
+                abstained = score.value is None and score.outcome in (Outcome.PENDING, Outcome.SKIPPED)
+                self._count(details, scores=int(score.value is not None), abstained=int(abstained))
+        # A reused conversation called no model in this run.
+        user = None if trial.case.scenario is None or trial.reused else simulated_user_details(trial)
+        if user is not None:
+            self._count(user, scores=0, abstained=0)
 
-    def _note_keys(self, account: Mapping[str, Json]) -> None:
-        found = self._found.setdefault(account["model"], Counter())
-        for call in judge_calls(account):
+    def _count(self, details: Mapping[str, Json], *, scores: int, abstained: int) -> None:
+        model = details["model"]
+        self._by_model[model] = _add(self._by_model.get(model) or JudgeSummary(model), details, scores, abstained)
+        cached = self._cached.setdefault(model, Counter())
+        for call in judge_calls(details):
             key = str(call.get("key"))
             if call.get("cached"):
-                found[key] += 1
+                cached[key] += 1
             else:
-                self._asked.add(key)
+                self._called.add(key)
 
 
 def simulated_user_details(trial: TrialResult) -> Mapping[str, Json] | None:
-    """What a conversation says of the model that played its user; `None` where its turns were written down."""
-    account = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
-    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+    """The name, calls and usage of the model that played the user; `None` if the turns are in the suite."""
+    details = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
+    return details if isinstance(details, Mapping) and isinstance(details.get("model"), str) else None
 
 
-def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstained: int) -> JudgeSummary:
-    calls = [call for call in judge_calls(account) if not is_rule_based(call.get("model"))]
+def _add(summary: JudgeSummary, details: Mapping[str, Json], scores: int, abstained: int) -> JudgeSummary:
+    calls = [call for call in judge_calls(details) if not is_rule_based(call.get("model"))]
     cached = sum(bool(call.get("cached")) for call in calls)
-    usage = account.get("usage")
+    usage = details.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     return replace(
-        known,
-        scores=known.scores + scores,
-        calls=known.calls + len(calls) - cached,
-        cached=known.cached + cached,
-        input_tokens=_sum(known.input_tokens, usage.get("input_tokens")),
-        output_tokens=_sum(known.output_tokens, usage.get("output_tokens")),
-        cost_usd=_sum(known.cost_usd, _cost(account, calls)),
-        unpriced=known.unpriced + sum(_is_unpriced(call) for call in calls),
-        abstained=known.abstained + abstained,
-        abandoned_requests=known.abandoned_requests + _added(calls, "cut_off"),
-        abandoned_tokens=known.abandoned_tokens + _added(calls, "cut_off_tokens"),
+        summary,
+        scores=summary.scores + scores,
+        calls=summary.calls + len(calls) - cached,
+        cached=summary.cached + cached,
+        input_tokens=_sum(summary.input_tokens, usage.get("input_tokens")),
+        output_tokens=_sum(summary.output_tokens, usage.get("output_tokens")),
+        cost_usd=_sum(summary.cost_usd, _cost(details, calls)),
+        unpriced=summary.unpriced + sum(_is_unpriced(call) for call in calls),
+        abstained=summary.abstained + abstained,
+        abandoned_requests=summary.abandoned_requests + _total(calls, "cut_off"),
+        abandoned_tokens=summary.abandoned_tokens + _total(calls, "cut_off_tokens"),
     )
 
 
-def _added(calls: Sequence[Mapping[str, Json]], name: str) -> int:
+def _total(calls: Sequence[Mapping[str, Json]], name: str) -> int:
     return sum(count for call in calls if isinstance(count := call.get(name), int))
 
 
-def _cost(account: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> Json:
-    """What those calls of models cost whose cost is known; older accounts tell only what all of them did."""
-    told = [call["usage"] for call in calls if isinstance(call.get("usage"), Mapping)]
-    costs = [usage["cost_usd"] for usage in told if isinstance(usage.get("cost_usd"), (int, float))]
-    if costs or told or not calls:
-        return sum(costs) if costs or is_rule_based(account["model"]) else None
-    usage = account.get("usage")
+def _cost(details: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> Json:
+    """The cost of the calls whose cost is known. Older runs have only one figure for all calls of a score."""
+    usages = [call["usage"] for call in calls if isinstance(call.get("usage"), Mapping)]
+    costs = [usage["cost_usd"] for usage in usages if isinstance(usage.get("cost_usd"), (int, float))]
+    if costs or usages or not calls:
+        return sum(costs) if costs or is_rule_based(details["model"]) else None
+    usage = details.get("usage")
     return usage.get("cost_usd") if isinstance(usage, Mapping) else None
 
 

@@ -1,4 +1,4 @@
-"""Trials and cases without secrets, as they are stored and reported."""
+"""Masks secrets in trials and cases before they are stored or reported."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from proctor.cases.suite import Case
 from proctor.results.run import Score, TrialResult
 
 MASKED_NOTE = "scored on an answer in which secrets are masked"
-"""What a score says whose evaluator saw a masked answer: it may differ from that of the original."""
+"""Added to the reason of a score whose evaluator saw a masked answer; the original might score differently."""
 
 
 class TrialMasker:
-    """Masks trials of one run; most cases come several times, and are looked at once."""
+    """Masks the trials of one run. Trials of one case come one after another, so its case is masked once."""
 
     def __init__(self) -> None:
         self._case: tuple[Case, Case] | None = None
@@ -45,7 +45,7 @@ class TrialMasker:
         )
 
     def case(self, case: Case, masker: Masker) -> Case:
-        """The case without secrets. Its id stays, by which it is found again."""
+        """The case without secrets; its id stays as it is, because cases are found by it."""
         if self._case is None or self._case[0] is not case:
             masked = masker.data(case)
             self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
@@ -53,16 +53,17 @@ class TrialMasker:
 
 
 def mask_trial(trial: TrialResult) -> TrialResult:
+    """The trial without secrets; the same object if it has none."""
     return TrialMasker().trial(trial)
 
 
 def mask_case(case: Case) -> Case:
-    """The case as the store has it: two cases are the same if they are so masked."""
+    """The case without secrets, as the store has it. Two cases are the same if their masked forms are."""
     return TrialMasker().case(case, Masker())
 
 
 def with_masked_note(scores: tuple[Score, ...], replies: Sequence[Reply]) -> tuple[Score, ...]:
-    """Scores that say so where the answer they are about had been masked before."""
+    """The scores, with `MASKED_NOTE` in their reasons if a reply had been masked before it was scored."""
     if not any(map(is_masked, texts_in(tuple(replies)))):
         return scores
     return tuple(

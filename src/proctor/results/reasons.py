@@ -1,8 +1,8 @@
 """Which reason is shown first: one rule for the terminal, HTML, Markdown, CI pages and comparisons.
 
-A trial that did not pass says why itself (the agent raised, timed out), or one of its scores does: one that gates
-before one that only reports, a failure before an error, an error before what waits or was skipped. Of the trials of one
-case, the worst outcome comes first, and of those the reason that most trials have.
+A trial that did not pass has a reason of its own (the agent raised, timed out), or one of its scores has it. A score
+that counts comes before one that is report only, a failure before an error, an error before a pending or skipped
+score. Among the trials of a case, the worst outcome comes first, then the reason that most trials have.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def headline_reason(trial: TrialResult, limit: int = 200) -> str:
 
 
 def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
-    """Sorts the reasons of one case: the worst outcome first, then the reason of most trials."""
+    """Sort key for the reasons of one case: the worst outcome first, then the reason of most trials."""
     return outcome.rank, -trials
 
 
 def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
-    """The reason that stands for a case, of how often each outcome and reason came; "" if no trial has any."""
-    told = [item for item in reasons.items() if item[0][1]]
-    return min(told, key=lambda item: reason_order(item[0][0], item[1]))[0][1] if told else ""
+    """The reason to show for a case, chosen from how often each outcome and reason occurred; "" if there is none."""
+    counts = [item for item in reasons.items() if item[0][1]]
+    return min(counts, key=lambda item: reason_order(item[0][0], item[1]))[0][1] if counts else ""
 
 
 def deciding_score(scores: Iterable[Score]) -> Score | None:
@@ -54,14 +54,14 @@ def deciding_score(scores: Iterable[Score]) -> Score | None:
 
 
 def is_cause(score: Score) -> bool:
-    """Whether a score did not pass and is itself a reason why; of a mean, only turns below the threshold are."""
+    """Whether a score is a reason why its trial did not pass. If a mean decides, only turns below the threshold are."""
     if score.outcome is not Outcome.FAILED or MEAN_OVER_TURNS not in score.details:
         return score.outcome is not Outcome.PASSED
     return score.value is None or score.threshold is None or not passes(score.value, score.threshold)
 
 
 def score_value(score: Score) -> str:
-    """The number, and against which threshold it failed; without a number, what became of it."""
+    """The number, with the threshold that it missed; the outcome if there is no number."""
     if score.value is None:
         return score.outcome.value
     if (mean := mean_text(score)) is not None:
@@ -69,12 +69,12 @@ def score_value(score: Score) -> str:
     if score.outcome is not Outcome.FAILED or score.threshold is None:
         return f"{score.value:.2f}"
     if passes(score.value, score.threshold):
-        return f"{score.value:.2f}, failed by the evaluator"  # by its own verdict, whatever the score
+        return f"{score.value:.2f}, failed by the evaluator"  # the evaluator decided by itself, whatever the number
     return " < ".join(distinct_decimals(score.value, score.threshold, 2))
 
 
 def mean_text(score: Score) -> str | None:
-    """`mean 0.25 < 0.50` for a score that is judged by the mean of its evaluator over turns; else `None`."""
+    """`mean 0.25 < 0.50` for a score that its evaluator's mean over turns decides; otherwise `None`."""
     mean = score.details.get(MEAN_OVER_TURNS)
     if not isinstance(mean, (int, float)):
         return None

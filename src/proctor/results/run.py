@@ -1,4 +1,4 @@
-"""What a run is made of: outcomes, scores, trials and the run itself; and when scores pass (`ScoreThreshold`)."""
+"""The parts of a run: outcomes, scores, trials and the run itself; also `ScoreThreshold`, a rule for what passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
-if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+if TYPE_CHECKING:
     import pandas
 
     from proctor.results.gate_result import GateResult
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 
 class Outcome(enum.StrEnum):
-    """Only `passed` and `failed` are verdicts on the agent."""
+    """The result of a trial, a case or a score. Only `passed` and `failed` say something about the agent."""
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
-    """The instrument or the infrastructure broke: nothing is known about the agent."""
+    """The infrastructure or an evaluator broke, so nothing is known about the agent."""
     SKIPPED = "skipped"
-    """There was nothing to compare, or the case was left out on purpose."""
+    """There was nothing to compare, or the case is skipped on purpose."""
     PENDING = "pending"
-    """Waits for a person or an agent to grade it."""
+    """Needs a person or a model to decide."""
 
     @property
     def rank(self) -> int:
-        """How bad it is: 0 for a failure; what is skipped comes last."""
+        """How bad it is: 0 for a failure, the highest number for a skip."""
         return _WORST_FIRST.index(self)
 
 
@@ -49,17 +49,17 @@ _WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, 
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
-    """The worst of some outcomes: failed, error, pending, passed, skipped; skipped if there are none."""
+    """The worst of the outcomes, in the order failed, error, pending, passed, skipped; skipped if there are none."""
     return min(outcomes, key=lambda outcome: outcome.rank, default=Outcome.SKIPPED)
 
 
 MEAN_OVER_TURNS = "mean_over_turns"
-"""The detail of a score whose evaluator is judged by its mean: the mean of this trial, which `outcome` is about."""
+"""Key in `Score.details` if the evaluator's mean over turns decides: that mean, for this trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one evaluator said of one turn, or of the whole conversation."""
+    """The result of one evaluator for one turn, or for the whole conversation."""
 
     evaluator: str
     outcome: Outcome
@@ -77,52 +77,53 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """One run of one case, whole: what was asked, what came back, how it was scored."""
+    """One execution of one case: its input, the agent's replies, and their scores."""
 
     suite: str
     case: Case
     number: int
-    """Which repetition, from 1."""
+    """Which trial of the case it is, counted from 1."""
     position: int
-    """The place in the plan, which is the order of reports."""
+    """Its position in the plan, which is the order of reports."""
     outcome: Outcome
     reason: str = ""
-    """Why the trial is not simply the sum of its scores: the agent raised, timed out, could not be reached."""
+    """Why the outcome does not follow from the scores: the agent raised, timed out or could not be reached."""
     replies: tuple[Reply, ...] = ()
     scores: tuple[Score, ...] = ()
     started_at: float = 0.0
     duration_ms: float = 0.0
-    """The agent's time, without the evaluators'."""
+    """Time the agent took, without the evaluators."""
     attempts: int = 1
     agent: str = ""
     """The agent's fingerprint."""
     warnings: tuple[str, ...] = ()
     reused: bool = False
-    """Taken from an earlier run instead of asked anew."""
+    """Whether the answers come from an earlier run."""
     ended_early: bool = False
-    """Whether it ended before evaluators could score it: it was skipped, or the agent gave no whole answer."""
+    """Whether it ended before evaluators could score it: it was skipped, or the agent gave no complete answer."""
     arm: str = ""
-    """Which version of the agent was asked, where a run compares several; empty where there is one."""
+    """Which version of the agent ran, if the run compares several; otherwise empty."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
-    """What was seen inside the application; read from the store only when looked at."""
+    """The trace of the trial. Spans of a stored trial are read from the store when they are first used."""
     original: TrialResult | None = field(default=None, compare=False, repr=False)
-    """Before its secrets were masked; in memory only, for a test session that scores the same answer again."""
+    """The trial before its secrets were masked; in memory only, for a test session that scores the answer again."""
 
     @property
     def trace(self) -> list[ObservationNode]:
-        """The spans as the trees they form; empty where nothing was seen."""
+        """The spans as trees; empty if the trial has no trace."""
         if not self.spans:
             return []
         return build_tree(self.spans)
 
     @property
     def is_answered(self) -> bool:
-        """Whether every turn has its answer."""
-        whole = len(self.replies) >= len(self.case.turns)
-        return whole and all(reply.error is None for reply in self.replies)
+        """Whether every turn has an answer."""
+        is_complete = len(self.replies) >= len(self.case.turns)
+        return is_complete and all(reply.error is None for reply in self.replies)
 
     @property
     def usage(self) -> Usage | None:
+        """The usage of all replies together; `None` if no reply has any."""
         total: Usage | None = None
         for reply in self.replies:
             if reply.usage is not None:
@@ -143,7 +144,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class TrialSummary:
-    """The part of a trial that a run keeps in memory."""
+    """The part of a trial that verdicts and tables need, which a run has in memory."""
 
     suite: str
     case_id: str
@@ -157,7 +158,7 @@ class TrialSummary:
     estimated: bool = False
     """Whether the cost comes from a price list."""
     arm: str = ""
-    """Which version of the agent was asked, where a run compares several."""
+    """Which version of the agent ran, if the run compares several."""
 
     @classmethod
     def of(cls, trial: TrialResult) -> TrialSummary:
@@ -179,14 +180,14 @@ class TrialSummary:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedCase:
-    """A case that was run and reported, and decides nothing until its date."""
+    """A case that runs and is reported, but does not affect the verdict until a date."""
 
     case: str
     reason: str
     until: str
     owner: str | None = None
     expired: bool = False
-    """Whether the date had passed when the run was made."""
+    """Whether the date had passed when the run started."""
 
 
 def quarantine_to_json(item: QuarantinedCase) -> dict[str, Json]:
@@ -195,7 +196,7 @@ def quarantine_to_json(item: QuarantinedCase) -> dict[str, Json]:
 
 
 def quarantined_cases(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
-    """Those that run; whether a date has passed is decided now, and kept with the run."""
+    """The quarantined cases of a run; whether each quarantine has expired is decided now and stored with the run."""
     if not quarantined:
         return ()
     return tuple(
@@ -205,7 +206,7 @@ def quarantined_cases(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[Qu
 
 @dataclass(frozen=True, slots=True)
 class SuiteInfo:
-    """What a run remembers of a suite."""
+    """The facts about a suite that are stored with a run."""
 
     name: str
     path: str | None
@@ -216,26 +217,26 @@ class SuiteInfo:
     criteria: Criteria
     cases: int
     planned: int
-    """Trials planned, repeats included."""
+    """Number of planned trials, repeats included."""
     quarantined: tuple[QuarantinedCase, ...] = ()
     source: str = ""
-    """What its file calls the suite, where a run asks several agents and names it once for each."""
+    """The name of the suite in its file, if the run tests several agents and `name` is one name per agent."""
 
 
 class RunStatus(enum.StrEnum):
-    """Where a run stands."""
+    """Whether a run is finished, and if not, why."""
 
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
-    """It ended before all trials were made, and can be resumed."""
+    """It ended before all trials had run, and can be resumed."""
     DIED = "died"
-    """Its process ended without saying so, and it can be resumed."""
+    """Its process ended without storing a status; the run can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """What a run came to when it ended or was last graded, for lists that read no trial."""
+    """The verdict of a run when it ended or was last graded, for lists that read no trials."""
 
     outcome: Outcome
     reason: str = ""
@@ -243,22 +244,22 @@ class StoredVerdict:
 
 
 class Trials:
-    """Trials that are read each time they are iterated, so that a large run is never held in memory."""
+    """Trials that are read each time they are iterated, so that a large run never has to fit into memory."""
 
     def __init__(self, read: Callable[[Collection[CaseAddress] | None], Iterable[TrialResult]]) -> None:
         self._read = read
-        """Given cases, reads at least their trials; given None, reads all."""
+        """Reads at least the trials of the given cases, or all trials for `None`."""
 
     def __iter__(self) -> Iterator[TrialResult]:
         return iter(self._read(None))
 
     def for_cases(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
-        """The trials of some cases."""
+        """The trials of these cases."""
         return (trial for trial in self._read(cases) if (trial.suite, trial.case.id) in cases)
 
 
 class LazySequence(Sequence[T]):
-    """A sequence that is read when it is first used."""
+    """A sequence that is read when it is first used, and then stays in memory."""
 
     def __init__(self, read: Callable[[], Iterable[T]]) -> None:
         self._read = read
@@ -286,9 +287,9 @@ class LazySequence(Sequence[T]):
 
 @dataclass(slots=True)
 class Run:
-    """One execution of one or more suites: what is known of it as a whole, and its trials.
+    """One execution of one or more suites: the facts about it, and its trials.
 
-    The trials of a stored run are read from the store when they are used, so that a list of runs costs little.
+    The trials of a stored run are read from the store when they are used, so that listing runs is cheap.
     """
 
     id: str
@@ -297,80 +298,81 @@ class Run:
     summaries: Sequence[TrialSummary] = ()
     """The part of every trial that verdicts need, in the order of the plan."""
     trials: Iterable[TrialResult] = ()
-    """The whole trials in the order of the plan; can be iterated any number of times."""
+    """The complete trials in the order of the plan; can be iterated any number of times."""
     finished_at: float | None = None
     status: RunStatus = RunStatus.FINISHED
     interrupted: bool = False
-    """Whether it was ended from outside (Ctrl-C, SIGTERM, its process died), so that its exit code is 130. A run that
-    stopped by itself, such as one whose budget is spent, was not."""
+    """Whether it was ended from outside (Ctrl-C, SIGTERM, its process died), so that its exit code is 130. False for a
+    run that stopped by itself, for example because its budget is spent."""
     stopped_by: str = ""
-    """The signal that interrupted the run, such as `SIGINT`; known only to the process that ran it."""
+    """The signal that interrupted the run, such as `SIGINT`; known only in the process that runs it."""
     note: str = ""
     """Why the run stopped early, if it did."""
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Json] = field(default_factory=dict)
     store: str | None = None
-    """The folder of the store that has it."""
+    """The folder of its store; `None` for a run that is not stored."""
     judges: Sequence[JudgeSummary] = ()
-    """Who judged, where evaluators asked a judge."""
+    """The judges that scored answers, with their calls and cost."""
     unpriced_note: str = ""
-    """What a budget left out, since its cost is not known."""
+    """A note on calls that the budget does not include, because their cost is not known."""
     name: str = ""
-    """What the user calls the run."""
+    """The name that the user gave the run."""
     git: GitState | None = None
-    """Where the run was made inside a git repository."""
+    """The commit it ran at, if that was inside a git repository."""
     scoring_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
+    """By suite and case: a key of what decides its outcome (evaluators, thresholds, judge). The case "" stands for all
+    cases that are not listed."""
     gate: GateResult | None = None
-    """What the gate found, where the run was gated."""
+    """The result of the regression gate, if the run was gated."""
     configured_judge: str = ""
-    """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""
+    """The judge that the settings name; `judges` has the ones that were used."""
     planned_trials: Mapping[CaseAddress, int] = field(default_factory=dict)
-    """While a run is made: how many trials are planned, of cases with more than one."""
+    """While it runs: the number of trials of each case that has more than one."""
     no: int = 0
     """Its number in the store."""
     plan: str = ""
-    """The fingerprint of what was to be run: a run is resumed by the same plan."""
+    """The fingerprint of the plan: a run can only be resumed with the same plan."""
     planned: int | None = None
-    """Trials, repeats included."""
+    """Number of planned trials, repeats included."""
     scoring: str | None = None
     """The key of evaluators and criteria: a run with another key is scored again when it is resumed."""
     stored_verdict: StoredVerdict | None = None
-    """What the run came to, as the store says; `verdict(run)` works it out."""
+    """The verdict in the store; `verdict(run)` computes it."""
     counts: Mapping[str, int] | None = None
-    """Trials by outcome, as the store says."""
+    """Number of trials by outcome, from the store."""
     rescored: str | None = None
-    """The id of the run whose answers were scored again."""
+    """The id of the run whose answers were rescored."""
     extra: Mapping[str, Json] = field(default_factory=dict)
-    """Whatever else is stored of the run, such as by a newer program: it is written back."""
+    """What else is stored with the run, for example by a newer version of Proctor; it is written back unchanged."""
 
     @property
     def ended_because(self) -> str:
-        """Why there may be trials missing; empty for a whole run."""
+        """Why trials may be missing; empty for a complete run."""
         return self.note or _UNFINISHED.get(self.status, "")
 
     def trials_of(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
-        """The trials of some cases; of a stored run the others are not even read."""
+        """The trials of these cases; of a stored run, no others are read."""
         if isinstance(self.trials, Trials):
             return self.trials.for_cases(cases)
         return (trial for trial in self.trials if (trial.suite, trial.case.id) in cases)
 
     @property
     def compares_agents(self) -> bool:
-        """Whether a suite was put to several agents."""
+        """Whether a suite ran against several agents."""
         return any(info.source for info in self.suites)
 
     def __repr__(self) -> str:
-        """Short, since a notebook keeps it beside what it shows: `<Run 20260101-… of shop: 3 passed, 1 failed>`."""
+        """One line, such as `<Run 20260101-… of shop: 3 passed, 1 failed>`."""
         counts = Counter(summary.outcome.value for summary in self.summaries)
-        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no trials"
-        return f"<Run {self.id} of {', '.join(info.name for info in self.suites)}: {told}>"
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no trials"
+        return f"<Run {self.id} of {', '.join(info.name for info in self.suites)}: {outcomes}>"
 
     def to_dicts(self) -> list[dict[str, Json]]:
-        """One flat dictionary a trial, in the order of the plan: for tables, queries and plots.
+        """One flat dictionary per trial, in the order of the plan: for tables, queries and plots.
 
         Each has `run`, `suite`, `agent`, `case`, `tags`, `trial`, `outcome`, `reason`, `input`, `answer`, `tools`,
-        `duration_ms`, `tokens`, `cost_usd`, and one `score.NAME` for each evaluator: the mean over turns.
+        `duration_ms`, `tokens`, `cost_usd`, and one `score.NAME` per evaluator: its mean over turns.
 
         >>> run = proctor.run("shop.yaml")
         >>> [(row["case"], row["outcome"], row["score.Contains"]) for row in run.to_dicts()]
@@ -381,7 +383,7 @@ class Run:
         return trial_rows(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a table of pandas, which has to be installed (`pip install pandas`).
+        """The rows of `to_dicts` as a pandas table; pandas has to be installed (`pip install pandas`).
 
         >>> table = proctor.run("shop.yaml").to_pandas()
         >>> int((table["outcome"] == "failed").sum())
@@ -392,21 +394,21 @@ class Run:
         return as_frame(self.to_dicts())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of the run: the verdict, the cases, and why cases failed."""
+        """The run as a notebook shows it: the verdict, the cases, and why cases failed."""
         from proctor.reporting.html.notebook import run_html  # reporting builds on results
 
         return run_html(self)
 
 
 _UNFINISHED = {
-    RunStatus.RUNNING: "the run is still going on",
-    RunStatus.DIED: "the process died before the run was over",
+    RunStatus.RUNNING: "the run is still in progress",
+    RunStatus.DIED: "the process ended before the run was finished",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreThreshold:
-    """Passes when the share `pct` of inputs scores at least `threshold` on all evaluators. No inputs do not pass."""
+    """Passes if the share `pct` of inputs scores at least `threshold` on all evaluators; fails without inputs."""
 
     threshold: float = 0.5
     pct: float = 1.0
@@ -431,5 +433,5 @@ class ScoreThreshold:
 
     @property
     def criteria(self) -> Criteria:
-        """The same rule for a suite."""
+        """The same rule as criteria of a suite."""
         return Criteria(threshold=self.threshold, pct=self.pct)

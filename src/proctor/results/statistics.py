@@ -1,4 +1,11 @@
-"""Numbers with their uncertainty: intervals for shares and means, and what repeats say about reliability."""
+"""Numbers with their uncertainty: intervals for shares and means, and reliability over repeated trials.
+
+Intervals are Wilson's. The textbook interval (mean ± 1.96 standard errors) has width 0 if all values agree, so ten
+passes of ten would claim a pass rate of exactly 100 %. Repeats of a case count as one observation, its mean: treating
+them as independent would make the interval of a suite too narrow. pass^k and pass@k are computed from all trials of a
+case without replacement, C(passed, k) / C(trials, k), instead of raising the observed pass rate to the power k, which
+is biased for few trials.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +30,17 @@ class Estimate:
     low: float
     high: float
     count: int
-    """How many independent observations it rests on."""
+    """Number of independent observations."""
 
     def __str__(self) -> str:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 def estimate(values: Sequence[float], *, groups: Sequence[str] | None = None) -> Estimate | None:
-    """The mean with Wilson's interval; `None` of no values.
+    """The mean with Wilson's interval; `None` if there are no values.
 
-    Values between 0 and 1 vary at most as much as a coin of the same mean does, so the interval is never too narrow,
-    and unlike a normal one it does not collapse when all values agree. Repeats of one case say more about that case
-    than about the next one: with `groups`, each group's mean counts as one observation, unless there is only one group.
+    Values between 0 and 1 vary at most as much as passes and failures with the same mean, so the interval is never too
+    narrow. With `groups`, the mean of each group counts as one observation, unless there is only one group.
     """
     if not values:
         return None
@@ -47,7 +53,7 @@ def estimate(values: Sequence[float], *, groups: Sequence[str] | None = None) ->
 
 
 def share_of(part: int, whole: int) -> Estimate:
-    """How many of some there are, such as the cases that passed, with Wilson's interval."""
+    """`part` of `whole`, such as the cases that passed, with Wilson's interval."""
     share = part / whole
     return Estimate(share, *wilson(share, whole), whole)
 
@@ -66,18 +72,19 @@ def wilson(share: float, count: int, z: float = Z_95) -> tuple[float, float]:
 
 
 def pass_hat_k(passed: int, trials: int, k: int) -> float:
-    """The chance that `k` trials drawn from those made all pass."""
+    """The probability that `k` trials, drawn from the ones that ran, all pass."""
     return math.comb(passed, k) / math.comb(trials, k)
 
 
 def pass_at_k(passed: int, trials: int, k: int) -> float:
-    """The chance that at least one of `k` trials drawn from those made passes."""
+    """The probability that at least one of `k` trials, drawn from the ones that ran, passes."""
     return 1 - math.comb(trials - passed, k) / math.comb(trials, k)
 
 
 def mean(values: Iterable[float]) -> float | None:
-    known = list(values)
-    return fmean(known) if known else None
+    """The mean; `None` if there are no values."""
+    numbers = list(values)
+    return fmean(numbers) if numbers else None
 
 
 def _group_means(values: Sequence[float], groups: Sequence[str]) -> list[float]:
@@ -89,7 +96,7 @@ def _group_means(values: Sequence[float], groups: Sequence[str]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorSummary:
-    """How one evaluator scored over a whole suite."""
+    """The scores of one evaluator over a whole suite."""
 
     evaluator: str
     scores: Estimate | None
@@ -103,29 +110,29 @@ class EvaluatorSummary:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """What is to be expected of `k` trials of a case, averaged over the cases."""
+    """What to expect of `k` trials of a case, averaged over the cases."""
 
     k: int
     pass_hat: float
-    """The chance that all of them pass: pass^k."""
+    """The probability that all of them pass: pass^k."""
     pass_at: float
-    """The chance that at least one does: pass@k."""
+    """The probability that at least one passes: pass@k."""
 
 
 def evaluator_summaries(cases: Iterable[Sequence[TrialSummary]]) -> tuple[EvaluatorSummary, ...]:
-    """How each evaluator scored, given the trials of each case."""
+    """The summary of each evaluator, from the trials of each case."""
     rows: dict[str, list[list[ScoreRow]]] = {}
     for trials in cases:
-        own: dict[str, list[ScoreRow]] = {}
+        of_case: dict[str, list[ScoreRow]] = {}
         for trial in trials:
             for row in trial.scores:
-                own.setdefault(row.evaluator, []).append(row)
-        for name, found in own.items():
-            rows.setdefault(name, []).append(found)
-    return tuple(_evaluator(name, found) for name, found in rows.items())
+                of_case.setdefault(row.evaluator, []).append(row)
+        for name, scores in of_case.items():
+            rows.setdefault(name, []).append(scores)
+    return tuple(_evaluator_summary(name, cases_of_evaluator) for name, cases_of_evaluator in rows.items())
 
 
-def _evaluator(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSummary:
+def _evaluator_summary(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSummary:
     """The summary of one evaluator; repeats of a case are one observation, unless it is the only case."""
     counts = Counter(row.outcome for rows in cases for row in rows)
     measured = [values for rows in cases if (values := [row.value for row in rows if row.value is not None])]
@@ -144,35 +151,38 @@ def _evaluator(name: str, cases: Sequence[Sequence[ScoreRow]]) -> EvaluatorSumma
 
 
 def mean_probability(
-    by_case: Mapping[str, Sequence[TrialSummary]], repeats: int, chance: Callable[[int, int, int], float]
+    by_case: Mapping[str, Sequence[TrialSummary]], repeats: int, probability: Callable[[int, int, int], float]
 ) -> float | None:
-    """Averaged over the cases that were repeated and measured each time."""
+    """`probability(passed, trials, repeats)`, averaged over the cases whose repeats all passed or failed."""
     if repeats < 2:
         return None
-    settled = ([t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
+    decided = ([t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
     return mean(
-        chance(sum(t.outcome is PASSED for t in group), len(group), repeats)
-        for group in settled
+        probability(sum(t.outcome is PASSED for t in group), len(group), repeats)
+        for group in decided
         if len(group) == repeats
     )
 
 
 def reliability_by_trials(by_case: Mapping[str, Sequence[TrialSummary]], repeats: int) -> tuple[Reliability, ...]:
-    """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
+    """The reliability for each k from 1 to the number of repeats, over the cases whose repeats all passed or failed.
+
+    C(passed, k) / C(repeats, k) follows from its value for k - 1, so that no large binomials are computed.
+    """
     if repeats < 2:
         return ()
-    settled = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
-    alike = Counter(sum(passed) for passed in settled if len(passed) == repeats)
-    if not alike:
+    decided = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
+    cases_by_passes = Counter(sum(passes) for passes in decided if len(passes) == repeats)
+    if not cases_by_passes:
         return ()
-    all_pass, none_passes = dict.fromkeys(alike, 1.0), dict.fromkeys(alike, 1.0)
-    found: list[Reliability] = []
+    all_pass, none_passes = dict.fromkeys(cases_by_passes, 1.0), dict.fromkeys(cases_by_passes, 1.0)
+    total = cases_by_passes.total()
+    reliability: list[Reliability] = []
     for k in range(1, repeats + 1):
-        for passed in alike:
+        for passed in cases_by_passes:
             all_pass[passed] *= max(0, passed - k + 1) / (repeats - k + 1)
             none_passes[passed] *= max(0, repeats - passed - k + 1) / (repeats - k + 1)
-        every = alike.total()
-        hat = math.fsum(all_pass[passed] * count for passed, count in alike.items()) / every
-        none = math.fsum(none_passes[passed] * count for passed, count in alike.items()) / every
-        found.append(Reliability(k, hat, 1 - none))
-    return tuple(found)
+        hat = math.fsum(all_pass[passed] * count for passed, count in cases_by_passes.items()) / total
+        none = math.fsum(none_passes[passed] * count for passed, count in cases_by_passes.items()) / total
+        reliability.append(Reliability(k, hat, 1 - none))
+    return tuple(reliability)

@@ -1,4 +1,8 @@
-"""Cases made of traces, and proposed entries of datasets; what should have come out, a person adds."""
+"""Cases and dataset entries made from traces.
+
+The input of a trace becomes the input of a case, and what the application answered and called becomes what the case
+expects. That is a proposal: a trace shows what happened, not what should have happened, so a person has to check it.
+"""
 
 from __future__ import annotations
 
@@ -31,37 +35,37 @@ from proctor.tracing.spans import (
 )
 
 ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
-"""What libraries call the two who speak."""
+"""The roles of messages, by the names that libraries give them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedSuite:
-    """The cases that traces came to, and what could not be made one."""
+    """The cases made from traces, and notes on what could not be used."""
 
     suite: Suite
     notes: tuple[str, ...] = ()
 
 
 def suite_from_traces(traces: Sequence[FileTrace], path: Path, agent: str | None = None) -> TracedSuite:
-    """A case for each trace that shows what was asked and what came of it; raises `UsageError` where none does."""
+    """One case per trace that has an input and an answer or tool calls; raises `UsageError` if no trace has."""
     ids, cases, notes = UniqueIds(), [], []
     for trace in traces:
-        name, turns, said = _turns_of(trace)
-        notes += [f"trace {name}: {note}" for note in said]
+        name, turns, trace_notes = _turns_of(trace)
+        notes += [f"trace {name}: {note}" for note in trace_notes]
         checks = with_implied((), turns)
         if not checks:
-            notes.append(f"trace {name}: shows neither an answer nor a tool call, so that nothing could be expected")
+            notes.append(f"trace {name}: has neither an answer nor a tool call, so there is nothing to expect")
             continue
-        wanted = str(trace.trial.get("case") or f"trace-{name}")
+        case_id = str(trace.trial.get("case") or f"trace-{name}")
         origin: dict[str, Json] = {"trace": trace.spans[0].trace_id}
-        cases.append(Case(ids.claim(wanted), turns, evaluators=checks, metadata=origin))
+        cases.append(Case(ids.claim(case_id), turns, evaluators=checks, metadata=origin))
     if not cases:
-        raise UsageError("\n".join([f"no case can be made of {path}", *notes]))
+        raise UsageError("\n".join([f"no case can be made from {path}", *notes]))
     return TracedSuite(Suite(path.name.partition(".")[0], tuple(cases), agent=agent), tuple(notes))
 
 
 def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
-    """What the application was given and gave back; where no step of it was seen, what the model was told and said."""
+    """The name of a trace, its turns and notes: the application's input and output, or else the last model call's."""
     steps = [span for span in trace.spans if not (isinstance(span, ObserveSpan) and span.kind == "wrap")]
     if not steps:
         return "without steps", (), []
@@ -72,7 +76,7 @@ def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
     if not isinstance(root, ObserveSpan) or root.input is None:
         if conversation:
             return name, conversation, []
-        return name, (), ["shows nothing that was asked"]
+        return name, (), ["has no input"]
     calls, notes = _expected_calls(tool_calls_of(steps))
     output = last_text(root.output, "assistant")
     if root.output is None and conversation:
@@ -82,16 +86,16 @@ def _turns_of(trace: FileTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
 
 
 def user_text(value: Json) -> Json:
-    """What a user said, of whatever an application was given; data that is more than one text stays what it is."""
-    found = last_text(value, "user")
-    if isinstance(found, Mapping) and len(found) == 1:
-        [only] = found.values()
-        return last_text(only, "user") if isinstance(only, (str, list, Mapping)) else to_json(found)
-    return to_json(found)
+    """What the user said, from the input of an application; data that is more than one text is returned unchanged."""
+    text = last_text(value, "user")
+    if isinstance(text, Mapping) and len(text) == 1:
+        [only] = text.values()
+        return last_text(only, "user") if isinstance(only, (str, list, Mapping)) else to_json(text)
+    return to_json(text)
 
 
 def last_text(value: Json, role: str) -> Json:
-    """The last text of a role in messages, a request or a reply as model clients write them; else the value itself."""
+    """The last text of a role in messages, a request or a reply of a model client; otherwise the value itself."""
     data = parse_json_or_keep(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
     found = _text_in(data, role)
     return to_json(value) if found is None else found
@@ -112,7 +116,7 @@ def _text_in(data: Any, role: str) -> str | None:
 
 
 def _content(message: Mapping[str, Any], role: str) -> str | None:
-    """The text of a message, if it is one of that role."""
+    """The text of a message, if it has this role."""
     if ROLES.get(str(message.get("role", message.get("type")))) != role:
         return None
     content = message.get("content", message.get("parts"))
@@ -124,18 +128,18 @@ def _content(message: Mapping[str, Any], role: str) -> str | None:
 
 
 def _conversation(spans: Iterable[Span]) -> tuple[Turn, ...]:
-    """What the last model call was told and said, a turn for each time that the user spoke."""
+    """The messages of the last model call, one turn per user message."""
     calls = [span for span in spans if isinstance(span, LLMSpan) and span.operation == "chat"]
     if not calls:
         return ()
     last = max(calls, key=lambda span: span.ended_at)
-    spoken: list[list[Message]] = []
+    turns: list[list[Message]] = []
     for message in (*last.input_messages, *last.output_messages):
         if isinstance(message, UserMessage):
-            spoken.append([message])
-        elif spoken and not isinstance(message, SystemMessage):
-            spoken[-1].append(message)
-    return tuple(_turn(messages) for messages in spoken)
+            turns.append([message])
+        elif turns and not isinstance(message, SystemMessage):
+            turns[-1].append(message)
+    return tuple(_turn(messages) for messages in turns)
 
 
 def _turn(messages: Sequence[Message]) -> Turn:
@@ -146,14 +150,14 @@ def _turn(messages: Sequence[Message]) -> Turn:
 
 
 def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...] | None, list[str]]:
-    """Calls with their arguments as they stand; one that ended in an error is no example to follow."""
+    """The tool calls with their exact arguments; a call that ended in an error is not expected."""
     expected, notes = [], []
     for call in calls:
         if call.error is not None:
             notes.append(f"the call of {call.name} ended in an error and is not expected")
             continue
-        known = call.raw_arguments is None
-        arguments = {name: Equals(to_json(value)) for name, value in call.arguments.items()} if known else None
+        is_parsed = call.raw_arguments is None
+        arguments = {name: Equals(to_json(value)) for name, value in call.arguments.items()} if is_parsed else None
         expected.append(ExpectedCall(call.name, arguments))
     return (tuple(expected) or None), notes
 
@@ -163,7 +167,7 @@ MAX_DESCRIPTION = 80
 
 @dataclass(frozen=True, slots=True)
 class EntryProposal:
-    """A proposed entry: what evaluators would see, what the application is given, and notes on what was left out."""
+    """A proposed entry of a dataset: what evaluators see, the arguments of the application, and notes."""
 
     evaluable: Evaluable
     entry_kwargs: Mapping[str, Json]
@@ -171,38 +175,38 @@ class EntryProposal:
 
 
 def proposal_from_spans(spans: Sequence[Span]) -> EntryProposal:
-    """From the outermost step, and from what the application wrapped, where it wrapped anything."""
+    """An entry from the outermost step of a trace, and from the values that the application wrapped, if any."""
     wraps = [span for span in spans if isinstance(span, ObserveSpan) and span.kind == "wrap"]
     steps = [span for span in spans if span not in wraps]
     if not spans:
-        raise UsageError("the trace has no spans, so that nothing can be made of it")
+        raise UsageError("the trace has no spans")
     root = build_tree(steps or spans)[0].span
-    seen = as_evaluable(root)
-    given = seen.eval_input[0].value if steps else {}
+    evaluable = as_evaluable(root)
+    value = evaluable.eval_input[0].value if steps else {}
     if isinstance(root, LLMSpan):
-        given = last_text(given, "user")
-    kwargs = given if isinstance(given, Mapping) else {"input": given}
-    inputs, notes = _once_each([span for span in wraps if _purpose(span) == "input"])
+        value = last_text(value, "user")
+    kwargs = value if isinstance(value, Mapping) else {"input": value}
+    inputs, notes = _first_values([span for span in wraps if _purpose(span) == "input"])
     outputs = [NamedData(span.name, span.output) for span in wraps if _purpose(span) != "input"]
     evaluable = replace(
-        seen,
+        evaluable,
         eval_input=tuple(inputs) or (NamedData("input", dict(kwargs)),),
-        eval_output=tuple(outputs) or _answered(seen),
+        eval_output=tuple(outputs) or _answer(evaluable),
         eval_metadata=None,
-        description=_described(kwargs),
+        description=_description(kwargs),
     )
     return EntryProposal(evaluable, dict(kwargs), tuple(notes))
 
 
 def proposal_from_trial(trial: TrialResult) -> EntryProposal:
-    """From what the trial asked and was answered, with what its case already expects."""
+    """An entry from the input and answer of a trial, with what its case expects."""
     if len(trial.case.turns) != 1:
-        raise UsageError(f"case {trial.case.id!r} is a conversation of {len(trial.case.turns)} turns; an entry has one")
+        raise UsageError(f"case {trial.case.id!r} has {len(trial.case.turns)} turns; an entry can have only one")
     [turn] = trial.case.turns
     notes = []
     kwargs = turn.input
     if not isinstance(kwargs, Mapping):
-        notes.append("the input is not an object; it is written as the argument 'input'")
+        notes.append("the input is not an object; it becomes the argument 'input'")
         kwargs = {"input": kwargs}
     outputs: tuple[NamedData, ...] = ()
     for reply in trial.replies[:1] if trial.is_answered else ():
@@ -213,33 +217,33 @@ def proposal_from_trial(trial: TrialResult) -> EntryProposal:
         eval_output=outputs,
         expectation=turn.expected.output,
         eval_metadata=trial.case.metadata_for_evaluators or None,
-        description=trial.case.description or _described(kwargs),
+        description=trial.case.description or _description(kwargs),
     )
     return EntryProposal(evaluable, dict(kwargs), tuple(notes))
 
 
-def _answered(seen: Evaluable) -> tuple[NamedData, ...]:
-    """The answer as text, also where the step kept the whole reply of a model client."""
-    return () if seen.output is None else (NamedData("output", last_text(seen.output, "assistant")),)
+def _answer(evaluable: Evaluable) -> tuple[NamedData, ...]:
+    """The answer as text, even if the step returned the whole reply of a model client."""
+    return () if evaluable.output is None else (NamedData("output", last_text(evaluable.output, "assistant")),)
 
 
 def _purpose(span: ObserveSpan) -> Json:
     return span.metadata.get("purpose")
 
 
-def _once_each(wraps: Sequence[ObserveSpan]) -> tuple[list[NamedData], list[str]]:
-    """A case has one value for each name: the first that the application saw is taken."""
+def _first_values(wraps: Sequence[ObserveSpan]) -> tuple[list[NamedData], list[str]]:
+    """The first value of each name, because a case has one value per name; and notes on further values."""
     first: dict[str, Json] = {}
     notes = []
     for span in wraps:
         if span.name in first and first[span.name] != span.input:
-            notes.append(f"the input {span.name!r} had several values; only the first is kept")
+            notes.append(f"the input {span.name!r} had several values; only the first one is used")
         first.setdefault(span.name, span.input)
     return [NamedData(name, value) for name, value in first.items()], list(dict.fromkeys(notes))
 
 
-def _described(kwargs: Mapping[str, Json]) -> str | None:
-    """The only text among the arguments, which best describes the entry; `None` if there are several or none."""
+def _description(kwargs: Mapping[str, Json]) -> str | None:
+    """The only text among the arguments, as a description of the entry; `None` if there are several or none."""
     texts = [text for value in kwargs.values() if isinstance(value, str) and (text := " ".join(value.split()))]
     if len(texts) != 1:
         return None

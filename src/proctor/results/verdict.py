@@ -1,6 +1,9 @@
-"""Turns outcomes into the verdict of a trial, of a case over its trials, of a suite and of a run.
+"""From scores to the outcome of a trial, from trials to the outcome of a case, and to the verdict of suites and runs.
 
-One rule holds throughout: an error leaves a verdict open only if it could still change it.
+One rule holds on every level: what is not known (an error, a pending score, a missing trial) leaves the result open
+only if it could still change it. The obvious rule, "any error makes the result an error", would hide failures that are
+certain: a case that failed twice out of three required passes has failed, whatever the third trial would have said.
+So each level compares the best and the worst that is still possible, and if both agree, that is the result.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ NOTHING_SCORES = "nothing scores this case"
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """What all trials of one case say together."""
+    """The outcome of a case over all its trials."""
 
     suite: str
     case_id: str
@@ -54,7 +57,7 @@ class CaseVerdict:
     passed: int
     failed: int = 0
     quarantined: bool = False
-    """It was run and is reported, but decides nothing."""
+    """Whether it ran and is reported, but does not affect the verdict."""
 
     @property
     def is_flaky(self) -> bool:
@@ -64,7 +67,7 @@ class CaseVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SuiteVerdict:
-    """What a suite says of its agent."""
+    """The verdict of one suite, with the figures that reports show."""
 
     name: str
     outcome: Outcome
@@ -72,21 +75,21 @@ class SuiteVerdict:
     counts: dict[Outcome, int]
     """Cases by outcome."""
     pass_rate: Estimate | None
-    """Over the cases that have a verdict."""
+    """Over the cases that passed or failed."""
     cases: Sequence[CaseVerdict]
     evaluators: tuple[EvaluatorSummary, ...]
     repeats: int
     pass_hat_k: float | None
-    """The mean chance that all repeats of a case pass; `None` without repeats."""
+    """The mean probability that all repeats of a case pass; `None` without repeats."""
     pass_at_k: float | None
-    """The mean chance that at least one repeat of a case passes."""
+    """The mean probability that at least one repeat of a case passes; `None` without repeats."""
     reliability: tuple[Reliability, ...] = ()
-    """The same for every number of trials up to the repeats; nothing without repeats."""
+    """The same for every number of trials up to the repeats; empty without repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What a run says."""
+    """The verdict of a run, with the figures that reports show."""
 
     outcome: Outcome
     reason: str
@@ -101,12 +104,12 @@ class RunVerdict:
 
 
 def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:
-    """The outcome that scores add up to, and why it is not a plain pass or fail."""
+    """The outcome of a trial with these scores, and the reason if it is neither a plain pass nor a plain failure."""
     return _outcome_of(scores, criteria)
 
 
 def verdict(run: Run) -> RunVerdict:
-    """The verdict of a run: the only code that says whether it passed."""
+    """The verdict of a run. This is the only code that decides whether a run passed."""
     by_suite: dict[str, list[TrialSummary]] = {}
     counts: Counter[Outcome] = Counter()
     tokens: int | None = None
@@ -137,26 +140,27 @@ def verdict(run: Run) -> RunVerdict:
 
 
 judge = verdict
-"""The public name for the same, from when a verdict was not yet distinguished from what a judge says."""
+"""The earlier public name of `verdict`; a judge is a model everywhere else."""
 
 
-def record_verdict(run: Run, found: RunVerdict) -> None:
-    """Let the run say what it came to, as the store lists it."""
-    run.stored_verdict = StoredVerdict(found.outcome, found.reason, found.exit_code)
-    run.counts = {outcome.value: count for outcome, count in found.counts.items()}
+def record_verdict(run: Run, verdict: RunVerdict) -> None:
+    """Set the verdict and the counts that are stored with the run, for lists of runs."""
+    run.stored_verdict = StoredVerdict(verdict.outcome, verdict.reason, verdict.exit_code)
+    run.counts = {outcome.value: count for outcome, count in verdict.counts.items()}
 
 
 def verdict_on_part(run: Run, part: Run) -> RunVerdict:
-    """The verdict of a run, with the figures of those of its trials that `part` has: a choice of trials changes no
-    outcome of a case, a suite or the run.
+    """The verdict of `run` with the figures of `part`, which has some of its trials.
+
+    Showing only some trials does not change the outcome of a case, a suite or the run.
     """
     whole, figures = verdict(run), verdict(part)
     suites = []
-    for own, known in zip(figures.suites, whole.suites, strict=True):
-        shown = {case.case_id for case in own.cases}
-        cases = [case for case in known.cases if case.case_id in shown]
+    for partial, complete in zip(figures.suites, whole.suites, strict=True):
+        shown = {case.case_id for case in partial.cases}
+        cases = [case for case in complete.cases if case.case_id in shown]
         counts = _count_per_outcome(Counter(case.outcome for case in cases))
-        suites.append(replace(own, outcome=known.outcome, reason=known.reason, cases=cases, counts=counts))
+        suites.append(replace(partial, outcome=complete.outcome, reason=complete.reason, cases=cases, counts=counts))
     return replace(figures, outcome=whole.outcome, reason=whole.reason, exit_code=whole.exit_code, suites=tuple(suites))
 
 
@@ -165,21 +169,21 @@ def suite_verdict(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdi
     by_case: dict[str, list[TrialSummary]] = {}
     for trial in trials:
         by_case.setdefault(trial.case_id, []).append(trial)
-    left_out = {item.case for item in info.quarantined}
-    cases = [_case_verdict(info, case_id, group, case_id in left_out) for case_id, group in by_case.items()]
+    quarantined = {item.case for item in info.quarantined}
+    cases = [_case_verdict(info, case_id, group, case_id in quarantined) for case_id, group in by_case.items()]
     counts = Counter(case.outcome for case in cases)
     deciding = Counter(case.outcome for case in cases if not case.quarantined)
     outcome, reason = _suite_outcome(deciding, info, sum(map(len, by_case.values())))
-    if left_out:
+    if quarantined:
         outcome, reason = _with_quarantines(info, outcome, reason)
     repeats = max((case.trials for case in cases), default=0)
-    settled = deciding[PASSED] + deciding[FAILED]
+    decided = deciding[PASSED] + deciding[FAILED]
     return SuiteVerdict(
         name=info.name,
         outcome=outcome,
         reason=reason,
         counts=_count_per_outcome(counts),
-        pass_rate=share_of(deciding[PASSED], settled) if settled else None,
+        pass_rate=share_of(deciding[PASSED], decided) if decided else None,
         cases=cases,
         evaluators=evaluator_summaries(by_case.values()),
         repeats=repeats,
@@ -196,18 +200,18 @@ def _case_verdict(info: SuiteInfo, case_id: str, trials: Sequence[TrialSummary],
 
 
 def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
-    """A quarantine whose date has passed fails the suite, so that it is not forgotten."""
-    over = [item for item in info.quarantined if item.expired]
-    if over:
-        first = over[0]
+    """An expired quarantine fails the suite, so that it is not forgotten."""
+    expired = [item for item in info.quarantined if item.expired]
+    if expired:
+        first = expired[0]
         owner = f" (owner: {first.owner})" if first.owner else ""
-        why = f"{first.reason}; mend the case and lift the quarantine, or extend it"
-        return FAILED, f"the quarantine of {first.case} ended on {first.until}{owner}: {why}"
-    return outcome, f"{reason}; {len(info.quarantined)} in quarantine"
+        advice = "fix the case and remove the quarantine, or extend it"
+        return FAILED, f"the quarantine of {first.case} expired on {first.until}{owner}: {first.reason}; {advice}"
+    return outcome, f"{reason}; {len(info.quarantined)} quarantined"
 
 
 def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
-    """What the trials of one case say together, by the rule the suite chose."""
+    """The outcome of a case from its trials, by the rule that its suite sets."""
     outcomes = [trial.outcome for trial in trials if trial.outcome is not SKIPPED]
     if not outcomes:
         return SKIPPED
@@ -224,67 +228,69 @@ def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
 
 
 def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
-    """Each evaluator on its mean over all trials.
+    """The outcome of a case whose evaluators are compared by their means over all trials.
 
-    A trial in which the agent broke down fails the case; one that could not be measured might have scored anything.
+    A trial in which the agent failed without scores fails the case. A trial that ended in an error could have had any
+    score.
     """
-    broken = [trial.outcome for trial in trials if not trial.scores and trial.outcome is not SKIPPED]
-    if FAILED in broken:
+    unscored = [trial.outcome for trial in trials if not trial.scores and trial.outcome is not SKIPPED]
+    if FAILED in unscored:
         return FAILED
     rows = [row for trial in trials for row in trial.scores]
-    unmeasured = [replace(row, outcome=outcome, value=None) for outcome in broken for row in _typical_scores(trials)]
-    return _outcome_of([*rows, *unmeasured], criteria)[0]
+    missing = [replace(row, outcome=outcome, value=None) for outcome in unscored for row in _typical_scores(trials)]
+    return _outcome_of([*rows, *missing], criteria)[0]
 
 
 def _typical_scores(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
-    """The gating scores of the trial that has most of them: what a trial that broke would have been scored by."""
+    """The scores that count of the trial that has most of them: those that a trial without scores would have had."""
     longest = max((trial.scores for trial in trials), key=len, default=())
     return [row for row in longest if row.gates and row.outcome is not SKIPPED]
 
 
 def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
-    gating = [row for row in rows if row.gates]
-    outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row.outcome for row in gating]
-    found = worst_outcome(outcomes)
-    if found is not SKIPPED:
-        return found, ""
+    counting = [row for row in rows if row.gates]
+    outcomes = _mean_outcomes(counting) if criteria.trials == "mean" else [row.outcome for row in counting]
+    outcome = worst_outcome(outcomes)
+    if outcome is not SKIPPED:
+        return outcome, ""
     if not rows:
         return ERROR, NOTHING_SCORES
-    if not gating:
-        return ERROR, "nothing gates it: all of its evaluators only inform (gate: false)"
+    if not counting:
+        return ERROR, "nothing decides this case: all of its evaluators are report only"
     return ERROR, "every evaluator was skipped, so nothing was compared"
 
 
 def apply_mean_thresholds(scores: Sequence[Score]) -> tuple[Score, ...]:
-    """The scores of one trial where evaluators are judged by their mean: each row says whether its criterion was met.
+    """The scores of a trial in a suite whose evaluators are compared by their means: the mean over turns decides.
 
-    A turn below the threshold is then no failure, and one above it no success, of a criterion about their mean.
+    All turns of an evaluator then have the same outcome. A single turn below the threshold is not a failure, and one
+    above it is not a pass.
     """
     rows: dict[str, list[Score]] = {}
     for score in scores:
         if score.value is not None and score.turn is not None:
             rows.setdefault(score.evaluator, []).append(score)
-    settled: dict[str, tuple[Outcome, float]] = {}
-    for name, own in rows.items():
+    decided: dict[str, tuple[Outcome, float]] = {}
+    for name, turns in rows.items():
         (outcome,) = _mean_outcomes([score for score in scores if score.evaluator == name])
-        if len(own) > 1 and outcome in (PASSED, FAILED):
-            settled[name] = outcome, math.fsum(score.value or 0.0 for score in own) / len(own)
-    if not settled:
+        if len(turns) > 1 and outcome in (PASSED, FAILED):
+            decided[name] = outcome, math.fsum(score.value or 0.0 for score in turns) / len(turns)
+    if not decided:
         return tuple(scores)
     return tuple(
         score
-        if score.evaluator not in settled or score.value is None
+        if score.evaluator not in decided or score.value is None
         else replace(
             score,
-            outcome=settled[score.evaluator][0],
-            details={**score.details, MEAN_OVER_TURNS: settled[score.evaluator][1]},
+            outcome=decided[score.evaluator][0],
+            details={**score.details, MEAN_OVER_TURNS: decided[score.evaluator][1]},
         )
         for score in scores
     )
 
 
 def _mean_outcomes(rows: Sequence[Score | ScoreRow]) -> list[Outcome]:
-    """Per evaluator: its mean against its threshold, left open only if missing scores could tip it."""
+    """One outcome per evaluator: its mean against its threshold, open only if missing scores could change that."""
     names = dict.fromkeys(row.evaluator for row in rows)
     outcomes = []
     for name in names:
@@ -305,33 +311,33 @@ def _mean_outcomes(rows: Sequence[Score | ScoreRow]) -> list[Outcome]:
     return outcomes
 
 
-def _suite_outcome(counts: Mapping[Outcome, int], info: SuiteInfo, made: int) -> tuple[Outcome, str]:
-    passed, unknown, missing = counts[PASSED], counts[ERROR] + counts[PENDING], max(0, info.planned - made)
+def _suite_outcome(counts: Mapping[Outcome, int], info: SuiteInfo, trials: int) -> tuple[Outcome, str]:
+    passed, unknown, missing = counts[PASSED], counts[ERROR] + counts[PENDING], max(0, info.planned - trials)
     total = passed + counts[FAILED] + unknown
     if total == 0:
-        return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case was run"
+        return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case ran"
     share = f"{passed:,} of {total:,} cases passed"
-    rule = "" if info.criteria.pct == 1 else f" (at least {info.criteria.pct:.0%} must)"
+    rule = "" if info.criteria.pct == 1 else f" ({info.criteria.pct:.0%} required)"
     if not _meets_share(
         passed + unknown + missing + _recoverable(counts, info, missing), total + missing, info.criteria.pct
     ):
         return FAILED, share + rule
     if missing:
-        return ERROR, f"{share}{rule}; {missing} of {info.planned} trials were not made"
+        return ERROR, f"{share}{rule}; {missing} of {info.planned} trials did not run"
     if not _meets_share(passed, total, info.criteria.pct):
         if counts[ERROR]:
-            return ERROR, f"{share}{rule}; {counts[ERROR]} could not be measured"
-        return PENDING, f"{share}{rule}; {counts[PENDING]} wait for a verdict"
+            return ERROR, f"{share}{rule}; {counts[ERROR]} ended in errors"
+        return PENDING, f"{share}{rule}; {counts[PENDING]} pending (use `proctor grade` or a judge model)"
     return PASSED, share + rule
 
 
 def _meets_share(passed: int, total: int, pct: float) -> bool:
-    """At least the share that must pass, and never nothing at all."""
+    """Whether at least the required share passed, and at least one case."""
     return passed >= 1 and passes(passed / total, pct)
 
 
 def _recoverable(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -> int:
-    """How many failed cases further trials could still turn, at most; where all trials must pass, none."""
+    """How many failed cases could still pass through missing trials, at most; none if all trials must pass."""
     return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
 
@@ -350,11 +356,11 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
         several = f"{1 + len(others)} of {len(suites)} suites {_SEVERAL[outcome]}; " if others else ""
         return outcome, f"{several}{first.name}: {first.reason}"
     if outcome is SKIPPED:
-        return ERROR, "nothing was run that could pass or fail"
+        return ERROR, "nothing ran that could pass or fail"
     if len(suites) == 1:
         return PASSED, suites[0].reason
     skipped = outcomes.count(SKIPPED)
-    return PASSED, f"every suite passed that was not skipped ({skipped} were)" if skipped else "every suite passed"
+    return PASSED, f"every suite passed ({skipped} skipped)" if skipped else "every suite passed"
 
 
 def _count_per_outcome(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:

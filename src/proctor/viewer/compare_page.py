@@ -10,7 +10,7 @@ from proctor.reporting.comparison_report import comparison_view, run_label
 from proctor.reporting.html.trial_view import MarkedText, mark_differences
 from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MAX_TRIALS, AlignedStep, AlignedTrials, Step, most_similar_trials
-from proctor.results.comparison.compare import align_case, compare_runs
+from proctor.results.comparison.compare import NoSuchCase, align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.viewer.cases import outcome_groups
@@ -103,10 +103,10 @@ def _align(first: Source, before: Run, second: Source, after: Run, query: Mappin
     found = most_similar_trials(old, new) if old and new else None
     if found is None:
         with first.open_run(before) as earlier, second.open_run(after) as later:
-            aligned = align_case(earlier, later, f"{suite}/{case}" if suite else case)
-        if isinstance(aligned, list):
-            raise NotFound(f"No case {case!r} is in both runs.")
-        found = aligned
+            try:
+                found = align_case(earlier, later, f"{suite}/{case}" if suite else case)
+            except NoSuchCase:
+                raise NotFound(f"No case {case!r} is in both runs.") from None
     return found
 
 

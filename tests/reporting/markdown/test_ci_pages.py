@@ -45,7 +45,7 @@ def test_it_says_what_broke_what_was_fixed_and_what_it_costs() -> None:
     first, headline, _, sentence, *_ = text.splitlines()
     assert first == marker()
     assert headline == "## Proctor: ❌ FAILED"
-    assert "of 4 cases 1 broken, 1 fixed" in sentence
+    assert "1 of 4 cases broken, 1 fixed" in sentence
     assert "[Open the report](https://ci.example/report.html)" in sentence
     assert "### Broken (1)\n\n- **[support/a](https://ci.example/report.html#trial-0)** 1/1 → 0/1" in text
     assert "### Fixed (1)\n\n- **[support/b](https://ci.example/report.html#trial-1)** 0/1 → 1/1" in text

@@ -341,7 +341,7 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
 
 
 def test_an_empty_run_is_told_without_a_crash() -> None:
-    assert "ERROR   nothing was run that could pass or fail" in told(make_run([]))
+    assert "ERROR   nothing ran that could pass or fail" in told(make_run([]))
 
 
 def test_the_run_says_where_it_is_kept() -> None:

@@ -46,14 +46,14 @@ def test_a_call_that_was_left_out_comes_before_what_followed_from_it() -> None:
     found = first_divergence(trial(calls(LOOK, PAY)), trial(calls(PAY, text="No.")))
     assert found is not None
     assert found.kind == "call"
-    assert found.text == "look_up(order=7) → no such call"
+    assert found.text == "look_up(order=7) → not called"
 
 
 def test_an_extra_call_is_no_reason_to_pair_all_later_calls_wrongly() -> None:
     aligned = align_trials(trial(calls(LOOK, PAY)), trial(calls(ToolCall("ask"), LOOK, PAY)))
     assert [step.kind for step in aligned.steps] == [None, "call", None, None, None]
     assert aligned.divergence is not None
-    assert aligned.divergence.text == "no such call → ask()"
+    assert aligned.divergence.text == "not called → ask()"
 
 
 def test_the_first_sentence_that_differs_is_quoted() -> None:
@@ -81,7 +81,7 @@ def test_a_conversation_that_ended_early_parts_where_it_ended() -> None:
 def test_a_trial_without_any_reply_parts_at_its_reason() -> None:
     found = first_divergence(trial(), trial(reason="the agent raised KeyError"))
     assert found is not None
-    assert found.text == "ended by itself → the agent raised KeyError"
+    assert found.text == "ended normally → the agent raised KeyError"
 
 
 def test_arguments_that_are_no_object_are_compared_as_they_were_written() -> None:
@@ -118,7 +118,7 @@ def test_hundreds_of_calls_are_aligned() -> None:
     many = [ToolCall("step", {"n": n}) for n in range(1000)]
     found = first_divergence(trial(calls(*many)), trial(calls(*many[:350], *many[351:])))
     assert found is not None
-    assert found.text == "step(n=350) → no such call"
+    assert found.text == "step(n=350) → not called"
 
 
 def test_other_words_matter_only_where_all_calls_agree() -> None:

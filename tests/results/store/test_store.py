@@ -381,10 +381,10 @@ def test_the_status_of_a_run_says_whether_a_process_still_works_on_it(tmp_path: 
     with exclusive_run(store, "r"):
         found = store.find_run("r")
         assert (found.status, found.interrupted) == (RunStatus.RUNNING, False)
-        assert "still going on" in verdict(found).reason
+        assert "still in progress" in verdict(found).reason
     died = store.find_run("r")
     assert (died.status, verdict(died).exit_code) == (RunStatus.DIED, 130)
-    assert "the process died" in verdict(died).reason
+    assert "the process ended" in verdict(died).reason
     run.status = RunStatus.FINISHED
     store.finish_run(run)
     assert store.find_run("r").status is RunStatus.FINISHED

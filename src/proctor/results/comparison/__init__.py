@@ -1,6 +1,7 @@
-"""Two runs side by side: which cases broke, and whether a difference is more than luck.
+"""Compares two runs: which cases broke, which were fixed, and whether luck explains the difference.
 
-`comparing.py` takes two runs and gives a `Comparison` (comparison.py): `pairing.py` finds the cases that both have,
-`significance.py` has the tests and intervals, `alignment.py` shows where two conversations part.
-Reports, the viewer and the gate use it.
+`compare_runs` (compare.py) takes two runs and returns a `Comparison` (comparison.py). It uses `pairing.py`, which finds
+the cases that both runs have, `significance.py`, which has the tests and intervals, and `alignment.py`, which finds the
+first difference between two conversations (`divergence.py`). The command line, reports and the viewer call it; the
+gate uses the alignment.
 """

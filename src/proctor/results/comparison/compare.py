@@ -1,6 +1,9 @@
-"""Compares two runs: pairs their cases, tests what changed, and says what it amounts to in one sentence.
+"""Compares two runs: pairs their cases, tests what changed, and sums it up in one sentence.
 
-Several agents of one run are compared in the same way: `agent_tables`.
+The pass rates of two runs differ by luck alone, so a lower rate is not yet a regression. The test compares each case
+with itself (`significance.py`), because a comparison of two overall rates would drown a broken case in the differences
+between easy and hard cases. A case that both passed and failed in one of the runs is called broken or fixed only if its
+own flakiness does not explain the change. Several agents of one run are compared in the same way: `agent_tables`.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
+from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.alignment import AlignedTrials, most_similar_trials
 from proctor.results.comparison.comparison import (
     CaseChange,
@@ -38,11 +43,15 @@ from proctor.results.comparison.significance import (
 from proctor.results.run import Outcome, Run, TrialResult
 
 ALPHA = 0.04
-"""How often runs of one and the same agent may be called different: below 5 % also in a sample of comparisons."""
+"""How often two runs of the same agent may be called different; below 0.05, so that the measured rate is as well."""
 CASE_ALPHA = 0.05
-"""How often the flakiness of one case may be taken for a change; groups only sort cases, the sentence decides."""
+"""How often the flakiness of one case may be taken for a change. This only sorts cases; the verdict uses `ALPHA`."""
 MAX_DIVERGENCES = 20
-"""Broken and fixed cases whose conversations are compared; the others show their scores alone."""
+"""Broken and fixed cases whose conversations are compared; for further ones only the scores are shown."""
+
+
+class NoSuchCase(UsageError):
+    """A case that is not in both runs."""
 
 
 def compare_runs(
@@ -51,24 +60,30 @@ def compare_runs(
     *,
     before_agent: str | None = None,
     after_agent: str | None = None,
-    choose: CasePredicate | None = None,
+    select: CasePredicate | None = None,
     alpha: float = ALPHA,
 ) -> Comparison:
-    """Pair the cases of two runs and say what changed; with an agent's name, only what that agent answered."""
+    """Compare two runs.
+
+    `before_agent` and `after_agent` name one agent of a run that tested several. `select` chooses the cases to compare.
+    """
     sides = [(before, _suites(before, before_agent)), (after, _suites(after, after_agent))]
-    first, second = (read_cases(run, rename, choose) for run, rename in sides)
-    for (run, _), found in zip(sides, (first, second), strict=True):
-        if not found:
-            raise UsageError(f"no case of run {run.id} is selected" if choose else f"run {run.id} has no trials")
+    first, second = (read_cases(run, suite_names, select) for run, suite_names in sides)
+    for (run, _), cases in zip(sides, (first, second), strict=True):
+        if not cases:
+            raise UsageError(f"no case of run {run.id} is selected" if select else f"run {run.id} has no trials")
     pairs = list(pair_cases(first, second))
     if not any(pair.before is not None and pair.after is not None for pair in pairs):
         raise UsageError(f"runs {before.id} and {after.id} have no case in common, by name or by content")
-    told = [_side(run, agent, rename) for (run, rename), agent in zip(sides, (before_agent, after_agent), strict=True)]
+    one, other = (
+        _compared_run(run, agent, suite_names)
+        for (run, suite_names), agent in zip(sides, (before_agent, after_agent), strict=True)
+    )
     changes = _with_divergences([_change(pair) for pair in pairs], pairs, *sides)
-    return _compared(told[0], told[1], pairs, changes, alpha)
+    return _comparison(one, other, pairs, changes, alpha)
 
 
-def _compared(
+def _comparison(
     before: ComparedRun, after: ComparedRun, pairs: Sequence[CasePair], changes: Sequence[CaseChange], alpha: float
 ) -> Comparison:
     passes = [_values(pair) for pair in pairs if pair.is_comparable]
@@ -76,8 +91,8 @@ def _compared(
     difference = mean_difference(passes)
     rates = [fmean(fmean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
     verdict = _verdict(test, difference, alpha)
-    order = {group: at for at, group in enumerate(Change)}
-    whole = Comparison(
+    order = {change: at for at, change in enumerate(Change)}
+    comparison = Comparison(
         before=before,
         after=after,
         verdict=verdict,
@@ -91,29 +106,29 @@ def _compared(
         evaluators=_evaluators(pairs, alpha),
         resources=_resources(pairs),
     )
-    whole = replace(whole, notes=tuple(_notes(whole)))
-    return replace(whole, sentence=_sentence(whole))
+    comparison = replace(comparison, notes=tuple(_notes(comparison)))
+    return replace(comparison, sentence=_sentence(comparison))
 
 
 def _suites(run: Run, agent: str | None) -> dict[str, str]:
-    """The suites that one agent of a run answered, by the names that their files give them; empty for all."""
+    """The suites of one agent of a run, each with its name in its file; empty for all agents."""
     if agent is None:
         return {}
-    found = {info.name: info.source or info.name for info in run.suites if info.agent == agent}
-    if not found:
-        known = ", ".join(dict.fromkeys(info.agent for info in run.suites))
-        raise UsageError(f"no agent of run {run.id} is called {agent!r}; there are {known}")
-    return found
+    suites = {info.name: info.source or info.name for info in run.suites if info.agent == agent}
+    if not suites:
+        agents = ", ".join(dict.fromkeys(info.agent for info in run.suites))
+        raise UsageError(f"run {run.id} has no agent {agent!r}; its agents are {agents}")
+    return suites
 
 
-def _side(run: Run, agent: str | None, rename: Mapping[str, str]) -> ComparedRun:
-    suites = [info for info in run.suites if not rename or info.name in rename]
+def _compared_run(run: Run, agent: str | None, suite_names: Mapping[str, str]) -> ComparedRun:
+    suites = [info for info in run.suites if not suite_names or info.name in suite_names]
     names = {info.name for info in suites}
-    made = sum(summary.suite in names for summary in run.summaries)
+    trials = sum(summary.suite in names for summary in run.summaries)
     planned = sum(info.planned for info in suites)
     agents = agent or ", ".join(dict.fromkeys(info.agent for info in suites))
-    complete = not run.interrupted and made >= planned
-    return ComparedRun(run.id, run.name, agents, run.started_at, run.git, made, planned, complete)
+    complete = not run.interrupted and trials >= planned
+    return ComparedRun(run.id, run.name, agents, run.started_at, run.git, trials, planned, complete)
 
 
 def _values(pair: CasePair) -> Pair:
@@ -121,9 +136,8 @@ def _values(pair: CasePair) -> Pair:
 
 
 def _change(pair: CasePair) -> CaseChange:
-    known = pair.after or pair.before
-    if known is None:
-        raise ValueError("a pair has at least one side")
+    latest = pair.after or pair.before
+    assert latest is not None, "a pair has at least one side"
     renamed = pair.before is not None and pair.after is not None and pair.before.address != pair.after.address
     group = case_change(pair)
     reasons = pair.incomparable_because
@@ -134,11 +148,11 @@ def _change(pair: CasePair) -> CaseChange:
     ):
         reasons = (pair.after.reason,)
     return CaseChange(
-        suite=known.suite,
-        case_id=known.case.id,
+        suite=latest.suite,
+        case_id=latest.case.id,
         group=group,
-        before=_passes(pair.before),
-        after=_passes(pair.after),
+        before=_pass_count(pair.before),
+        after=_pass_count(pair.after),
         renamed_from="/".join(pair.before.address) if renamed and pair.before is not None else "",
         reasons=reasons,
         scores=tuple(_score_changes(pair)),
@@ -146,7 +160,7 @@ def _change(pair: CasePair) -> CaseChange:
 
 
 def case_change(pair: CasePair) -> Change:
-    """Broken and fixed are changes that the case's own flakiness does not explain."""
+    """How a case changed. It is broken or fixed only if its own flakiness does not explain the change."""
     if pair.before is None or pair.after is None:
         return Change.NEW if pair.before is None else Change.GONE
     if pair.incomparable_because:
@@ -155,13 +169,13 @@ def case_change(pair: CasePair) -> Change:
     if len({*before, *after}) == 1:
         return Change.STILL_PASSING if before[0] else Change.STILL_FAILING
     test = compare_pairs([(before, after)])
-    mixed = len({*before}) > 1 or len({*after}) > 1
-    if mixed and (test is None or test.p_value > CASE_ALPHA):
+    is_flaky = len({*before}) > 1 or len({*after}) > 1
+    if is_flaky and (test is None or test.p_value > CASE_ALPHA):
         return Change.FLAKY
     return Change.BROKEN if fmean(before) > fmean(after) else Change.FIXED
 
 
-def _passes(trials: CaseTrials | None) -> PassCount | None:
+def _pass_count(trials: CaseTrials | None) -> PassCount | None:
     if trials is None:
         return None
     passed, failed = trials.outcomes[Outcome.PASSED], trials.outcomes[Outcome.FAILED]
@@ -183,63 +197,63 @@ def _with_divergences(
     first: tuple[Run, Mapping[str, str]],
     second: tuple[Run, Mapping[str, str]],
 ) -> list[CaseChange]:
-    """Where the first broken and fixed cases went another way."""
-    wanted = [at for at, change in enumerate(changes) if change.group in (Change.BROKEN, Change.FIXED)]
-    wanted = sorted(wanted, key=lambda at: changes[at].group is not Change.BROKEN)[:MAX_DIVERGENCES]
-    befores = trials_by_case(*first, {pair.before.address for at in wanted if (pair := pairs[at]).before is not None})
-    afters = trials_by_case(*second, {pair.after.address for at in wanted if (pair := pairs[at]).after is not None})
-    for at in wanted:
+    """The changes, with the first difference of the conversations of broken and fixed cases."""
+    chosen = [at for at, change in enumerate(changes) if change.group in (Change.BROKEN, Change.FIXED)]
+    chosen = sorted(chosen, key=lambda at: changes[at].group is not Change.BROKEN)[:MAX_DIVERGENCES]
+    befores = trials_by_case(*first, {pair.before.address for at in chosen if (pair := pairs[at]).before is not None})
+    afters = trials_by_case(*second, {pair.after.address for at in chosen if (pair := pairs[at]).after is not None})
+    for at in chosen:
         one, other = pairs[at].before, pairs[at].after
         if one is not None and other is not None:
-            nearest = most_similar_trials(befores.get(one.address, ()), afters.get(other.address, ()))
-            changes[at] = replace(changes[at], divergence=None if nearest is None else nearest.divergence)
+            aligned = most_similar_trials(befores.get(one.address, ()), afters.get(other.address, ()))
+            changes[at] = replace(changes[at], divergence=None if aligned is None else aligned.divergence)
     return changes
 
 
 def trials_by_case(
-    run: Run, rename: Mapping[str, str], wanted: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], list[TrialResult]]:
-    """The whole trials of some cases of a run, by the names that suites go by here."""
-    addresses = frozenset(wanted)
-    found: dict[tuple[str, str], list[TrialResult]] = {}
+    run: Run, suite_names: Mapping[str, str], cases: Iterable[CaseAddress]
+) -> dict[CaseAddress, list[TrialResult]]:
+    """The complete trials of some cases of a run; `suite_names` as in `read_cases`."""
+    addresses = frozenset(cases)
+    trials: dict[CaseAddress, list[TrialResult]] = {}
     if not addresses:
-        return found
-    originals = {name: own for own, name in rename.items()}
-    own = frozenset((originals.get(suite, suite), case_id) for suite, case_id in addresses)
-    for trial in run.trials_of(own):
-        address = rename.get(trial.suite, trial.suite), trial.case.id
+        return trials
+    names_in_run = {name: in_run for in_run, name in suite_names.items()}
+    in_run = frozenset((names_in_run.get(suite, suite), case_id) for suite, case_id in addresses)
+    for trial in run.trials_of(in_run):
+        address = suite_names.get(trial.suite, trial.suite), trial.case.id
         if address in addresses:
-            found.setdefault(address, []).append(trial)
-    return found
+            trials.setdefault(address, []).append(trial)
+    return trials
 
 
 def _evaluators(pairs: Sequence[CasePair], alpha: float) -> tuple[EvaluatorChange, ...]:
-    """Each evaluator over the cases that it scored alike, whatever else scored them."""
+    """The change of each evaluator over the cases that it scored with the same settings in both runs."""
     values: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.before is None or pair.after is None or not pair.same_content:
             continue
-        for name, scorer in pair.before.scorers.items():
-            other = pair.after.scorers.get(name)
-            alike = other is not None and other.fingerprint == scorer.fingerprint
-            if alike and name in pair.before.scores and name in pair.after.scores:
+        for name, scoring in pair.before.scoring.items():
+            other = pair.after.scoring.get(name)
+            is_same = other is not None and other.fingerprint == scoring.fingerprint
+            if is_same and name in pair.before.scores and name in pair.after.scores:
                 values.setdefault(name, []).append((pair.before.scores[name], pair.after.scores[name]))
-    tests = {name: compare_pairs(found) for name, found in values.items()}
+    tests = {name: compare_pairs(pairs) for name, pairs in values.items()}
     adjusted = holm({name: 1.0 if test is None else test.p_value for name, test in tests.items()})
-    return tuple(_evaluator(name, found, adjusted[name], alpha) for name, found in values.items())
+    return tuple(_evaluator_change(name, pairs, adjusted[name], alpha) for name, pairs in values.items())
 
 
-def _evaluator(name: str, values: Sequence[Pair], p_value: float, alpha: float) -> EvaluatorChange:
+def _evaluator_change(name: str, values: Sequence[Pair], p_value: float, alpha: float) -> EvaluatorChange:
     before, after = (fmean(fmean(side) for side in column) for column in zip(*values, strict=True))
     difference = mean_difference(values) or Effect(0.0, 0.0, 0.0, 0)
     return EvaluatorChange(name, before, after, difference, p_value, p_value <= alpha)
 
 
 def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
-    found = []
+    ratios = []
     for name in RESOURCES:
         values = [
-            (pair.before.used.get(name, []), pair.after.used.get(name, []))
+            (pair.before.resources.get(name, []), pair.after.resources.get(name, []))
             for pair in pairs
             if pair.before is not None and pair.after is not None and pair.same_content
         ]
@@ -250,8 +264,8 @@ def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
             estimated = name == "cost_usd" and any(
                 side is not None and side.estimated for pair in pairs for side in (pair.before, pair.after)
             )
-            found.append(ResourceRatio(name, before, after, effect, estimated))
-    return tuple(found)
+            ratios.append(ResourceRatio(name, before, after, effect, estimated))
+    return tuple(ratios)
 
 
 def _verdict(test: SignificanceTest | None, difference: Effect | None, alpha: float) -> ComparisonVerdict:
@@ -265,40 +279,40 @@ def _verdict(test: SignificanceTest | None, difference: Effect | None, alpha: fl
 def _notes(comparison: Comparison) -> Iterable[str]:
     for side in (comparison.before, comparison.after):
         if not side.complete:
-            yield f"run {side.run} is not complete: {side.trials:,} of {side.planned:,} trials were made"
-    apart = comparison.groups[Change.NOT_COMPARABLE]
-    if apart:
-        reasons = Counter(case.reasons[0] for case in apart if case.reasons)
-        most, count = reasons.most_common(1)[0] if reasons else ("", 0)
-        each = f" ({count:,} of them: {most})" if len(apart) > 1 and count else f" ({most})" if most else ""
-        yield f"{_cases(len(apart))} cannot be compared{each}"
+            yield f"run {side.run} is incomplete: {side.trials:,} of {side.planned:,} trials ran"
+    incomparable = comparison.groups[Change.NOT_COMPARABLE]
+    if incomparable:
+        reasons = Counter(case.reasons[0] for case in incomparable if case.reasons)
+        reason, count = reasons.most_common(1)[0] if reasons else ("", 0)
+        why = f" ({count:,} of them: {reason})" if len(incomparable) > 1 and count else f" ({reason})" if reason else ""
+        yield f"{_cases(len(incomparable))} cannot be compared{why}"
 
 
 def _sentence(comparison: Comparison) -> str:
-    """What the comparison amounts to, in one sentence that names its test."""
+    """The result in one sentence, with the test that was used."""
     groups = comparison.groups
     if comparison.test is None or comparison.before_rate is None or comparison.after_rate is None:
-        return f"Nothing can be compared: {'; '.join(comparison.notes) or 'no case has a verdict in both runs'}."
-    head = {"regression": "Worse", "improvement": "Better"}.get(comparison.verdict, "No difference shown")
+        return f"Nothing can be compared: {'; '.join(comparison.notes) or 'no case passed or failed in both runs'}."
+    head = {"regression": "Worse", "improvement": "Better"}.get(comparison.verdict, "No significant difference")
     broken, fixed, flaky = (len(groups[group]) for group in (Change.BROKEN, Change.FIXED, Change.FLAKY))
     if not (broken or fixed or flaky):
-        head, moved = "No change", f"all {_cases(comparison.compared)} ended as before"
+        head, changed = "No change", f"all {_cases(comparison.compared)} ended as before"
         if comparison.compared == 1:
-            moved = "the one case that was compared ended as before"
+            changed = "the one compared case ended as before"
     else:
-        parts = [
-            f"{count:,} {word}" for count, word in ((broken, "broken"), (fixed, "fixed"), (flaky, "flaky")) if count
-        ]
-        moved = f"of {_cases(comparison.compared)} {', '.join(parts)}"
-    rates = f"passes {percent(comparison.before_rate)} → {percent(comparison.after_rate)}"
+        counts = ((broken, "broken"), (fixed, "fixed"), (flaky, "flaky"))
+        (count, word), *others = [(count, word) for count, word in counts if count]
+        rest_of_counts = "".join(f", {count:,} {word}" for count, word in others)
+        changed = f"{count:,} of {_cases(comparison.compared)} {word}{rest_of_counts}"
+    rates = f"pass rate {percent(comparison.before_rate)} → {percent(comparison.after_rate)}"
     rest = f"; {'; '.join(comparison.notes)}" if comparison.notes else ""
-    return f"{head}: {moved}; {rates} ({_test_text(comparison.test)}){rest}."
+    return f"{head}: {changed}, {rates} ({_test_text(comparison.test)}){rest}."
 
 
 def _test_text(test: SignificanceTest) -> str:
-    names = {"mcnemar mid-p": "McNemar's test, mid-p"}
-    drawn = "" if test.exact else ", drawn at random"
-    return f"{names.get(test.method, test.method)}{drawn}, {p_text(test.p_value)}"
+    names = {"mcnemar mid-p": "mid-p McNemar test", "permutation within cases": "permutation test within cases"}
+    sampled = "" if test.exact else ", sampled"
+    return f"{names.get(test.method, test.method)}{sampled}, {p_text(test.p_value)}"
 
 
 def _cases(count: int) -> str:
@@ -312,47 +326,50 @@ def align_case(
     *,
     before_agent: str | None = None,
     after_agent: str | None = None,
-    choose: CasePredicate | None = None,
-) -> AlignedTrials | list[str]:
-    """Two trials of one case that differ least, one passing and one failing if there are such.
+    select: CasePredicate | None = None,
+) -> AlignedTrials:
+    """The two trials of a case that differ least, if possible one that passed and one that failed.
 
-    A case is named by its id, or by `suite/id` where several suites have it. Without such a case, all ids there are.
+    `case_id` is the id of the case, or `suite/id` if several suites have it. Raises `NoSuchCase` if it is not
+    in both runs.
     """
     sides = [(before, _suites(before, before_agent)), (after, _suites(after, after_agent))]
-    first, second = (read_cases(run, rename, choose) for run, rename in sides)
+    first, second = (read_cases(run, suite_names, select) for run, suite_names in sides)
     both = [(pair.before, pair.after) for pair in pair_cases(first, second)]
-    known = [(one, other) for one, other in both if one is not None and other is not None]
+    in_both = [(one, other) for one, other in both if one is not None and other is not None]
     named = [
         (one, other)
-        for one, other in known
+        for one, other in in_both
         if case_id in (one.case.id, other.case.id, "/".join(one.address), "/".join(other.address))
     ]
     if not named:
-        return [other.case.id for _, other in known]
+        ids = [other.case.id for _, other in in_both]
+        raise NoSuchCase(f"no case {case_id!r} is in both runs{did_you_mean(case_id, ids)}")
     if len(named) > 1:
         places = ", ".join("/".join(other.address) for _, other in named[:5])
-        raise UsageError(f"more than one case is called {case_id!r}: name it as one of {places}")
+        raise UsageError(f"several cases are called {case_id!r}; name one of {places}")
     [(one, other)] = named
     befores = trials_by_case(*sides[0], [one.address])[one.address]
     afters = trials_by_case(*sides[1], [other.address])[other.address]
-    found = most_similar_trials(befores, afters)
-    return [] if found is None else found
+    aligned = most_similar_trials(befores, afters)
+    assert aligned is not None, "a case of a run has at least one trial"
+    return aligned
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTable:
-    """One suite that several agents were asked."""
+    """One suite that ran against several agents."""
 
     suite: str
     agents: tuple[str, ...]
     rows: tuple[tuple[str, tuple[PassCount | None, ...]], ...]
-    """Each case with the passes of each agent; `None` where it was not asked."""
+    """Each case with the passes of each agent; `None` if the case did not run with that agent."""
     comparisons: tuple[Comparison, ...]
-    """Each further agent against the first one; fewer where nothing can be compared."""
+    """Each further agent compared with the first one; fewer if nothing can be compared."""
 
 
 def agent_tables(run: Run) -> tuple[AgentTable, ...]:
-    """A table for each suite that was put to several agents; none for an ordinary run."""
+    """A table for each suite that ran against several agents; empty for an ordinary run."""
     sources = dict.fromkeys(info.source for info in run.suites if info.source)
     return tuple(_table(run, source) for source in sources)
 
@@ -364,20 +381,21 @@ def _table(run: Run, source: str) -> AgentTable:
     for summary in run.summaries:
         if summary.suite in places:
             row = counts.setdefault(summary.case_id, [[0, 0, 0] for _ in infos])[places[summary.suite]]
-            settled = summary.outcome in (Outcome.PASSED, Outcome.FAILED)
+            is_decided = summary.outcome in (Outcome.PASSED, Outcome.FAILED)
             row[0] += summary.outcome is Outcome.PASSED
-            row[1] += settled
-            row[2] += not settled
+            row[1] += is_decided
+            row[2] += not is_decided
     agents = tuple(info.agent for info in infos)
     rows = tuple(
-        (case_id, tuple(PassCount(*row) if any(row) else None for row in found)) for case_id, found in counts.items()
+        (case_id, tuple(PassCount(*row) if any(row) else None for row in by_agent))
+        for case_id, by_agent in counts.items()
     )
     compared = (_against_first(run, source, agents[0], other) for other in agents[1:])
-    return AgentTable(source, agents, rows, tuple(found for found in compared if found is not None))
+    return AgentTable(source, agents, rows, tuple(item for item in compared if item is not None))
 
 
 def _against_first(run: Run, source: str, first: str, other: str) -> Comparison | None:
     try:
-        return compare_runs(run, run, before_agent=first, after_agent=other, choose=lambda suite, _: suite == source)
-    except UsageError:  # one of them was asked nothing, as in a run that was interrupted
+        return compare_runs(run, run, before_agent=first, after_agent=other, select=lambda suite, _: suite == source)
+    except UsageError:  # one of them has no trials, as in an interrupted run
         return None

@@ -1,4 +1,4 @@
-"""The comparison of two runs as data: what became of each case, by how much scores changed, and what it amounts to."""
+"""The result of comparing two runs: the change of each case, of scores and of cost, and a verdict in one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ComparisonVerdict = Literal["regression", "improvement", "no difference", "not c
 
 
 class Change(enum.StrEnum):
-    """What became of a case, the most serious first."""
+    """How a case changed from one run to the other, the most serious change first."""
 
     BROKEN = "broken"
     FLAKY = "flaky"
@@ -34,34 +34,34 @@ class Change(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One of the two runs that are compared."""
+    """One of the two compared runs."""
 
     run: str
-    """The id."""
+    """Its id."""
     name: str
     agent: str
-    """The names of the agents that answered."""
+    """The names of its agents."""
     started_at: float
     git: GitState | None
     trials: int
     planned: int
     complete: bool
-    """Whether all planned trials are there."""
+    """Whether all planned trials ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassCount:
-    """How many trials of a case have a verdict, and how many passed."""
+    """How many trials of a case passed, of those that passed or failed."""
 
     passed: int
     trials: int
     without_verdict: int = 0
-    """Trials without a verdict: errors, pending and skipped ones."""
+    """Trials that neither passed nor failed: errors, pending and skipped ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """The mean score of one evaluator on one case."""
+    """The mean score of one evaluator for one case, in both runs."""
 
     evaluator: str
     before: float | None
@@ -70,7 +70,7 @@ class ScoreChange:
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """One case in both runs."""
+    """The change of one case."""
 
     suite: str
     case_id: str
@@ -78,18 +78,18 @@ class CaseChange:
     before: PassCount | None
     after: PassCount | None
     renamed_from: str = ""
-    """The suite and id that the case had before, where they differ."""
+    """The earlier suite and id of the case, if it was renamed."""
     reasons: tuple[str, ...] = ()
-    """Why it cannot be compared; of a broken case, why it fails now."""
+    """Why it cannot be compared; for a failing case, why it fails now."""
     scores: tuple[ScoreChange, ...] = ()
     """Evaluators whose mean differs."""
     divergence: Divergence | None = None
-    """Where the conversations of a broken or fixed case part."""
+    """The first difference between the conversations of a broken or fixed case."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorChange:
-    """How the scores of one evaluator changed over all cases that it scored alike in both runs."""
+    """The change of one evaluator's scores over all cases that it scored with the same settings in both runs."""
 
     evaluator: str
     before: float
@@ -98,34 +98,34 @@ class EvaluatorChange:
     p_value: float
     """Adjusted for the number of evaluators by Holm's method."""
     differs: bool
-    """Whether luck is no good explanation."""
+    """Whether luck is an unlikely explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRatio:
-    """How many times as much the second run took."""
+    """How many times as much of a resource the second run took."""
 
     resource: str
     """`tokens`, `cost_usd`, `duration_ms` or `tool_calls`."""
     before: float
-    """The mean of a trial, over the cases that have both sides."""
+    """The mean per trial, over the cases that both runs have."""
     after: float
     ratio: Effect
     estimated: bool = False
-    """Whether any of it rests on a price list."""
+    """Whether any of it is an estimate from a price list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that one run says against another."""
+    """The comparison of two runs."""
 
     before: ComparedRun
     after: ComparedRun
     verdict: ComparisonVerdict
     sentence: str
-    """What it amounts to."""
+    """The result in one sentence."""
     compared: int
-    """Cases that could be compared."""
+    """Number of cases that could be compared."""
     before_rate: float | None
     """The mean pass rate over the compared cases."""
     after_rate: float | None
@@ -135,31 +135,31 @@ class Comparison:
     evaluators: tuple[EvaluatorChange, ...]
     resources: tuple[ResourceRatio, ...]
     notes: tuple[str, ...] = ()
-    """What limits the comparison: runs that were cut off, cases that cannot be compared."""
+    """Limits of the comparison: incomplete runs, cases that cannot be compared."""
 
     @property
     def groups(self) -> dict[Change, list[CaseChange]]:
-        """The cases by what became of them; every group is there."""
-        found: dict[Change, list[CaseChange]] = {group: [] for group in Change}
+        """The cases by their change; every change has a list."""
+        groups: dict[Change, list[CaseChange]] = {change: [] for change in Change}
         for case in self.cases:
-            found[case.group].append(case)
-        return found
+            groups[case.group].append(case)
+        return groups
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether errors alone kept every case from being compared."""
+        """Whether no case could be compared because one of its sides has no trial that passed or failed."""
         paired = [case for case in self.cases if case.before is not None and case.after is not None]
-        unsettled = [
+        undecided = [
             case for case in paired if case.before and case.after and not (case.before.trials and case.after.trials)
         ]
-        return bool(paired) and len(unsettled) == len(paired)
+        return bool(paired) and len(undecided) == len(paired)
 
     def __repr__(self) -> str:
-        """Short, since a notebook keeps it beside what it shows."""
+        """One line: the ids of the runs and the result."""
         return f"<Comparison of {self.before.run} and {self.after.run}: {self.sentence}>"
 
     def to_dicts(self) -> list[dict[str, Json]]:
-        """One flat dictionary a case: `suite`, `case`, `group`, how many trials passed on each side, what differs.
+        """One flat dictionary per case: `suite`, `case`, `group`, how many trials passed in each run, what differs.
 
         >>> changed = proctor.compare(proctor.run("shop.yaml"), proctor.run("shop.yaml", agent="oracle"))
         >>> [(row["case"], row["group"]) for row in changed.to_dicts()]
@@ -170,37 +170,37 @@ class Comparison:
         return case_rows(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a table of pandas, which has to be installed (`pip install pandas`)."""
+        """The rows of `to_dicts` as a pandas table; pandas has to be installed (`pip install pandas`)."""
         from proctor.reporting.tables import as_frame  # reporting builds on results
 
         return as_frame(self.to_dicts())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of the comparison: the verdict, then the cases by what became of them."""
+        """The comparison as a notebook shows it: the verdict, then the cases by their change."""
         from proctor.reporting.html.notebook import comparison_html  # reporting builds on results
 
         return comparison_html(self)
 
     def to_json(self) -> dict[str, Json]:
-        """Plain data; `schemas/comparison.schema.json` says what is in it."""
+        """The comparison as JSON data; `schemas/comparison.schema.json` describes it."""
         data: dict[str, Json] = {"schema": SCHEMA, **to_json(self)}
         for case in data["cases"]:
             for side in ("before", "after"):
                 if case[side] is not None:
                     case[side]["unsettled"] = case[side]["without_verdict"]  # its earlier name
         data["counts"] = {group.value: len(cases) for group, cases in self.groups.items()}
-        for item, told in zip(self.resources, data["resources"], strict=True):
-            if math.isinf(item.ratio.high):  # one case has no interval, and JSON no infinity
-                told["ratio"]["high"] = None
+        for item, row in zip(self.resources, data["resources"], strict=True):
+            if math.isinf(item.ratio.high):  # a single case has no interval, and JSON has no infinity
+                row["ratio"]["high"] = None
         return data
 
 
 def p_text(p_value: float) -> str:
-    """`p = 0.031`, or that it is smaller than can be told apart."""
+    """`p = 0.031`, or `p < 0.001`."""
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}" if p_value < 0.1 else f"p = {p_value:.2f}"
 
 
 def percent(share: float) -> str:
-    """A share as a person writes it: as many digits as tell something."""
+    """A share as a percentage with one decimal, without a trailing `.0`."""
     text = f"{share:.1%}"
     return text.replace(".0%", "%")

@@ -1,4 +1,4 @@
-"""Where two trials part. Stored with a gated run, so it stands apart from the code that finds it."""
+"""The first difference between two trials; stored with gated runs, so it is separate from the code that finds it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ DivergenceKind = Literal["question", "call", "argument", "sentence", "result", "
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first step where two trials part."""
+    """The first difference between two trials."""
 
     kind: DivergenceKind
     turn: int
     """Counted from 1."""
     step: int
-    """Its index in the aligned steps."""
+    """The index of the aligned step."""
     text: str
-    """What happened before and what after, in one line."""
+    """Both sides of the difference, in one line: `"A" → "B"`."""
 
     def __str__(self) -> str:
         return f"turn {self.turn}, {self.kind}: {self.text}"

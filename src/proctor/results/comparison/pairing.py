@@ -1,4 +1,9 @@
-"""Pairs the cases of two runs by their content, and says of each pair whether its outcomes can be compared."""
+"""Pairs the cases of two runs, and decides for each pair whether its outcomes can be compared.
+
+A case is the same case if its content is the same, even if it was renamed. Pairing by name alone would compare answers
+to two different questions whenever someone edits a case. Outcomes of the same case are comparable only if it is scored
+in the same way in both runs: same evaluators, thresholds and judge.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from proctor.results.reasons import headline_of_case, headline_reason
 from proctor.results.run import Outcome, Run, Score, TrialResult
 
 CasePredicate = Callable[[str, Case], bool]
-"""Whether a case of a suite, by name, is to be compared."""
+"""Whether to compare a case, from the name of its suite and the case."""
 
 MAX_REASON = 300
 RESOURCES = ("tokens", "cost_usd", "duration_ms", "tool_calls")
@@ -22,7 +27,7 @@ RESOURCES = ("tokens", "cost_usd", "duration_ms", "tool_calls")
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """What scored a case, as far as two runs can differ in it."""
+    """How one evaluator scored a case, as far as two runs can differ in that."""
 
     fingerprint: str
     threshold: float | None
@@ -32,20 +37,20 @@ class Scoring:
 
 @dataclass(slots=True)
 class CaseTrials:
-    """All trials of one case in one run, added up."""
+    """The figures of all trials of one case in one run."""
 
     suite: str
     case: Case
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     passes: list[float] = field(default_factory=list)
-    """1 for each trial that passed and 0 for each that failed; trials without a verdict are left out."""
+    """1 for each trial that passed and 0 for each that failed; other trials are not in it."""
     scores: dict[str, list[float]] = field(default_factory=dict)
-    """Per evaluator, the mean of each trial."""
-    scorers: dict[str, Scoring] = field(default_factory=dict)
-    used: dict[str, list[float]] = field(default_factory=dict)
-    """Tokens, cost, time and tool calls of each trial, where they are known."""
+    """By evaluator: its mean score in each trial."""
+    scoring: dict[str, Scoring] = field(default_factory=dict)
+    resources: dict[str, list[float]] = field(default_factory=dict)
+    """By resource: what each trial used, if it is known."""
     reasons: Counter[tuple[Outcome, str]] = field(default_factory=Counter)
-    """Why trials did not pass, with their outcome, and how often."""
+    """How often each outcome and reason occurred among the trials that did not pass."""
     estimated: bool = False
     """Whether any cost is an estimate from a price list."""
 
@@ -59,6 +64,7 @@ class CaseTrials:
         return headline_of_case(self.reasons)
 
     def add(self, trial: TrialResult) -> None:
+        """Count one more trial."""
         self.outcomes[trial.outcome] += 1
         if trial.outcome in (Outcome.PASSED, Outcome.FAILED):
             self.passes.append(float(trial.outcome is Outcome.PASSED))
@@ -66,27 +72,27 @@ class CaseTrials:
             self.reasons[trial.outcome, headline_reason(trial, MAX_REASON)] += 1
         self._add_scores(trial.scores)
         if any(reply.error is None for reply in trial.replies):
-            self._add_use(trial)
+            self._add_resources(trial)
 
     def _add_scores(self, scores: Iterable[Score]) -> None:
         values: dict[str, list[float]] = {}
         for score in scores:
-            if score.evaluator not in self.scorers or not self.scorers[score.evaluator].judge:
-                known = Scoring(score.fingerprint, score.threshold, score.gates, judge_name(score))
-                self.scorers[score.evaluator] = known
+            if score.evaluator not in self.scoring or not self.scoring[score.evaluator].judge:
+                scoring = Scoring(score.fingerprint, score.threshold, score.gates, judge_name(score))
+                self.scoring[score.evaluator] = scoring
             if score.value is not None and math.isfinite(score.value):
                 values.setdefault(score.evaluator, []).append(score.value)
-        for name, found in values.items():
-            self.scores.setdefault(name, []).append(math.fsum(found) / len(found))
+        for name, of_turns in values.items():
+            self.scores.setdefault(name, []).append(math.fsum(of_turns) / len(of_turns))
 
-    def _add_use(self, trial: TrialResult) -> None:
+    def _add_resources(self, trial: TrialResult) -> None:
         usage = trial.usage
         calls = float(sum(len(reply.tool_calls) for reply in trial.replies))
         self.estimated = self.estimated or (usage is not None and usage.estimated)
-        spent = (None, None) if usage is None else (usage.total_tokens, usage.cost_usd)
-        for name, value in zip(RESOURCES, (*spent, trial.duration_ms, calls), strict=True):
+        tokens_and_cost = (None, None) if usage is None else (usage.total_tokens, usage.cost_usd)
+        for name, value in zip(RESOURCES, (*tokens_and_cost, trial.duration_ms, calls), strict=True):
             if value is not None and math.isfinite(value):
-                self.used.setdefault(name, []).append(float(value))
+                self.resources.setdefault(name, []).append(float(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,48 +102,49 @@ class CasePair:
     before: CaseTrials | None
     after: CaseTrials | None
     incomparable_because: tuple[str, ...] = ()
-    """Why the outcomes cannot be compared; empty where they can."""
+    """Why the outcomes cannot be compared; empty if they can."""
     same_content: bool = True
+    """Whether the case asks and expects the same in both runs."""
 
     @property
     def is_comparable(self) -> bool:
         return self.before is not None and self.after is not None and not self.incomparable_because
 
 
-def read_cases(run: Run, rename: Mapping[str, str], choose: CasePredicate | None) -> dict[CaseAddress, CaseTrials]:
-    """The cases of a run in the order of its plan.
+def read_cases(run: Run, suite_names: Mapping[str, str], select: CasePredicate | None) -> dict[CaseAddress, CaseTrials]:
+    """The cases of a run, in the order of its plan.
 
-    `rename` gives the names of the suites that are looked at; without any, all are.
+    `suite_names` maps the suites to read to the names to give them; if it is empty, all are read under their own names.
     """
-    found: dict[CaseAddress, CaseTrials] = {}
-    left_out: set[CaseAddress] = set()
+    cases: dict[CaseAddress, CaseTrials] = {}
+    unselected: set[CaseAddress] = set()
     for trial in run.trials:
-        suite = rename.get(trial.suite, "") if rename else trial.suite
+        suite = suite_names.get(trial.suite, "") if suite_names else trial.suite
         address = suite, trial.case.id
-        if not suite or address in left_out:
+        if not suite or address in unselected:
             continue
-        if address not in found:
-            if choose is not None and not choose(suite, trial.case):
-                left_out.add(address)
+        if address not in cases:
+            if select is not None and not select(suite, trial.case):
+                unselected.add(address)
                 continue
-            found[address] = CaseTrials(suite, trial.case)
-        found[address].add(trial)
-    return found
+            cases[address] = CaseTrials(suite, trial.case)
+        cases[address].add(trial)
+    return cases
 
 
 def pair_cases(before: Mapping[CaseAddress, CaseTrials], after: Mapping[CaseAddress, CaseTrials]) -> Iterator[CasePair]:
-    """By name where the content is the same, else by content, so that a renamed case is the same case.
+    """Pair cases by name if their content is the same, otherwise by content, which finds renamed cases.
 
-    A case whose name stayed and whose content changed is a pair that cannot be compared.
+    A case with the same name and another content is a pair that cannot be compared.
     """
     partner = _partners(before, after)
     taken = set(partner.values())
     for address, one in before.items():
         other = after.get(partner[address]) if address in partner else None
         if other is not None:
-            yield CasePair(one, other, tuple(_obstacles(one, other)))
+            yield CasePair(one, other, tuple(_incomparable_because(one, other)))
         elif address in after and address not in taken:
-            yield CasePair(one, after[address], (_what_changed(one.case, after[address].case),), same_content=False)
+            yield CasePair(one, after[address], (_content_change(one.case, after[address].case),), same_content=False)
         else:
             yield CasePair(one, None)
     for address, other in after.items():
@@ -148,55 +155,58 @@ def pair_cases(before: Mapping[CaseAddress, CaseTrials], after: Mapping[CaseAddr
 def _partners(
     before: Mapping[CaseAddress, CaseTrials], after: Mapping[CaseAddress, CaseTrials]
 ) -> dict[CaseAddress, CaseAddress]:
-    """Which case of the second run each case of the first one is; most are equal, which is found out without keys."""
-    found = {
+    """By case of the first run: the same case in the second one.
+
+    Most cases are equal, which is cheap to find out; content keys are computed only for the others.
+    """
+    partners = {
         address: address for address, item in before.items() if address in after and _is_same(item, after[address])
     }
-    waiting: dict[str, list[CaseAddress]] = {}
+    unpaired: dict[str, list[CaseAddress]] = {}
     for address, item in after.items():
-        if address not in found:
-            waiting.setdefault(content_key(item.case), []).append(address)
+        if address not in partners:
+            unpaired.setdefault(content_key(item.case), []).append(address)
     for address, item in before.items():
-        others = waiting.get(content_key(item.case)) if waiting and address not in found else None
-        if not others:
+        candidates = unpaired.get(content_key(item.case)) if unpaired and address not in partners else None
+        if not candidates:
             continue
-        same_suite = [other for other in others if other[0] == address[0]]
-        chosen = (same_suite or others)[0]
-        others.remove(chosen)
-        found[address] = chosen
-    return found
+        same_suite = [candidate for candidate in candidates if candidate[0] == address[0]]
+        partner = (same_suite or candidates)[0]
+        candidates.remove(partner)
+        partners[address] = partner
+    return partners
 
 
 def _is_same(before: CaseTrials, after: CaseTrials) -> bool:
     return before.case == after.case or content_key(before.case) == content_key(after.case)
 
 
-def _obstacles(before: CaseTrials, after: CaseTrials) -> Iterator[str]:
-    """Why the outcomes of one case cannot be compared: another way to score, or nothing measured."""
-    for name, trials in (("before", before), ("after", after)):
+def _incomparable_because(before: CaseTrials, after: CaseTrials) -> Iterator[str]:
+    """Why the outcomes of a case cannot be compared: nothing passed or failed, or it is scored in another way."""
+    for name, trials in (("first", before), ("second", after)):
         if not trials.passes:
-            told = ", ".join(outcome.value for outcome in trials.outcomes)
-            yield f"no verdict {name} ({told}{f': {trials.reason}' if trials.reason else ''})"
-    if before.scorers and after.scorers:
-        yield from _scoring_changes(before.scorers, after.scorers)
+            outcomes = ", ".join(outcome.value for outcome in trials.outcomes)
+            yield f"no result in the {name} run ({outcomes}{f': {trials.reason}' if trials.reason else ''})"
+    if before.scoring and after.scoring:
+        yield from _scoring_changes(before.scoring, after.scoring)
 
 
 def _scoring_changes(before: Mapping[str, Scoring], after: Mapping[str, Scoring]) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
-            gates = (old or new) is not None and (old or new).gates  # type: ignore[union-attr]
-            if gates:
-                yield f"the evaluator {name} {'was added' if old is None else 'is gone'}"
+            only = old or new
+            if only is not None and only.gates:
+                yield f"the evaluator {name} was {'added' if old is None else 'removed'}"
         elif old.gates or new.gates:
-            yield from _scorer_change(name, old, new)
+            yield from _scoring_change(name, old, new)
 
 
-def _scorer_change(name: str, old: Scoring, new: Scoring) -> Iterator[str]:
+def _scoring_change(name: str, old: Scoring, new: Scoring) -> Iterator[str]:
     if old.threshold != new.threshold:
         yield f"the threshold of {name} changed from {_number(old.threshold)} to {_number(new.threshold)}"
     if old.gates != new.gates:
-        yield f"{name} {'decides' if new.gates else 'no longer decides'} the case"
+        yield f"{name} {'now counts' if new.gates else 'is now report only'}"
     if old.fingerprint != new.fingerprint:
         if old.judge != new.judge and old.judge and new.judge:
             yield f"the judge of {name} changed from {old.judge} to {new.judge}"
@@ -208,7 +218,7 @@ def _number(threshold: float | None) -> str:
     return "none" if threshold is None else f"{threshold:g}"
 
 
-def _what_changed(before: Case, after: Case) -> str:
+def _content_change(before: Case, after: Case) -> str:
     if question_key(before) != question_key(after):
-        return "the case asks something else now"
-    return "the case expects something else now"
+        return "the input of the case changed"
+    return "the expectation of the case changed"
