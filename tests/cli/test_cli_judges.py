@@ -183,9 +183,9 @@ def test_show_says_what_each_judged_score_rests_on(proctor: Command, project: Pa
     assert "case-1" not in brief.out
     assert "mark v1 by openai:scripted" in brief.out
     assert "case 2" in brief.out
-    assert "You are an examiner" not in brief.out
+    assert "You are an evaluator" not in brief.out
     full = proctor("show", "--judge-calls", "--case", "case-2", "-v")
-    assert "You are an examiner" in full.out
+    assert "You are an evaluator" in full.out
     assert '"mark": 1.0' in full.out
 
 
@@ -366,7 +366,7 @@ def test_every_report_shows_the_steps_that_a_judge_worked_out_once(proctor: Comm
     steps = ["Check that the answer is polite.", "Check that the answer repeats the question."]
 
     def script(asked: ModelRequest) -> dict[str, Any]:
-        return {"steps": steps} if "Work out how to assess" in asked.system else {"reason": "so", "mark": 8}
+        return {"steps": steps} if "Plan how to assess" in asked.system else {"reason": "so", "mark": 8}
 
     criteria = "The answer is polite and repeats the question."
     with judge_server(script) as server:

@@ -142,7 +142,7 @@ def geval(steps: Any, **given: Any) -> Any:
     """A judge that plans by `steps` and gives everything 10."""
 
     def script(asked: ModelRequest) -> str:
-        if "Work out how to assess" in asked.system:
+        if "Plan how to assess" in asked.system:
             return json.dumps({"steps": steps})
         return json.dumps({"reason": "so", "mark": 10})
 

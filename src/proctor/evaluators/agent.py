@@ -256,27 +256,27 @@ def _tool_name(tool: Any) -> str:
     return name.strip() if isinstance(name, str) else ""
 
 
-STEPS = "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
+STEPS = "The numbered steps are the agent's tool calls in order, each with its arguments and its result."
 
 
 class TaskVerdict(BaseModel):
-    task: str = Field(description="what was to be done, in one sentence")
-    outcome: str = Field(description="what was achieved in fact, in one or two sentences")
-    reason: str = Field(description="what of the task the outcome fulfils, and what it lacks")
+    task: str = Field(description="the task, in one sentence")
+    outcome: str = Field(description="what was actually achieved, in one or two sentences")
+    reason: str = Field(description="which part of the task the outcome fulfills, and what is missing")
     verdict: float = Field(ge=0, le=1, description="how much of the task is fulfilled, from 0 to 1")
 
 
 def task_completion(material: Mapping[str, Texts]) -> Question[TaskVerdict]:
     """What the task was, what came of it, and how far the one fulfils the other: all in one call."""
-    named = "The task is given. " if "task" in material else "State the task: what the user wanted to have done. "
+    named = "The task is given. " if "task" in material else "State the task: what the user wanted done. "
     return Question(
         kind="task-completion",
         version=1,
         instructions=(
-            f"Assess whether an agent did its task. {named}Then state the outcome by what the tools brought back and "
-            "by what the user was told, not by what the agent claims or intends: a booking that no step made has not "
-            "been made. Last, say how much of the task the outcome fulfils: 1 if all of it, 0 if nothing of use, and "
-            "in between the part that is done. How the agent went about it does not matter here."
+            f"Assess whether an agent completed its task. {named}Then state the outcome. Go by the results of the "
+            "tools and by what the user was told, not by what the agent claims or intends: a booking that no step "
+            "made was not made. Finally, say how much of the task the outcome fulfills: 1 for all of it, 0 if nothing "
+            "useful was done, and the completed share in between. How the agent did it does not matter here."
         ),
         material=material,
         reply=TaskVerdict,
@@ -287,18 +287,18 @@ def argument_correctness(material: Mapping[str, Texts], count: int) -> Question[
     """Whether the arguments of each call are right."""
     return yes_no_questions(
         "arguments",
-        "Say of each numbered step whether its arguments are right: 'yes' or 'no'. "
-        f"{STEPS} Arguments are right if the values are those that the question, the conversation before it "
-        "or the results of earlier steps call for: nothing made up, nothing changed, nothing missing that the user "
-        "said and the tool needs. A call without arguments is right if the tool needs none. Whether the tool was the "
-        "right one, and whether it worked, does not matter here.",
+        "For each numbered step, say whether its arguments are right: 'yes' or 'no'. "
+        f"{STEPS} Arguments are right if their values follow from the question, the conversation before it or the "
+        "results of earlier steps: nothing made up, nothing changed, and nothing missing that the user said and the "
+        "tool needs. A call without arguments is right if the tool needs none. Whether it was the right tool, and "
+        "whether the call worked, does not matter here.",
         material,
         count,
     )
 
 
 class MissingTool(BaseModel):
-    reason: str = Field(description="in one sentence, what it would have been needed for")
+    reason: str = Field(description="in one sentence, what the tool was needed for")
     tool: str = Field(description="the name of the tool")
 
 
@@ -322,11 +322,11 @@ def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[st
         kind="tool-selection",
         version=1,
         instructions=(
-            "Assess whether an agent chose the right tools for what it was asked. "
-            f"{STEPS} Say of each step whether its tool was the right one: 'yes' if it serves the question "
-            "and no other available tool would have served better, 'no' otherwise; its arguments do not matter here. "
-            "If no steps are shown there are no verdicts. Then list the available tools that were needed and not "
-            "used; if none was needed, or it is not known which are available, the list is empty."
+            "Assess whether an agent chose the right tools for the request. "
+            f"{STEPS} For each step, say whether its tool was the right one: 'yes' if it helps with the question and "
+            "no other available tool would have been better, 'no' otherwise. The arguments do not matter here. If no "
+            "steps are shown, there are no verdicts. Then list the available tools that were needed and not used. If "
+            "none was needed, or the available tools are unknown, the list is empty."
         ),
         material=material,
         reply=ToolChoices,
@@ -338,11 +338,11 @@ def step_efficiency(material: Mapping[str, Texts], count: int) -> Question[Rulin
     """Whether each step was needed."""
     return yes_no_questions(
         "step-efficiency",
-        "Say of each numbered step whether it was needed: 'yes' or 'no'. "
-        f"{STEPS} A step was needed if what it brought was used for what was asked, or if it had to be tried "
-        "at the time: a search that found nothing, another try after a failure, a question whose answer changes. It "
-        "was not needed if nothing was asked for that it serves, if an earlier step had brought the same already, or "
-        "if one step would have done for several.",
+        "For each numbered step, say whether it was needed: 'yes' or 'no'. "
+        f"{STEPS} A step was needed if its result was used for the request, or if it was worth trying at the time: a "
+        "search that found nothing, another try after a failure, a query whose result changes. A step was not needed "
+        "if it does not serve the request, if an earlier step returned the same result, or if one step could have "
+        "replaced several.",
         material,
         count,
     )

@@ -170,14 +170,14 @@ def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 LINES = (
-    "The numbered lines are a conversation. Each says who speaks, in which turn; a turn is what the user said and what "
-    "the agent answered to it."
+    "The numbered lines are a conversation. Each line says who speaks and in which turn. A turn is a message of the "
+    "user and the agent's answer to it."
 )
 
 
 class Fact(BaseModel):
     turn: int = Field(description="the number of the turn in which the user said it")
-    text: str = Field(description="what the user told, in one short sentence")
+    text: str = Field(description="the fact, in one short sentence")
 
 
 class Retention(BaseModel):
@@ -207,12 +207,12 @@ def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions
         version=1,
         instructions=(
             f"{LINES}\n"
-            "First list the facts that the user told and that may matter later: names, numbers, places, dates, wishes, "
-            "conditions, corrections of what they said before. Questions and greetings tell nothing.\n"
-            "Then say of the agent's answer in each turn whether it forgot something that the user had told in that "
-            "turn or before: 'yes' if it asks again for what it was told, contradicts it, or acts as if it had not "
-            "been told; 'no' otherwise. Asking to confirm, and not mentioning what is not needed, is no forgetting. "
-            "What the user corrected later counts in its corrected form from then on."
+            "First list the facts that the user stated and that may matter later: names, numbers, places, dates, "
+            "wishes, conditions, and corrections of earlier statements. Questions and greetings are not facts.\n"
+            "Then say for the agent's answer in each turn whether it forgot a fact that the user stated in that turn "
+            "or earlier: 'yes' if it asks for the fact again, contradicts it, or acts as if the user had not stated "
+            "it; 'no' otherwise. Asking for confirmation, or not mentioning a fact that is not needed, is not "
+            "forgetting. Once the user corrects a fact, only the correction counts."
         ),
         material={"line": list(lines)},
         reply=Retentions,
@@ -222,7 +222,7 @@ def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions
 
 class Intention(BaseModel):
     text: str = Field(description="what the user wanted, in one sentence")
-    reason: str = Field(description="in one sentence, what shows that it was satisfied, or what is lacking")
+    reason: str = Field(description="in one sentence, what shows that it was satisfied, or what is missing")
     satisfied: YesNo
 
 
@@ -237,10 +237,10 @@ def completeness(material: dict[str, Texts]) -> Question[Intentions]:
         version=1,
         instructions=(
             f"{LINES} Lines about tools show what the agent did.\n"
-            "List what the user wanted from the conversation, each intention once and only what the user expressed. "
-            "For each say whether it was satisfied when the conversation ended: 'yes' if the user has what they wanted "
-            "or was told truthfully that it cannot be had; 'no' if it was passed over, left half done, or only "
-            "promised. An intention that the user gave up is left out."
+            "List what the user wanted from the conversation. List each intention once, and only intentions that the "
+            "user expressed. For each, say whether it was satisfied by the end of the conversation: 'yes' if the user "
+            "got what they wanted or was truthfully told that it is not possible; 'no' if the agent ignored it, left "
+            "it half done, or only promised it. Leave out an intention that the user gave up."
         ),
         material=material,
         reply=Intentions,
@@ -248,17 +248,17 @@ def completeness(material: dict[str, Texts]) -> Question[Intentions]:
 
 
 ROLE = (
-    "The role describes who the agent is to be. Say of the agent's answer in each turn whether it keeps to the role: "
-    "'no' if it speaks, knows, offers or refuses something in a way that one in this role would not, or drops the "
-    "role; 'yes' otherwise. What the role says nothing about is free, and so is saying what the user does not like. "
-    "The number of a verdict is the number of the turn."
+    "The role describes who the agent should be. For the agent's answer in each turn, say whether it stays in the "
+    "role: 'no' if it speaks, knows, offers or refuses something that someone in this role would not, or if it drops "
+    "the role; 'yes' otherwise. The agent may do anything that the role does not mention, and may say things that the "
+    "user does not like. The number of a verdict is the number of the turn."
 )
 
 
 RELEVANT = (
-    "Say of the agent's answer in each turn whether it is relevant to what the user said in that turn: 'yes' if it "
-    "responds to it, given all that was said before; a question back that is needed, a plain refusal, and a courtesy "
-    "for a courtesy are relevant. 'no' if it is about something else or passes over what the user said. Whether it is "
-    "true or good does not matter here. The number of a verdict is the number of the turn; lines of `earlier`, if "
-    "there are any, came before and get none."
+    "For the agent's answer in each turn, say whether it is relevant to what the user said in that turn: 'yes' if it "
+    "responds to it, considering the conversation so far. A necessary question back, a plain refusal, and a courtesy "
+    "in reply to a courtesy are relevant. 'no' if it is about something else or ignores what the user said. Whether "
+    "the answer is true or good does not matter here. The number of a verdict is the number of the turn. Lines of "
+    "`earlier`, if any, came before and get no verdict."
 )

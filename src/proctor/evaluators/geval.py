@@ -20,21 +20,21 @@ from proctor.judging.judge import InvalidReply, Judge, Texts
 MAX_MARK = 10
 
 STEPS_PROMPT = (
-    "Work out how to assess an answer by the criteria below: three or four short steps, each of which can be carried "
-    "out by looking at these parts: {parts}. The steps have to serve for any answer, so name no "
-    "example. Carry nothing out yet.\n\n"
+    "Plan how to assess an answer by the criteria below, in three or four short steps. Each step must be possible by "
+    "looking at these parts: {parts}. The steps must work for any answer, so give no examples. Do not carry them out "
+    "yet.\n\n"
     "The criteria:\n"
     "{criteria}"
 )
 MARK_PROMPT = (
-    "Assess the answer by the steps below, one after the other, and give a mark from {lowest} to {highest}: {highest} "
-    "if it does all they ask for, {lowest} if it does none of it. Look at nothing else.\n\n"
+    "Assess the answer by following the steps below in order. Give a mark from {lowest} to {highest}: {highest} if it "
+    "does everything they ask for, {lowest} if it does none of it. Consider nothing else.\n\n"
     "{criteria}The steps:\n"
     "{steps}"
 )
 STRICT_PROMPT = (
-    "Assess the answer by the steps below, one after the other, and say whether it does all they ask for: 'yes' only "
-    "if nothing at all is wanting. Look at nothing else.\n\n"
+    "Assess the answer by following the steps below in order. Say whether it does everything they ask for: 'yes' only "
+    "if nothing is missing. Consider nothing else.\n\n"
     "{criteria}The steps:\n"
     "{steps}"
 )

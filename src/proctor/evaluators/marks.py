@@ -15,15 +15,15 @@ from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Texts
 
 MARK_PROMPT = (
-    "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
-    "for what is between, and do not take length for quality."
+    "Give a mark from 1 to {scale}: {scale} if nothing is missing, 1 if nearly everything is. Use the marks in between "
+    "for partly good answers. Do not reward length."
 )
 
 
 COHERENCE = (
-    "Assess how coherent the answer is: whether its thoughts follow from each other, hang together and lead somewhere, "
-    "so that a reader can follow it from beginning to end as an answer to the question. Contradictions with itself, "
-    "leaps and loose ends count against it. Whether it is true does not matter here."
+    "Assess how coherent the answer is: whether its ideas follow from each other, fit together and lead to a point, so "
+    "that a reader can follow it from beginning to end as an answer to the question. Contradicting itself, jumping "
+    "between ideas and leaving loose ends lower the mark. Whether the answer is true does not matter here."
 )
 
 

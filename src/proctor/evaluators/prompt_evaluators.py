@@ -26,13 +26,13 @@ TEMPLATE_NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
 """What a template may name in braces; the last two are the same."""
 
 SCORE_PROMPT = (
-    "Where these instructions name something as given below, it is the material of that name. Give a score from 0 to "
-    "1, where 1 is as good as can be by these instructions, and the reasoning behind it."
+    "Where these instructions say that something is given below, use the material of that name. Give a score from 0 "
+    "to 1, where 1 is the best possible by these instructions, and your reasoning."
 )
 
 
 class Scored(BaseModel):
-    reasoning: str = Field(description="what speaks for and against, in a few sentences")
+    reasoning: str = Field(description="arguments for and against, in a few sentences")
     score: float = Field(ge=0, le=1, description="from 0 to 1")
 
 

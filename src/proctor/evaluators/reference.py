@@ -50,15 +50,15 @@ class Factuality(ChoiceEvaluator):
 
     kind: ClassVar[str] = "factuality"
     instructions: ClassVar[str] = (
-        "Compare the facts stated in the answer with those of the reference, which is taken to be right. Pay no heed "
-        "to style, grammar, order or length; only to what is claimed."
+        "Compare the facts in the answer with the facts in the reference. Assume that the reference is right. Ignore "
+        "style, grammar, order and length. Only the claims count."
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "A": Option(0.4, "the answer states part of the facts of the reference, and nothing that conflicts with it"),
-        "B": Option(0.6, "the answer states all facts of the reference and further ones that do not conflict with it"),
+        "A": Option(0.4, "the answer states some of the facts of the reference, and nothing that conflicts with it"),
+        "B": Option(0.6, "the answer states all facts of the reference and more that do not conflict with it"),
         "C": Option(1.0, "the answer states the same facts as the reference"),
         "D": Option(0.0, "the answer conflicts with the reference on a fact"),
-        "E": Option(1.0, "the two differ, but in nothing that matters to whether the answer is right"),
+        "E": Option(1.0, "the two differ, but not in anything that affects whether the answer is right"),
     }
 
     def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:

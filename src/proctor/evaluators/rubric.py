@@ -21,12 +21,12 @@ RUBRICS_KEY = "rubrics"
 """Where case and turn metadata keep rubrics of their own."""
 
 MARK_PROMPT = (
-    "Hold the answer against the criterion below. Give a mark from 0 to 10: 10 if it meets the criterion in full, "
-    "0 if it does not meet it at all. Judge by the criterion alone; what it does not ask for counts neither way."
+    "Judge the answer by the criterion below. Give a mark from 0 to 10: 10 if it fully meets the criterion, 0 if it "
+    "does not meet it at all. Use only the criterion. Whatever it does not ask for does not count."
 )
 YES_NO_PROMPT = (
-    "Hold the answer against the criterion below, and say whether it meets it: 'yes' only if it does so in full. Judge "
-    "by the criterion alone; what it does not ask for counts neither way."
+    "Judge the answer by the criterion below. Say whether it meets the criterion: 'yes' only if it fully does. Use "
+    "only the criterion. Whatever it does not ask for does not count."
 )
 
 
@@ -127,10 +127,10 @@ class LLMJudge(JudgedEvaluator):
 
 
 EXPECTATIONS_PROMPT = (
-    "The author of this examination expects certain things of the answer, numbered below. For each, say whether it is "
-    "kept: 'yes' or 'no'. 'MUST' is kept if the answer, or what the agent did on the way, does what is said; 'MUST "
-    "NOT' is kept if it does not do it. Go by what the answer says and not by how it says it. What only might have "
-    "been meant is not done."
+    "The author of this test has numbered expectations of the answer, listed below. For each, say whether it is met: "
+    "'yes' or 'no'. A 'MUST' is met if the answer, or the agent on the way to it, does what the sentence says. A 'MUST "
+    "NOT' is met if neither does. Judge what the answer says, not how it says it. Something that the answer only hints "
+    "at is not done."
 )
 
 

@@ -102,15 +102,15 @@ def statements(question: str, answer: str) -> Question[Statements]:
         kind="statements",
         version=2,
         instructions=(
-            "Break the answer into the separate statements it makes. Keep to its words and its language, and write "
-            "each so that it can be understood without the rest: replace pronouns by what they stand for, keep "
-            "numbers, units, dates, names and negations exactly as they are. Leave nothing out and add nothing. An "
-            "answer that says nothing has no statements.\n"
-            "For each statement, say whether it is a claim: 'yes' if it asserts something that could be checked, "
-            "'no' for greetings, thanks, offers of help, questions back, and saying that one does not know or "
-            "cannot help.\n"
-            "For each statement, say whether it addresses the question: 'yes' if it answers it or supports an "
-            "answer to it, 'partly' if it is background to it or a courtesy around the answer, 'no' if it is about "
+            "Break the answer into the separate statements it makes. Use its own words and language. Write each "
+            "statement so that it can be understood without the rest: replace pronouns with what they refer to, and "
+            "keep numbers, units, dates, names and negations exactly as they are. Leave nothing out and add nothing. "
+            "An answer that says nothing has no statements.\n"
+            "For each statement, say whether it is a claim: 'yes' if it asserts something that can be checked, 'no' "
+            "for greetings, thanks, offers of help, questions back to the user, and admissions of not knowing or not "
+            "being able to help.\n"
+            "For each statement, say whether it addresses the question: 'yes' if it answers the question or supports "
+            "an answer, 'partly' if it gives background or is a courtesy around the answer, 'no' if it is about "
             "something else or leaves the question unanswered."
         ),
         material={"question": question, "answer": answer},
@@ -123,7 +123,7 @@ def statements(question: str, answer: str) -> Question[Statements]:
 
 class ClaimVerdict(AbstainableReply):
     number: int
-    reason: str = Field(description="in one sentence, what in the passages decides it, or what is missing")
+    reason: str = Field(description="in one sentence, what in the passages decides this, or what is missing")
     verdict: Annotated[Literal["supported", "contradicted", "unmentioned"], BARE]
 
 
@@ -141,10 +141,10 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
         kind="claims",
         version=2,
         instructions=(
-            "For each numbered statement decide whether the passages bear it out. 'supported': it follows from "
-            "the passages alone, every part of it. 'contradicted': the passages say otherwise; another number, "
-            "date, name, unit, or the opposite. 'unmentioned': the passages neither say nor exclude it, however "
-            "true it may be elsewhere. Use no knowledge of your own." + (_KNOWN if known else "")
+            "For each numbered statement, decide whether the passages support it. 'supported': every part of it "
+            "follows from the passages alone. 'contradicted': the passages say something else, such as another "
+            "number, date, name or unit, or the opposite. 'unmentioned': the passages neither state it nor rule it "
+            "out, even if it is true. Use only the passages, not your own knowledge." + (_KNOWN if known else "")
         ),
         material={"passage": list(passages), **given, "statement": list(statements)},
         reply=ClaimVerdicts,
@@ -154,7 +154,7 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
 
 class PassageVerdict(AbstainableReply):
     number: int
-    reason: str = Field(description="in one sentence, what decides it")
+    reason: str = Field(description="in one sentence, what decides this")
     verdict: YesNo
 
 
@@ -163,8 +163,7 @@ class PassageVerdicts(BaseModel):
 
 
 _KNOWN = (
-    " What is given as known (the user's words, what the agent asked of its tools) may be repeated as if a passage "
-    "said it."
+    " The known texts (the user's words and the arguments of the agent's tool calls) count as if a passage said them."
 )
 
 
@@ -175,9 +174,9 @@ def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) 
         kind="agreements",
         version=2,
         instructions=(
-            "For each numbered passage decide whether the answer agrees with it: 'no' only if the answer says "
-            "something that the passage contradicts, 'yes' otherwise. What the answer leaves out is not held "
-            "against it." + (_KNOWN if known else "")
+            "For each numbered passage, decide whether the answer agrees with it: 'no' only if the answer says "
+            "something that the passage contradicts, 'yes' otherwise. Leaving something out is not a disagreement."
+            + (_KNOWN if known else "")
         ),
         material={"passage": list(passages), **given, "answer": answer},
         reply=PassageVerdicts,
@@ -191,8 +190,8 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
         kind="useful-passages",
         version=1,
         instructions=(
-            "For each numbered passage decide whether it is of use in reaching the expected answer to the "
-            "question: 'yes' or 'no'."
+            "For each numbered passage, decide whether it helps to reach the expected answer to the question: 'yes' "
+            "or 'no'."
         ),
         material={"question": question, "expected": expected, "passage": list(passages)},
         reply=PassageVerdicts,
@@ -202,7 +201,7 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
 
 class Attribution(AbstainableReply):
     text: str = Field(description="a sentence of the expected answer")
-    reason: str = Field(description="the number of the passage it rests on, or what is missing")
+    reason: str = Field(description="the number of the passage that supports it, or what is missing")
     attributable: YesNo
 
 
@@ -216,9 +215,9 @@ def attributions(expected: str, passages: Sequence[str]) -> Question[Attribution
         kind="attributions",
         version=1,
         instructions=(
-            "Go through the expected answer sentence by sentence. For each, decide whether it can be attributed "
-            "to the numbered passages: 'yes' if the passages contain what it says, 'no' if any part of it is not "
-            "there."
+            "Go through the expected answer sentence by sentence. For each sentence, decide whether it can be "
+            "attributed to the numbered passages: 'yes' if the passages contain what it says, 'no' if they lack any "
+            "part of it."
         ),
         material={"expected": expected, "passage": list(passages)},
         reply=Attributions,
@@ -246,9 +245,9 @@ def relevant_sentences(question: str, passages: Sequence[str]) -> Question[Passa
         kind="relevant-sentences",
         version=1,
         instructions=(
-            "Break each numbered passage into its statements, keeping their wording. For each, decide whether it "
-            "is relevant to the question: 'yes' if somebody answering the question would want it, 'no' otherwise. "
-            "Every passage has at least one statement."
+            "Break each numbered passage into its statements and keep their wording. For each statement, decide "
+            "whether it is relevant to the question: 'yes' if it would help someone to answer the question, 'no' "
+            "otherwise. Every passage has at least one statement."
         ),
         material={"question": question, "passage": list(passages)},
         reply=PassageSentences,
@@ -259,7 +258,7 @@ def relevant_sentences(question: str, passages: Sequence[str]) -> Question[Passa
 
 class Comparison(AbstainableReply):
     shared: list[str] = Field(description="statements made by both, in the words of the answer")
-    only_answer: list[str] = Field(description="statements of the answer that the reference does not bear out")
+    only_answer: list[str] = Field(description="statements of the answer that the reference does not make")
     only_reference: list[str] = Field(description="statements of the reference that the answer lacks")
     contradictions: list[str] = Field(description="those of only_answer that the reference contradicts, and how")
 
@@ -270,10 +269,10 @@ def comparison(question: str, reference: str, answer: str) -> Question[Compariso
         kind="comparison",
         version=1,
         instructions=(
-            "Compare the answer with the reference, as answers to the question. Sort every statement of both: "
-            "made by both (wording does not matter, meaning does), made only by the answer, or made only by the "
-            "reference. Say of those made only by the answer which ones the reference contradicts. The reference "
-            "is taken to be right."
+            "Compare the answer with the reference, as answers to the question. Sort every statement of both: made "
+            "by both (meaning counts, wording does not), made only by the answer, or made only by the reference. Of "
+            "the statements made only by the answer, list the ones that the reference contradicts. Assume that the "
+            "reference is right."
         ),
         material={"question": question, "reference": reference, "answer": answer},
         reply=Comparison,
@@ -321,8 +320,8 @@ def entities(expected: str, passages: Sequence[str]) -> Question[Entities]:
         kind="entities",
         version=1,
         instructions=(
-            "List the entities that the expected answer names: people, organisations, places, products, works, "
-            "events, dates, amounts. Name each once. For each, say whether the passages name it too; another "
+            "List the entities that the expected answer names: people, organizations, places, products, works, "
+            "events, dates, amounts. Name each once. For each, say whether the passages name it too. Another "
             "spelling, abbreviation or format of the same entity counts."
         ),
         material={"expected": expected, "passage": list(passages)},
@@ -334,7 +333,7 @@ def entities(expected: str, passages: Sequence[str]) -> Question[Entities]:
 class Choice(AbstainableReply):
     """What was chosen, and why."""
 
-    reason: str = Field(description="what speaks for and against each choice, in a few sentences")
+    reason: str = Field(description="arguments for and against each choice, in a few sentences")
     choice: str
 
 
