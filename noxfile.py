@@ -123,7 +123,7 @@ def framework(session: nox.Session, name: str) -> None:
         "python", "-m", "pytest", "tests/cli/test_cli_init.py", "-k", f"passes and {name} or template_of_{name}"
     )
     if name == "langchain":
-        session.run("python", "-m", "pytest", "tests/docs/test_docs.py", "-k", "langgraph")
+        session.run("python", "-m", "pytest", "tests/docs/test_docs.py", "-k", "frameworks")
 
 
 @nox.session(venv_backend="none")
