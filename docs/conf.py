@@ -84,6 +84,20 @@ def reference(app: Any) -> None:
     write_reference(HERE / "generated")
 
 
+def code_in_docstring(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Mark indented blocks of a docstring as code, as Markdown does. reStructuredText takes them for quotes."""
+    result: list[str] = []
+    in_code = False
+    for line in lines:
+        if line.startswith("    ") and not in_code and (not result or not result[-1].strip()):
+            result += [".. code-block:: python", ""]
+            in_code = True
+        elif line.strip() and not line.startswith("    "):
+            in_code = False
+        result.append(line)
+    lines[:] = result
+
+
 def setup(app: Any) -> None:
     from pygments.lexers.special import TextLexer
 
@@ -91,3 +105,4 @@ def setup(app: Any) -> None:
     app.connect("env-get-outdated", outdated_pages)
     app.connect("source-read", as_site)
     app.connect("builder-inited", reference)
+    app.connect("autodoc-process-docstring", code_in_docstring)

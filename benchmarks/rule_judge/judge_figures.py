@@ -1,4 +1,4 @@
-"""Measures the rule-based judge as users meet it, and prints the tables of `docs/judges.md`.
+"""Measures the rule-based judge as users meet it, and prints the tables of `benchmarks/judge.md`.
 
     python benchmarks/rule_judge/judge_figures.py FOLDER
     python benchmarks/rule_judge/judge_figures.py FOLDER --margins

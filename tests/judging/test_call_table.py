@@ -1,4 +1,4 @@
-"""How many requests each evaluator makes, counted by a real server behind the real client, held against the docs."""
+"""How many requests each evaluator makes, counted by a real server behind the real client, as benchmarks/judge.md says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proctor.judging.prompts import prompt_of
 from proctor.judging.session import judge_session
 
 NEEDS_ALL_TOOLS = pytest.mark.needs("adk", "deepeval", "holodeck", "pixie")
-PAGE = ROOT / "docs" / "judges.md"
+PAGE = ROOT / "benchmarks" / "judge.md"
 RUBRICS = [{"rubric_id": "a", "rubric_content": {"text_property": "The answer is polite."}}]
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "LLMClassifier": {"prompt_template": "Is {{output}} kind?", "choice_scores": {"Y": 1, "N": 0}},
