@@ -1,4 +1,4 @@
-"""How many requests each evaluator makes, counted by a real server behind the real client, as benchmarks/judge.md says."""
+"""How many requests each evaluator makes, counted by a real server behind the real client, next to judge.md."""
 
 from __future__ import annotations
 
