@@ -271,13 +271,13 @@ def test_what_goes_wrong_with_a_call_is_an_error_of_the_call_and_told_to_the_mod
     assert touched(folder) == []
 
 
-def test_a_doubled_tool_is_not_called_and_need_not_exist(folder: Path) -> None:
-    mocks = {"get_rate": (ToolMock(result={"rate": "doubled"}),)}
+def test_a_mocked_tool_is_not_called_and_need_not_exist(folder: Path) -> None:
+    mocks = {"get_rate": (ToolMock(result={"rate": "mocked"}),)}
     for tools in (("get_rate",), ()):
         with service(one_tool()) as made:
             (trial,) = ran(made.chat(folder, *tools), case("Oslo", mocks=mocks))
-        assert trial.replies[0].text == '1: {"rate": "doubled"}'
-        assert trial.replies[0].tool_calls[0].result == {"rate": "doubled"}
+        assert trial.replies[0].text == '1: {"rate": "mocked"}'
+        assert trial.replies[0].tool_calls[0].result == {"rate": "mocked"}
     assert touched(folder) == []
 
 

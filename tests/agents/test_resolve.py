@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.agents import frameworks
-from proctor.agents.agent import Agent
+from proctor.agents.agent import Agent, BaseAgent, as_base_agent
 from proctor.agents.command_agent import CommandAgent
 from proctor.agents.control_agents import NopAgent, OracleAgent
 from proctor.agents.function_agent import CallableAgent
@@ -302,3 +302,26 @@ def test_any_reference_is_an_agent_or_a_usage_error(reference: Any) -> None:
         assert isinstance(resolve_agent(reference, Path("/nonexistent")), Agent)
     except UsageError:
         pass
+
+
+def test_earlier_names_of_attributes_are_accepted_with_a_warning() -> None:
+    class Old:
+        name, tells_cost, sees_calls, start_seconds = "old", True, True, 7.0
+
+        def session(self, case: Case) -> Any: ...
+
+    with pytest.warns(DeprecationWarning, match="Old.tells_cost is now Old.reports_cost"):
+        agent = as_base_agent(Old())
+    assert (agent.reports_cost, agent.reports_all_tool_calls, agent.start_timeout) == (True, True, 7.0)
+
+    with pytest.warns(DeprecationWarning, match="Derived.takes_files is now Derived.reads_files"):
+
+        class Derived(BaseAgent):
+            name = "derived"
+            takes_files = False
+
+    derived = Derived()
+    assert derived.reads_files is False
+    with pytest.warns(DeprecationWarning, match="is now BaseAgent.unfingerprinted_parts"):
+        derived.unknown_parts = ("a prompt",)  # type: ignore[attr-defined]
+    assert derived.unfingerprinted_parts == ("a prompt",)

@@ -61,7 +61,7 @@ def case(**mocks: tuple[ToolMock, ...]) -> Case:
     return Case("c", (Turn("pay"),), mocks=mocks)
 
 
-def test_a_doubled_tool_is_never_called_and_its_double_is_recorded_as_the_call() -> None:
+def test_a_mocked_tool_is_never_called_and_its_mock_is_recorded_as_the_call() -> None:
     trial = ran(case(charge=(ToolMock(result="ok"),)))
     (reply,) = trial.replies
     assert TOUCHED == []
@@ -71,13 +71,13 @@ def test_a_doubled_tool_is_never_called_and_its_double_is_recorded_as_the_call()
     ]
 
 
-def test_a_tool_without_a_double_is_called_as_ever() -> None:
+def test_a_tool_without_a_mock_is_called_as_ever() -> None:
     trial = ran(case(charge=(ToolMock(result="ok"),)), two_tools)
     assert trial.replies[0].text == "looked up for real; ok"
     assert TOUCHED == ["7"]
 
 
-def test_a_double_may_fail_as_the_tool_would() -> None:
+def test_a_mock_may_fail_as_the_tool_would() -> None:
     trial = ran(case(charge=(ToolMock(error="card declined"),)))
     assert trial.replies[0].text == "could not: card declined"
     assert "card declined" in (trial.replies[0].tool_calls[0].error or "")
@@ -86,14 +86,14 @@ def test_a_double_may_fail_as_the_tool_would() -> None:
 def test_a_call_for_which_the_case_has_no_answer_reaches_nothing_outside() -> None:
     trial = ran(case(charge=(ToolMock({"amount": proctor_matcher(99)}, result="ok"),)))
     assert TOUCHED == []
-    assert "no double of charge answers" in trial.replies[0].text
+    assert "no mock of charge matches" in trial.replies[0].text
 
 
 def proctor_matcher(value: int):  # type: ignore[no-untyped-def]
     return ExpectedCall("x", {"v": value}).args["v"]  # type: ignore[index]
 
 
-def test_doubles_answer_by_arguments_and_in_turn() -> None:
+def test_mocks_answer_by_arguments_and_in_turn() -> None:
     mocks = ToolMocks(
         {
             "t": (
@@ -111,7 +111,7 @@ def test_doubles_answer_by_arguments_and_in_turn() -> None:
         ToolMocks({"unknown": ()}).take("unknown", {})
 
 
-def test_trials_count_their_doubles_apart() -> None:
+def test_trials_count_their_mocks_apart() -> None:
     suite = proctor.Suite(
         "s",
         tuple(Case(f"c{i}", (Turn("pay"),), mocks={"charge": (ToolMock(result=i, times=1),)}) for i in range(20)),
@@ -121,10 +121,10 @@ def test_trials_count_their_doubles_apart() -> None:
     assert [trial.replies[0].text for trial in run.trials] == [str(i) for i in range(20)]
 
 
-def test_a_double_that_was_never_asked_is_told_since_the_real_tool_may_have_been_called() -> None:
+def test_a_mock_that_was_never_asked_is_told_since_the_real_tool_may_have_been_called() -> None:
     trial = ran(case(chrage=(ToolMock(result="ok"),)))
     assert TOUCHED == ["4111"]
-    assert trial.warnings == ("the double of 'chrage' was never asked; did you mean 'charge'?",)
+    assert trial.warnings == ("the mock of 'chrage' was never used; did you mean 'charge'?",)
     assert ran(case(charge=(ToolMock(result="ok"),))).warnings == ()
     expected = Expected("paid", tools=(ExpectedCall("charge"),))
     told = Case("c", (Turn("pay", expected),), mocks={"charge": (ToolMock(result="ok"),)})
@@ -133,12 +133,12 @@ def test_a_double_that_was_never_asked_is_told_since_the_real_tool_may_have_been
     assert ran(fails_every_time).warnings == ()
 
 
-def test_an_agent_that_reports_a_real_call_of_a_doubled_tool_is_told_of() -> None:
+def test_an_agent_that_reports_a_real_call_of_a_mocked_tool_is_told_of() -> None:
     def closed(question: str) -> proctor.Reply:
         return proctor.Reply("paid", (proctor.ToolCall("charge", {"amount": 12}),))
 
     trial = ran(case(charge=(ToolMock(result="ok"),)), closed)
-    assert trial.warnings == ("'charge' was called for real: this agent's tools cannot be answered for",)
+    assert trial.warnings == ("'charge' was really called: the tools of this agent cannot be mocked",)
 
 
 def test_what_an_agent_does_to_an_answer_is_not_seen_by_the_next_call() -> None:
@@ -147,7 +147,7 @@ def test_what_an_agent_does_to_an_answer_is_not_seen_by_the_next_call() -> None:
     assert mocks.result("t", {}) == {"items": [1]}
 
 
-def test_however_many_threads_ask_a_double_answers_as_often_as_it_says() -> None:
+def test_however_many_threads_ask_a_mock_answers_as_often_as_it_says() -> None:
     mocks = ToolMocks({"t": (ToolMock({"n": Meeting()}, result="once", times=1), ToolMock(result="later"))})
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda _: mocks.take("t", {"n": 1}).result, range(2)))
@@ -182,7 +182,7 @@ cases:
 """
 
 
-def test_doubles_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -> None:
+def test_mocks_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SUITE)
     (suite,) = load([tmp_path / "s.yaml"])
     (read_case,) = suite.cases
@@ -203,7 +203,7 @@ def test_doubles_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -
         ("{charge: {result: 1, args: {x: {$regex: '('}}}}", "regex"),
     ],
 )
-def test_a_double_that_cannot_be_meant_is_refused_with_its_line(written: str, complaint: str, tmp_path: Path) -> None:
+def test_a_mock_that_cannot_be_meant_is_refused_with_its_line(written: str, complaint: str, tmp_path: Path) -> None:
     text = f"agent: oracle\ncases:\n  - {{id: a, input: x, expected: y, mocks: {written}}}\n"
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(InvalidSuite) as caught:
@@ -212,6 +212,6 @@ def test_a_double_that_cannot_be_meant_is_refused_with_its_line(written: str, co
     assert "s.yaml:3:" in str(caught.value)
 
 
-def test_other_doubles_are_another_question_to_the_agent() -> None:
+def test_other_mocks_are_another_question_to_the_agent() -> None:
     assert question_key(case(charge=(ToolMock(result=1),))) != question_key(case(charge=(ToolMock(result=2),)))
     assert question_key(case()) == question_key(Case("c", (Turn("pay"),)))

@@ -244,7 +244,7 @@ def fine() -> str:
 
 
 def test_what_the_case_answers_for_is_not_called() -> None:
-    [found] = asyncio.run(rerun_tools([ToolCall("fine", {}, "doubled")], find_tools([fine]), exclude=["fine"]))
+    [found] = asyncio.run(rerun_tools([ToolCall("fine", {}, "mocked")], find_tools([fine]), exclude=["fine"]))
     assert found.skipped == MOCKED
 
 

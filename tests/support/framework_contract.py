@@ -179,20 +179,20 @@ class FrameworkContract:
         assert all(call.error is None and call.result is not None for call in reply.tool_calls)
         assert len({call.id for call in reply.tool_calls}) == 2
 
-    def test_a_doubled_tool_is_not_called(self) -> None:
-        double = ToolMock(result=self.result("doubled"))
-        (trial,) = run_cases(self.agent(), case("Oslo", mocks={"get_rate": (double,)}))
+    def test_a_mocked_tool_is_not_called(self) -> None:
+        mock = ToolMock(result=self.result("mocked"))
+        (trial,) = run_cases(self.agent(), case("Oslo", mocks={"get_rate": (mock,)}))
         assert TOOL_INPUTS == []
-        assert "doubled" in trial.replies[0].text
-        assert trial.replies[0].tool_calls[0].result == self.result("doubled")
+        assert "mocked" in trial.replies[0].text
+        assert trial.replies[0].tool_calls[0].result == self.result("mocked")
 
-    def test_a_doubled_tool_of_an_inner_agent_is_not_called(self) -> None:
-        double = ToolMock(result=self.result("doubled"))
-        (trial,) = run_cases(self.nested_agent(), case("Oslo", mocks={"get_rate": (double,)}))
+    def test_a_mocked_tool_of_an_inner_agent_is_not_called(self) -> None:
+        mock = ToolMock(result=self.result("mocked"))
+        (trial,) = run_cases(self.nested_agent(), case("Oslo", mocks={"get_rate": (mock,)}))
         assert TOOL_INPUTS == []
-        assert "doubled" in trial.replies[0].text
+        assert "mocked" in trial.replies[0].text
 
-    def test_a_double_that_fails_is_seen_with_its_reason(self) -> None:
+    def test_a_mock_that_fails_is_seen_with_its_reason(self) -> None:
         (trial,) = run_cases(self.agent(), case("Oslo", mocks={"get_rate": (ToolMock(error="the bank is closed"),)}))
         assert TOOL_INPUTS == []
         assert "the bank is closed" in _failure_text(trial)

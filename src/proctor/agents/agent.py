@@ -7,8 +7,18 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, Self, runtime_checkable
 
 from proctor.agents.reply import Reply
+from proctor.base.deprecation import get_renamed, renamed_attributes
 from proctor.base.json_data import fingerprint
 from proctor.cases.suite import Case, Turn
+
+_OLD_NAMES = {
+    "unknown_parts": "unfingerprinted_parts",
+    "sees_calls": "reports_all_tool_calls",
+    "takes_files": "reads_files",
+    "tells_cost": "reports_cost",
+    "start_seconds": "start_timeout",
+}
+"""The earlier names of attributes of agents, which are accepted for one release."""
 
 
 @runtime_checkable
@@ -62,6 +72,7 @@ class BaseSession:
         raise NotImplementedError
 
 
+@renamed_attributes(_OLD_NAMES)
 class BaseAgent:
     """An agent with a default for everything except its name and its sessions. The engine runs only these."""
 
@@ -123,8 +134,9 @@ class AgentProxy(BaseAgent):
     def __init__(self, target: Agent) -> None:
         self.target = target
         self.name = target.name
+        old_names = {new: old for old, new in _OLD_NAMES.items()}
         for attribute in _OPTIONAL_ATTRIBUTES:
-            value = getattr(target, attribute, None)
+            value = get_renamed(target, old_names.get(attribute, attribute), attribute)
             if value is not None:
                 setattr(self, attribute, value)
 

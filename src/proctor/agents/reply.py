@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from proctor.agents.pricing import estimate_cost
+from proctor.base.deprecation import renamed_fields
 from proctor.base.json_data import Json, parse_json_or_keep, to_json
 from proctor.cases.suite import NamedData
 
@@ -14,6 +15,7 @@ UNFINISHED_CALL = "had not come back when the turn broke off"
 """The error of a tool call that had not finished when its turn ended. Reports recognize stored calls by these words."""
 
 
+@renamed_fields({"known": "to_json"})
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The tokens of an answer and, if known, its cost. `None` means unknown, which differs from zero."""

@@ -1,4 +1,4 @@
-"""The mocks of a case: results that stand in for tools, so that a case runs without side effects."""
+"""The mocks of a case: results that replace calls of tools, so that a case runs without side effects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ToolMocks:
                 if not is_used_up and _matches(mock, arguments):
                     self._uses[tool, index] += 1
                     return mock
-        raise NoMatchingMock(f"no double of {tool} answers the arguments {to_text(to_json(arguments), 200)}")
+        raise NoMatchingMock(f"no mock of {tool} matches the arguments {to_text(to_json(arguments), 200)}")
 
     def result(self, tool: str, arguments: Mapping[str, Any]) -> Json:
         """The result of the matching mock, after its delay; raises `ToolFailed` if the mock fails."""
@@ -55,22 +55,22 @@ class ToolMocks:
         return _outcome(mock)
 
     async def result_async(self, tool: str, arguments: Mapping[str, Any]) -> Json:
-        """Like `result`; the event loop goes on during the delay."""
+        """Like `result`, without blocking the event loop during the delay."""
         mock = self.take(tool, to_json(arguments))
         if mock.delay:
             await asyncio.sleep(mock.delay)
         return _outcome(mock)
 
     def unused(self, called: Iterable[str]) -> list[str]:
-        """A warning for each mock that was never used: misspelt, or not usable because the agent hides its tools.
+        """A warning for each mock that was never used: it is misspelt, or the agent's tools cannot be mocked.
 
-        `called` are the names of the tools that the agent called.
+        `called` has the names of the tools that the agent called.
         """
         names = set(called)
         return [
-            f"{tool!r} was called for real: this agent's tools cannot be answered for"
+            f"{tool!r} was really called: the tools of this agent cannot be mocked"
             if tool in names
-            else f"the double of {tool!r} was never asked{did_you_mean(tool, names)}"
+            else f"the mock of {tool!r} was never used{did_you_mean(tool, names)}"
             for tool in self._mocks
             if tool not in self._called
         ]
@@ -90,27 +90,27 @@ def _matches(mock: ToolMock, arguments: Mapping[str, Json]) -> bool:
 
 
 def current_mocks() -> ToolMocks | None:
-    """The mocks of the trial that runs here."""
+    """The mocks of the current trial."""
     trial = current_trial.get()
     return None if trial is None else trial.mocks
 
 
 def is_mocked(tool: str) -> bool:
-    """Whether the case that runs here mocks this tool."""
+    """Whether the case of the current trial mocks this tool."""
     mocks = current_mocks()
     return mocks is not None and tool in mocks
 
 
 async def mock_result_async(tool: str, arguments: Mapping[str, Any]) -> Json:
-    """The result of a tool's mock in the trial that runs here."""
+    """The result of a tool's mock in the current trial."""
     mocks = current_mocks()
     if mocks is None or tool not in mocks:
-        raise NoMatchingMock(f"{tool} has no double here")
+        raise NoMatchingMock(f"the case has no mock of {tool}")
     return await mocks.result_async(tool, arguments)
 
 
 def ignore_mocks() -> None:
-    """For agents that call no tools but report calls: their mocks are not reported as unused."""
+    """Do not report the mocks of the current trial as unused: its agent reports calls without calling any tool."""
     trial = current_trial.get()
     if trial is not None:
         trial.mocks = None

@@ -35,6 +35,7 @@ from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall, Usage
 from proctor.agents.streams import follow_async_stream, follow_stream, join_stream
 from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import TrialContext, current_turn, running_trial
+from proctor.base.deprecation import renamed_attributes
 from proctor.base.errors import one_line
 from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import NamedData
@@ -92,6 +93,14 @@ class UsageEvent:
 TurnEvent = CallEvent | OutputEvent | InputEvent | ChunkEvent | PartialEvent | UsageEvent
 
 
+@renamed_attributes(
+    {
+        "model_call": "add_model_call",
+        "partial": "set_partial",
+        "hand_over": "record_handoff",
+        "not_called": "record_unexecuted_call",
+    }
+)
 class TurnRecorder:
     """The record of one turn while it is being answered."""
 

@@ -7,7 +7,8 @@ A dataclass whose fields were renamed lists the old names:
     class Expected: ...
 
 `Expected(keywords=...)`, `replace(expected, keywords=...)` and `expected.keywords` then work as before. Type checkers
-know only the new names. A module does the same for its classes with `renamed_names`.
+know only the new names. A module does the same for its classes with `renamed_names`, and a class that users derive
+from with `renamed_attributes`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,52 @@ def _accept_old_arguments(kind: Any, arguments: Mapping[str, str], inverted: Map
         create(self, *args, **values)
 
     kind.__init__ = init
+
+
+def renamed_attributes(names: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
+    """A class decorator that accepts the old `names` of attributes and methods (old to new) of a class.
+
+    Unlike with `renamed_fields`, users may also assign to the old names, and define them in the body of a subclass.
+    """
+
+    def decorate(kind: Any) -> Any:
+        for old, new in names.items():
+            setattr(kind, old, _old_variable(kind, old, new))
+
+        def init_subclass(cls: Any, /, **options: Any) -> None:
+            for old, new in names.items():
+                if old in cls.__dict__:
+                    _warn(f"{cls.__name__}.{old} is now {cls.__name__}.{new}")
+                    value = cls.__dict__[old]
+                    delattr(cls, old)
+                    if new not in cls.__dict__:
+                        setattr(cls, new, value)
+            super(kind, cls).__init_subclass__(**options)
+
+        kind.__init_subclass__ = classmethod(init_subclass)
+        return kind
+
+    return decorate
+
+
+def _old_variable(kind: type, old: str, new: str) -> property:
+    def get(self: Any) -> Any:
+        _warn(f"{kind.__name__}.{old} is now {kind.__name__}.{new}")
+        return getattr(self, new)
+
+    def assign(self: Any, value: Any) -> None:
+        _warn(f"{kind.__name__}.{old} is now {kind.__name__}.{new}")
+        setattr(self, new, value)
+
+    return property(get, assign, doc=f"Deprecated: use `{new}`.")
+
+
+def get_renamed(target: Any, old: str, new: str) -> Any:
+    """The attribute `new` of a user's object, or its attribute `old`; `None` if it has neither."""
+    value = getattr(target, new, None)
+    if value is None and (value := getattr(target, old, None)) is not None:
+        _warn(f"{type(target).__name__}.{old} is now {type(target).__name__}.{new}")
+    return value
 
 
 def renamed_names(module: str, names: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:

@@ -141,18 +141,18 @@ def test_an_async_tool_is_seen_too() -> None:
     assert trial.replies[0].tool_calls[0].result == "rate of Oslo"
 
 
-def test_a_doubled_tool_is_not_called_whether_it_is_async_or_not() -> None:
+def test_a_mocked_tool_is_not_called_whether_it_is_async_or_not() -> None:
     async def get_rate_async(city: str) -> str:
         "The rate in a city."
         raise AssertionError("it was called")
 
     get_rate_async.__name__ = "get_rate"
     for chosen in (get_rate, get_rate_async):
-        mocks = {"get_rate": (ToolMock(result="doubled"),)}
+        mocks = {"get_rate": (ToolMock(result="mocked"),)}
         (trial,) = run_cases(agent(chosen), case("Oslo", mocks=mocks))
         assert TOOL_INPUTS == []
-        assert trial.replies[0].text == "It says doubled"
-        assert trial.replies[0].tool_calls[0].result == "doubled"
+        assert trial.replies[0].text == "It says mocked"
+        assert trial.replies[0].tool_calls[0].result == "mocked"
 
 
 def test_hooks_of_a_tool_and_of_an_agent_still_run() -> None:

@@ -116,10 +116,10 @@ def test_calls_of_an_agent_that_a_tool_asks_are_inside_its_call_and_its_tokens_c
     assert not INNER.db.get_sessions()
 
 
-def test_doubles_reach_the_tools_of_an_agent_that_a_tool_asks() -> None:
+def test_mocks_reach_the_tools_of_an_agent_that_a_tool_asks() -> None:
     outer = agent(asked("ask_colleague", question="rate?"), tools=[ask_colleague])
-    (reply,) = ran(outer, mocks={"get_rate": (ToolMock(result="doubled"),)})
-    assert reply.text == "doubled"
+    (reply,) = ran(outer, mocks={"get_rate": (ToolMock(result="mocked"),)})
+    assert reply.text == "mocked"
 
 
 def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:

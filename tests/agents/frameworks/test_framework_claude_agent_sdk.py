@@ -132,28 +132,28 @@ def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
     assert trial.replies[0].text == "the answer"
 
 
-def test_a_tool_beside_a_doubled_one_is_called() -> None:
-    (trial,) = run_cases(agent(), case("Oslo", mocks={"another": (ToolMock(result="doubled"),)}))
+def test_a_tool_beside_a_mocked_one_is_called() -> None:
+    (trial,) = run_cases(agent(), case("Oslo", mocks={"another": (ToolMock(result="mocked"),)}))
     assert TOOL_INPUTS == ["Oslo"]
     assert trial.outcome == "passed"
 
 
-def test_doubles_at_once_answer_their_own_trials() -> None:
-    cases = [case(f"city{i}", mocks={"get_rate": (ToolMock(result=f"double {i}"),)}) for i in range(12)]
+def test_mocks_at_once_answer_their_own_trials() -> None:
+    cases = [case(f"city{i}", mocks={"get_rate": (ToolMock(result=f"mock {i}"),)}) for i in range(12)]
     for number, trial in enumerate(run_cases(agent(), *cases)):
-        assert trial.replies[0].text == f"It says double {number}"
+        assert trial.replies[0].text == f"It says mock {number}"
 
 
-def test_a_doubled_tool_of_claude_code_itself_is_refused_and_says_so() -> None:
+def test_a_mocked_tool_of_claude_code_itself_is_refused_and_says_so() -> None:
     def reading(questions: list[str], told: Any) -> Any:
         return f"It says {told}" if told else SimpleNamespace(name="Bash", arguments={"command": "ls"})
 
-    (trial,) = run_cases(agent(reading), case("Oslo", mocks={"Bash": (ToolMock(result="doubled"),)}))
+    (trial,) = run_cases(agent(reading), case("Oslo", mocks={"Bash": (ToolMock(result="mocked"),)}))
     assert trial.outcome != "passed"
-    assert "the case doubles Bash" in trial.reason
+    assert "the case mocks Bash" in trial.reason
 
 
-def test_doubles_without_a_server_of_the_application_are_refused_before_anything_runs() -> None:
+def test_mocks_without_a_server_of_the_application_are_refused_before_anything_runs() -> None:
     target = ClaudeAgent(ClaudeAgentOptions())
     assert "in-process" in str(target.check(case("Oslo", mocks={"Bash": (ToolMock(result="x"),)})))
     assert target.check(case("Oslo")) is None
@@ -169,7 +169,7 @@ def test_no_trial_goes_on_with_the_session_of_another() -> None:
     assert (options.session_id, options.continue_conversation) == ("fixed", True)
 
 
-def test_hooks_of_the_application_are_kept_beside_those_for_doubles() -> None:
+def test_hooks_of_the_application_are_kept_beside_those_for_mocks() -> None:
     heard: list[str] = []
 
     async def hook(call: Any, *_: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_hooks_of_the_application_are_kept_beside_those_for_doubles() -> None:
         return {}
 
     options = dataclasses.replace(OPTIONS, hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
-    run_cases(agent(options=options), case("Oslo", mocks={"get_rate": (ToolMock(result="doubled"),)}))
+    run_cases(agent(options=options), case("Oslo", mocks={"get_rate": (ToolMock(result="mocked"),)}))
     assert heard == ["mcp__rates__get_rate"]
     assert len(options.hooks["PreToolUse"]) == 1
 

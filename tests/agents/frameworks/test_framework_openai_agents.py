@@ -192,7 +192,7 @@ def test_a_tool_that_raises_is_an_error_of_the_call_whatever_the_sdk_tells_the_m
     assert "error occurred" in reply.text
 
 
-def test_a_double_that_fails_is_handled_as_the_tool_handles_failures() -> None:
+def test_a_mock_that_fails_is_handled_as_the_tool_handles_failures() -> None:
     @function_tool(failure_error_function=lambda context, error: f"Sorry: {error}")
     def get_rate(city: str) -> str:
         """The rate in a city."""

@@ -25,11 +25,13 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import current_turn
 from proctor.agents.turn_recorder import TurnRecorder, recorded_turn
+from proctor.base.deprecation import renamed_attributes
 from proctor.base.json_data import Json, fingerprint
 from proctor.cases.suite import Case, Turn
 from proctor.plugins import PluginError, installed_plugins, load
 
 
+@renamed_attributes({"tells_cost": "reports_cost"})
 class Adapter:
     """Runs the agents of one framework. To support another framework, derive from this class:
 

@@ -76,7 +76,7 @@ class ClaudeAgentSdk(Adapter):
 
     def check(self, case: Case) -> str | None:
         if case.mocks and not _in_process_servers(self.target):
-            return "only tools of an in-process MCP server (create_sdk_mcp_server) can be doubled"
+            return "only tools of an in-process MCP server (create_sdk_mcp_server) can be mocked"
         return None
 
     async def open(self, case: Case) -> ClaudeSession:
@@ -124,7 +124,7 @@ class ClaudeAgentSdk(Adapter):
                 return {}
             session.denied.append(name)
             decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
-            return {"hookSpecificOutput": {**decision, "permissionDecisionReason": "this tool cannot be doubled"}}
+            return {"hookSpecificOutput": {**decision, "permissionDecisionReason": "this tool cannot be mocked"}}
 
         servers = {
             name: {**config, "instance": MockingMcpServer(config["instance"])} if name in session.servers else config
@@ -145,7 +145,7 @@ class ClaudeAgent(FrameworkAgent):
 def _reply(session: ClaudeSession, result: Any, model_calls: int) -> Reply:
     if session.denied:
         raise AgentFailed(
-            f"the case doubles {', '.join(session.denied)}, which Claude Code runs itself: it was refused"
+            f"the case mocks {', '.join(session.denied)}, which Claude Code runs itself, so the call was denied"
         )
     if result.is_error:
         reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
