@@ -16,7 +16,7 @@ from native_documents import CASES, MATCHERS
 from proctor.base.json_data import to_json
 from proctor.base.positions import Position
 from proctor.cases.encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher
-from proctor.cases.identity import case_key_as_planned
+from proctor.cases.identity import case_key_before_simulation
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, OneOf, Predicate, Subset
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
@@ -181,7 +181,7 @@ def test_a_case_that_moved_in_its_file_is_the_same_case() -> None:
     specs = tuple(replace(spec, position=here, argument_positions={"x": here}) for spec in turn.evaluators or ())
     moved = replace(FULL, position=here, turns=(replace(turn, evaluators=specs),))
     assert encode_case(moved) == encode_case(FULL)
-    assert case_key_as_planned(moved) == case_key_as_planned(FULL)
+    assert case_key_before_simulation(moved) == case_key_before_simulation(FULL)
     assert "suite.yaml" not in json.dumps(to_json([moved, specs]))
 
 
@@ -189,7 +189,7 @@ def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:
     planned = Case("a", (Turn("hi"),), scenario=Scenario("hi", "buy"))
     held = replace(planned, turns=(Turn("hi"), Turn("one, please")))
     assert encode_case(held) != encode_case(planned)
-    assert case_key_as_planned(held) == case_key_as_planned(planned)
+    assert case_key_before_simulation(held) == case_key_before_simulation(planned)
 
 
 @pytest.mark.process

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.base.positions import Position
 from proctor.cases.encoding import decode_case, encode_case
-from proctor.cases.files.contents import CONTENTS, Contents, contents_of
+from proctor.cases.files.digests import DIGESTS_KEY, FileDigests, digests_of
 from proctor.cases.identity import case_key, content_key, question_key
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, OneOf, Predicate, Regex, Subset, parse
 from proctor.cases.scenario import Scenario
@@ -33,7 +33,7 @@ def case(*files: AttachedFile) -> Case:
 
 
 def key(base: Path, *files: AttachedFile) -> str:
-    return question_key(Contents(base).of(case(*files)))
+    return question_key(FileDigests(base).with_digests(case(*files)))
 
 
 def test_a_changed_file_is_another_question(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_address_is_known_by_itself_and_its_options(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["gone.txt", ".", "/dev/zero", "a\0b", "\ud800", "x" * 5000, ""])
 def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, path: str) -> None:
-    asked = Contents(tmp_path).of(case(AttachedFile(path=path)))
+    asked = FileDigests(tmp_path).with_digests(case(AttachedFile(path=path)))
     assert asked == case(AttachedFile(path=path))
     assert question_key(asked) == question_key(case(AttachedFile(path=path)))
     assert question_key(asked) != question_key(case(AttachedFile(path="other.txt")))
@@ -80,30 +80,32 @@ def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, path: s
 
 def test_of_a_kept_case_whose_file_is_gone_the_old_content_counts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    kept = decode_case(encode_case(Contents(tmp_path).of(case(AttachedFile(path="a.txt")))))
+    kept = decode_case(encode_case(FileDigests(tmp_path).with_digests(case(AttachedFile(path="a.txt")))))
     (tmp_path / "a.txt").unlink()
-    assert question_key(Contents(tmp_path).of(kept)) == question_key(kept)
+    assert question_key(FileDigests(tmp_path).with_digests(kept)) == question_key(kept)
     (tmp_path / "a.txt").write_text("two")
-    assert question_key(Contents(tmp_path).of(kept)) != question_key(kept)
+    assert question_key(FileDigests(tmp_path).with_digests(kept)) != question_key(kept)
 
 
 def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    asked = Contents(tmp_path).of(case(AttachedFile(path="a.txt"), AttachedFile(url="https://example.org/")))
+    asked = FileDigests(tmp_path).with_digests(
+        case(AttachedFile(path="a.txt"), AttachedFile(url="https://example.org/"))
+    )
     kept = decode_case(encode_case(asked))
-    assert [bool(content) for content in contents_of(kept.turns[0])] == [True, False]
+    assert [bool(content) for content in digests_of(kept.turns[0])] == [True, False]
     assert question_key(kept) == question_key(asked)
 
 
 @pytest.mark.parametrize("wrong", ["text", [], [None, None], [1]])
 def test_content_addresses_of_another_shape_are_not_believed(wrong: Any) -> None:
-    turn = Turn("?", files=(AttachedFile(path="a.txt"),), extra={CONTENTS: wrong})
+    turn = Turn("?", files=(AttachedFile(path="a.txt"),), extra={DIGESTS_KEY: wrong})
     assert question_key(Case("c", (turn,))) == question_key(Case("c", (replace(turn, extra={}),)))
 
 
 def test_cases_without_files_are_left_as_they_are(tmp_path: Path) -> None:
     asked = case()
-    assert Contents(tmp_path).of(asked) is asked
+    assert FileDigests(tmp_path).with_digests(asked) is asked
 
 
 def test_a_renamed_case_that_is_scored_otherwise_has_the_same_content() -> None:
@@ -129,10 +131,10 @@ def test_another_question_or_expectation_is_another_content(change: dict[str, An
 def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "b.txt").write_text("one")
-    one, other = (Contents(tmp_path).of(case(AttachedFile(path=name))) for name in ("a.txt", "b.txt"))
+    one, other = (FileDigests(tmp_path).with_digests(case(AttachedFile(path=name))) for name in ("a.txt", "b.txt"))
     assert content_key(one) == content_key(other)
     (tmp_path / "b.txt").write_text("two")
-    assert content_key(one) != content_key(Contents(tmp_path).of(case(AttachedFile(path="b.txt"))))
+    assert content_key(one) != content_key(FileDigests(tmp_path).with_digests(case(AttachedFile(path="b.txt"))))
 
 
 SIMPLE = Case("a", (Turn("hi"),))

@@ -14,17 +14,17 @@ from proctor.base.json_data import Json
 from proctor.cases.matchers import (
     FORMS,
     Approx,
-    BadForm,
     Equals,
     Fuzzy,
     Ignore,
+    InvalidMatcher,
     Matcher,
     OneOf,
     Predicate,
     Regex,
     Subset,
+    json_equal,
     parse,
-    same,
     value_matchers,
 )
 
@@ -53,13 +53,13 @@ def fits(form: Any, actual: Any) -> bool:
 def test_a_value_is_the_same_as_itself_and_as_its_copy(value: Any) -> None:
     import copy
 
-    assert same(value, value)
-    assert same(value, copy.deepcopy(value))
+    assert json_equal(value, value)
+    assert json_equal(value, copy.deepcopy(value))
 
 
 @given(values, values)
 def test_sameness_does_not_depend_on_who_is_asked(left: Any, right: Any) -> None:
-    assert same(left, right) == same(right, left)
+    assert json_equal(left, right) == json_equal(right, left)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_sameness_does_not_depend_on_who_is_asked(left: Any, right: Any) -> None
     ],
 )
 def test_literal_values_are_equal_as_data(left: Any, right: Any, equal: bool) -> None:
-    assert same(left, right) is equal
+    assert json_equal(left, right) is equal
     assert (Equals(left).mismatch(right) is None) is equal
 
 
@@ -343,9 +343,9 @@ def test_a_new_matcher_is_one_class() -> None:
         assert matcher.mismatch({"a": ["four"]}) is None
         assert "a[0]" in str(matcher.mismatch({"a": ["far too long"]}))
         assert parse(matcher.to_json()) == matcher
-        with pytest.raises(BadForm, match=r"\$shorter_than takes no units"):
+        with pytest.raises(InvalidMatcher, match=r"\$shorter_than takes no units"):
             parse({"$shorter_than": 3, "units": 1})
-        with pytest.raises(BadForm, match=r"did you mean '\$shorter_than'"):
+        with pytest.raises(InvalidMatcher, match=r"did you mean '\$shorter_than'"):
             parse({"$shorter_then": 3})
     finally:
         FORMS.clear()

@@ -12,7 +12,7 @@ from proctor.agents.control_agents import NoExample, example_of
 from proctor.base.errors import InvalidSuite
 from proctor.cases.encoding import decode_matcher, encode_matcher
 from proctor.cases.formats.loading import load
-from proctor.cases.matchers import BadForm, Equals, data_key, describe, parse, same
+from proctor.cases.matchers import Equals, InvalidMatcher, describe, hashable_key, json_equal, parse
 
 NESTED: list[tuple[Any, list[Any], list[Any]]] = [
     ({"city": {"$one_of": ["Oslo"]}}, [{"city": "Oslo"}], [{"city": "Rome"}, {}, {"city": "Oslo", "x": 1}, "Oslo"]),
@@ -83,7 +83,7 @@ def test_a_nested_matcher_is_written_and_stored_and_the_oracle_finds_a_value_unl
     ],
 )
 def test_a_mistake_in_a_nested_matcher_leads_to_its_place(form: Any, reason: str, pointer: tuple[Any, ...]) -> None:
-    with pytest.raises(BadForm, match=reason) as raised:
+    with pytest.raises(InvalidMatcher, match=reason) as raised:
         parse(form)
     assert raised.value.pointer == pointer
 
@@ -150,7 +150,7 @@ values = st.recursive(
 
 @given(values, values)
 def test_equal_data_share_a_key_and_others_do_not(left: Any, right: Any) -> None:
-    assert (data_key(left) == data_key(right)) is same(left, right)
+    assert (hashable_key(left) == hashable_key(right)) is json_equal(left, right)
 
 
 def test_an_unknown_matcher_in_a_step_of_a_trajectory_is_named_with_its_line(tmp_path: Path) -> None:

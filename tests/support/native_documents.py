@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proctor.base.json_data import UNSET
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.matchers import Approx, Equals, Ignore, OneOf, Regex
-from proctor.cases.matchers.value_matchers import has_forms
+from proctor.cases.matchers.value_matchers import contains_matchers
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
@@ -225,7 +225,7 @@ CALLS = st.builds(
     st.integers(1, 3),
     st.booleans(),
     st.booleans(),
-    st.just(UNSET) | JSON.filter(lambda value: not has_forms(value)),
+    st.just(UNSET) | JSON.filter(lambda value: not contains_matchers(value)),
 )
 EXPECTATIONS = st.just(NO_EXPECTATION) | st.builds(
     Expected,
@@ -257,7 +257,7 @@ CASES = st.builds(
     st.lists(st.builds(NamedData, STRINGS, JSON), max_size=2, unique_by=lambda item: item.name).map(tuple),
     _or_nothing(OBJECTS),
     _or_nothing(OBJECTS),
-    st.none() | OBJECTS.filter(lambda state: not has_forms(state)),
+    st.none() | OBJECTS.filter(lambda state: not contains_matchers(state)),
     st.none() | st.integers(1, 5),
     st.none() | SECONDS,
     st.none() | FILLED,

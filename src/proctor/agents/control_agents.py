@@ -17,18 +17,18 @@ from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import (
     Approx,
-    BadForm,
     Each,
     Equals,
     Fuzzy,
     Ignore,
     Including,
+    InvalidMatcher,
     ListOf,
     Matcher,
+    MaybeAbsent,
     ObjectOf,
     OfType,
     OneOf,
-    OptionalValue,
     Regex,
     Subset,
     may_be_absent,
@@ -142,7 +142,7 @@ def _mentions(text: str, word: str) -> bool:
 def _example_calls(wanted: ExpectedCall) -> list[ToolCall]:
     arguments = examples_of(wanted.args or {})
     result = None if wanted.result is UNSET else to_json(wanted.result)
-    with contextlib.suppress(BadForm):  # a key with a `$` of another format is only a key
+    with contextlib.suppress(InvalidMatcher):  # a key with a `$` of another format is only a key
         result = result if isinstance(result, str) else example_of(parse(result))
     return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
 
@@ -190,7 +190,7 @@ def _make_example(matcher: Matcher) -> Json:
     match matcher:
         case Equals(value=value) | Fuzzy(value=value) | Approx(value=value):
             return value
-        case Subset(parts=inner) | OptionalValue(matcher=inner):
+        case Subset(parts=inner) | MaybeAbsent(matcher=inner):
             return example_of(inner)
         case OneOf(matchers=matchers):
             return _first_example(matcher, matchers)

@@ -14,7 +14,7 @@ from proctor.agents.tools import InvalidArguments, Tool, bind_arguments
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import one_line
 from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
-from proctor.cases.matchers import same
+from proctor.cases.matchers import json_equal
 
 TOOL_TIMEOUT_SECONDS = 30.0
 """The time limit for one tool."""
@@ -134,11 +134,11 @@ def _has_changed(call: ToolCall, result: Json, raw: Any) -> bool | None:
 
 def _is_same_result(original: Json, result: Json, raw: Any) -> bool:
     """Whether both are the same value. Frameworks pass results to the model as JSON text or as `str(result)`."""
-    if same(original, result):
+    if json_equal(original, result):
         return True
     if not isinstance(original, str) or isinstance(result, str):
         return False
-    if same(parse_json_or_keep(original), result):
+    if json_equal(parse_json_or_keep(original), result):
         return True
     try:
         return original in (str(raw), repr(raw), to_text(result))

@@ -19,9 +19,9 @@ from proctor.base.json_data import UNSET, Json, canonical, json_text, to_json, t
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 
-INHERITED = "..."
+INHERIT = "..."
 
-SETTINGS = ("threshold", "name", "report_only", "scope", "output", "timeout", "output_path", "retries", "optional")
+SPEC_KEYS = ("threshold", "name", "report_only", "scope", "output", "timeout", "output_path", "retries", "optional")
 """The keys that say how a score is used; every other key is an argument of the evaluator."""
 
 OLD_REPORT_ONLY = "gate"
@@ -37,7 +37,7 @@ def read_specs(
         return ()
     specs: list[EvaluatorSpec] = []
     for index, entry in enumerate(value):
-        for spec in _named(document, entry, (*pointer, index), defaults):
+        for spec in _read_entry(document, entry, (*pointer, index), defaults):
             if spec not in specs:
                 specs.append(spec)
     return tuple(specs)
@@ -47,18 +47,18 @@ def write_specs(specs: Sequence[EvaluatorSpec], *, defaults: Sequence[EvaluatorS
     """The list that `read_specs` reads as `specs`; begins with `"..."` when they begin with all of `defaults`."""
     inherits = bool(defaults) and tuple(specs[: len(defaults)]) == tuple(defaults)
     own = specs[len(defaults) :] if inherits else specs
-    return [*([INHERITED] if inherits else []), *(_write_spec(spec) for spec in own)]
+    return [*([INHERIT] if inherits else []), *(_write_spec(spec) for spec in own)]
 
 
 def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
     """Arguments that a file cannot give, because their names mean something else there."""
-    return [name for name in spec.arguments if name in (*SETTINGS, OLD_REPORT_ONLY)]
+    return [name for name in spec.arguments if name in (*SPEC_KEYS, OLD_REPORT_ONLY)]
 
 
-def _named(
+def _read_entry(
     document: Document, entry: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] | None
 ) -> tuple[EvaluatorSpec, ...]:
-    if entry != INHERITED:
+    if entry != INHERIT:
         spec = _read_spec(document, entry, pointer)
         return () if spec is None else (spec,)
     if defaults is None:
@@ -80,7 +80,7 @@ def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSp
         document.problem(pointer, 'must have exactly one key, the evaluator: {"Faithfulness": {"threshold": 0.8}}')
         return None
     name, options = next(iter(entry.items()))
-    if not name.strip() or name == INHERITED:
+    if not name.strip() or name == INHERIT:
         document.problem(pointer, f"{name!r} is not the name of an evaluator")
         return None
     return _with_options(document, name, {} if options is None else options, (*pointer, name))
@@ -113,7 +113,7 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
 
 def _write_spec(spec: EvaluatorSpec) -> Json:
     options: dict[str, Json] = {
-        key: to_json(value) for key, value in spec.arguments.items() if key not in (*SETTINGS, OLD_REPORT_ONLY)
+        key: to_json(value) for key, value in spec.arguments.items() if key not in (*SPEC_KEYS, OLD_REPORT_ONLY)
     }
     given = {
         "threshold": spec.threshold,
@@ -152,11 +152,11 @@ def with_implied(
         implied.append("FinalState")
     if not specs and any(turn.expected.output is not UNSET for turn in turns):
         implied.insert(0, "ExactMatch")
-    return specs + tuple([_implied(name) for name in implied])
+    return specs + tuple([_implied_spec(name) for name in implied])
 
 
 @functools.cache
-def _implied(name: str) -> EvaluatorSpec:
+def _implied_spec(name: str) -> EvaluatorSpec:
     """One object for all cases: a plan holds an evaluator for each that it finds."""
     return EvaluatorSpec(name)
 
@@ -179,7 +179,7 @@ def spec_key(spec: EvaluatorSpec) -> str:
     )
 
 
-def with_implied_evaluators(suite: Suite) -> Suite:
+def imply_evaluators(suite: Suite) -> Suite:
     """Cases without an evaluator are scored by what they expect, as in files."""
     made = isinstance(suite.cases, tuple)
     if suite.evaluators or not made or all(case.evaluators is not None for case in suite.cases):

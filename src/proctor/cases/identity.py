@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.cases.encoding import CODEC, encode_case
-from proctor.cases.files.contents import contents_of
-from proctor.cases.files.kinds import kind_said
+from proctor.cases.files.digests import digests_of
+from proctor.cases.files.kinds import declared_kind
 from proctor.cases.suite import Case, Turn
 
 CaseAddress: TypeAlias = tuple[str, str]
@@ -35,7 +35,7 @@ def case_key(content: str) -> str:
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
-def case_key_as_planned(case: Case) -> str:
+def case_key_before_simulation(case: Case) -> str:
     """The key of a case before a simulated user made a conversation of it."""
     return case_key(encode_case(case.before_simulation))
 
@@ -50,14 +50,14 @@ def content_key(case: Case) -> str:
 
 def question_key(case: Case) -> str:
     """The key of what is asked."""
-    turns = [[turn.input, _files(turn)] for turn in case.before_simulation.turns]
+    turns = [[turn.input, _file_keys(turn)] for turn in case.before_simulation.turns]
     asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
     data = CODEC.encode(case, without=("turns",))
     asked += [data[name] for name in ("doubles", "scenario") if name in data]
     return fingerprint(*asked)
 
 
-def _files(turn: Turn) -> list[Json]:
+def _file_keys(turn: Turn) -> list[Json]:
     """Files by their content, not their place; by their address where the content is not known."""
     if not turn.files:
         return []
@@ -65,9 +65,9 @@ def _files(turn: Turn) -> list[Json]:
         [
             item.path if content is None else f"content:{content}",
             item.url,
-            kind_said(item),
+            declared_kind(item),
             item.description,
             to_json(item.options),
         ]
-        for item, content in zip(turn.files, contents_of(turn), strict=True)
+        for item, content in zip(turn.files, digests_of(turn), strict=True)
     ]

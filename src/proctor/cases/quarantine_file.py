@@ -18,14 +18,14 @@ from proctor.base.json_data import Json
 from proctor.base.source import parse_json, read_text
 from proctor.cases.suite import Case, Quarantine, Suite
 
-QUARANTINES = ".quarantine.jsonl"
+QUARANTINE_SUFFIX = ".quarantine.jsonl"
 """How the file ends that holds the quarantines of the suite beside it."""
 KEYS = ("case", "reason", "until", "owner", "suite")
 
 
 def quarantine_path(suite: Path) -> Path:
     """The file beside a suite in which its quarantines stand."""
-    return suite.with_name(suite.stem + QUARANTINES)
+    return suite.with_name(suite.stem + QUARANTINE_SUFFIX)
 
 
 def is_date(text: Json) -> bool:
@@ -36,7 +36,7 @@ def is_date(text: Json) -> bool:
         return False
 
 
-def is_over(quarantine: Quarantine, today: date | None = None) -> bool:
+def is_expired(quarantine: Quarantine, today: date | None = None) -> bool:
     """Whether its last day has passed."""
     return (today or date.today()).isoformat() > quarantine.until
 
@@ -57,10 +57,10 @@ def with_quarantines(suite: Suite) -> Suite:
     if problems:
         raise InvalidSuite(problems)
     quarantines = {case: quarantine for case, (_, quarantine) in found.items()}
-    return replace(suite, cases=tuple([_quarantined(case, quarantines.get(case.id)) for case in suite.cases]))
+    return replace(suite, cases=tuple([_with_quarantine(case, quarantines.get(case.id)) for case in suite.cases]))
 
 
-def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:
+def _with_quarantine(case: Case, quarantine: Quarantine | None) -> Case:
     return case if quarantine is None else replace(case, quarantine=quarantine)
 
 
@@ -81,7 +81,7 @@ def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
         except InvalidSuite as error:
             problems += [Problem(problem.message, path, number) for problem in error.problems]
             continue
-        if wrong := _wrong(row):
+        if wrong := _line_problem(row):
             problems.append(Problem(wrong, path, number))
         else:
             quarantine = Quarantine(row["reason"], row["until"], row.get("owner"))
@@ -106,7 +106,7 @@ def _lines(items: Sequence[tuple[tuple[str, str], Quarantine]]) -> Iterable[str]
         yield json.dumps(row if quarantine.owner is None else {**row, "owner": quarantine.owner}) + "\n"
 
 
-def _wrong(row: Json) -> str:
+def _line_problem(row: Json) -> str:
     """What is wrong with a line; empty where nothing is."""
     if not isinstance(row, dict):
         return "must be an object with suite, case, reason and until"

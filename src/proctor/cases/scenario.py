@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from proctor.base.json_data import Json, to_text
 
-STOP = "</finished>"
+DEFAULT_STOP = "</finished>"
 """What the user says when there is nothing more to say, unless the scenario sets another mark."""
-USUAL_TURNS = 20
-SIMULATED = "x-simulated"
+DEFAULT_MAX_TURNS = 20
+SIMULATION_KEY = "x-simulated"
 """Where the first turn of a simulated conversation says who played the user, on what calls, and how it ended."""
-LONGEST = 1000
+MAX_TURNS = 1000
 """Turns of a conversation whose file asks for no limit."""
 
 PERSONAS: Final[Mapping[str, str]] = {
@@ -46,9 +46,9 @@ class Scenario:
     """What the user is after, and in which order."""
     persona: Json = None
     """Who the user is: one of `PERSONAS`, a text, or an object that describes a person."""
-    max_turns: int = USUAL_TURNS
+    max_turns: int = DEFAULT_MAX_TURNS
     """Messages of the user, the first included."""
-    stop: str = STOP
+    stop: str = DEFAULT_STOP
     """The mark by which the user ends the conversation."""
     model: Json = None
     """Who plays the user: `provider:model` or an object of options; `None` leaves it to the judge of the run."""
@@ -68,17 +68,17 @@ def persona_text(persona: Json) -> str:
         return to_text(persona)
     lines = [str(persona.get("description") or persona.get("id") or "")]
     for behavior in persona.get("behaviors") or ():
-        lines += _behavior(behavior) if isinstance(behavior, Mapping) else [f"- {to_text(behavior)}"]
+        lines += _behavior_lines(behavior) if isinstance(behavior, Mapping) else [f"- {to_text(behavior)}"]
     return "\n".join(line for line in lines if line)
 
 
-def _behavior(behavior: Mapping[str, Any]) -> list[str]:
+def _behavior_lines(behavior: Mapping[str, Any]) -> list[str]:
     told = behavior.get("behavior_instructions", behavior.get("behaviorInstructions")) or ()
     head = ": ".join(str(behavior[name]) for name in ("name", "description") if behavior.get(name))
     return [f"- {head}", *(f"  - {to_text(line)}" for line in told)]
 
 
-def as_metadata(scenario: Scenario) -> dict[str, Json]:
+def scenario_metadata(scenario: Scenario) -> dict[str, Json]:
     """A scenario as evaluators of simulated users look for it, under `conversation_scenario`."""
     told = {"starting_prompt": scenario.start, "conversation_plan": scenario.plan}
     persona = persona_text(scenario.persona)

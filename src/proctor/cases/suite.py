@@ -13,7 +13,7 @@ from proctor.base.errors import Problem
 from proctor.base.json_data import UNSET, Json, Unset
 from proctor.base.positions import Position
 from proctor.cases.matchers import Matcher, parse
-from proctor.cases.scenario import Scenario, as_metadata
+from proctor.cases.scenario import Scenario, scenario_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Case:
         """The metadata as evaluators see it, the scenario included."""
         if self.scenario is None:
             return self.metadata
-        return {"conversation_scenario": as_metadata(self.scenario), **self.metadata}
+        return {"conversation_scenario": scenario_metadata(self.scenario), **self.metadata}
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def _walk(data: Json, loc: Sequence[str | int], model: type[BaseModel]) -> tuple
     has_free_keys = False
     for at, part in enumerate(loc):
         if len(models) > 1 and isinstance(part, str):
-            models = [found for found in models if _answers_to(found, part)] or models
+            models = [found for found in models if _is_alternative(found, part)] or models
         elif isinstance(data, Mapping) and isinstance(part, str) and part in data:
             fields = [found.model_fields[part] for found in models if part in found.model_fields]
             if at == len(loc) - 1 and not fields and not has_free_keys:
@@ -158,7 +158,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-def _answers_to(model: type[BaseModel], name: str) -> bool:
+def _is_alternative(model: type[BaseModel], name: str) -> bool:
     """Whether a model is the alternative of a union that `name` stands for: by its class, or by the key that tells."""
     if model.__name__ == name:
         return True

@@ -14,10 +14,10 @@ import click
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import to_text
 from proctor.base.source import YAML_SUFFIXES
-from proctor.cases.formats import LINES, format_named
+from proctor.cases.formats import JSON_LINES, format_named
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.editing import CannotEdit
-from proctor.cases.formats.native.reader import UNSCORED
+from proctor.cases.formats.native.reader import NOTHING_TO_CHECK
 from proctor.cases.relocate import relocate
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli import suggestions
@@ -163,7 +163,7 @@ def _loaded(source: str) -> list[Suite]:
     try:
         return load([source])
     except InvalidSuite as error:
-        if not error.partial_suites or any(problem.message != UNSCORED for problem in error.problems):
+        if not error.partial_suites or any(problem.message != NOTHING_TO_CHECK for problem in error.problems):
             raise
         return list(error.partial_suites)
 
@@ -263,7 +263,7 @@ def _is_editable(suite: Suite, target: Path) -> bool:
     path = suite.path
     if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
         return False
-    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_SUFFIXES, LINES, (".json",)))
+    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_SUFFIXES, JSON_LINES, (".json",)))
     return alike and path.resolve().parent == target.resolve().parent
 
 

@@ -10,7 +10,7 @@ import click
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
-from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, read_quarantines, write_quarantines
+from proctor.cases.quarantine_file import is_date, is_expired, quarantine_path, read_quarantines, write_quarantines
 from proctor.cases.suite import Case, Quarantine, Suite
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import json_option
@@ -67,7 +67,7 @@ def _quarantine(reason: object, until: object, owner: object) -> Quarantine:
     if not isinstance(until, str) or not is_date(until):
         raise UsageError(f"--until must be a day as YYYY-MM-DD, not {until!r}")
     made = Quarantine(reason, until, owner if isinstance(owner, str) and owner.strip() else None)
-    if is_over(made):
+    if is_expired(made):
         raise UsageError(f"--until {until} has passed already; today is {date.today().isoformat()}")
     return made
 
@@ -88,7 +88,7 @@ def _list(suites: list[Suite], as_json: bool) -> int:
     rows = [(suite.name, case.id, case.quarantine) for suite in suites for case in suite.cases if case.quarantine]
     if as_json:
         data = [
-            {"suite": s, "case": c, "reason": q.reason, "until": q.until, "owner": q.owner, "over": is_over(q)}
+            {"suite": s, "case": c, "reason": q.reason, "until": q.until, "owner": q.owner, "over": is_expired(q)}
             for s, c, q in rows
         ]
         say_json("quarantine-row", data)
@@ -96,7 +96,7 @@ def _list(suites: list[Suite], as_json: bool) -> int:
     if not rows:
         say("no case is in quarantine")
     for suite, case, item in rows:
-        over = "  OVER: it fails now" if is_over(item) else ""
+        over = "  OVER: it fails now" if is_expired(item) else ""
         owner = f"  owner {item.owner}" if item.owner else ""
         say(f"{suite}/{case}  until {item.until}{over}{owner}  {item.reason}")
     return 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from proctor.base.atomic_write import atomic_write
 from proctor.base.errors import StoreError, UsageError
-from proctor.cases.formats import CSV, NATIVE, formats, has_name_of, table
-from proctor.cases.formats.native.writer import Written, write_text
+from proctor.cases.formats import CSV, NATIVE, formats, is_named_like, table
+from proctor.cases.formats.native.writer import SuiteText, write_text
 from proctor.cases.suite import Suite
 
 WRITABLE_FORMATS = {known.name: known for known in (NATIVE, CSV)}
@@ -26,7 +26,7 @@ def check_ending(form: str, target: Path) -> None:
 def format_for(target: Path) -> str:
     """The format that a file's name asks for; a name that files of another tool have is refused."""
     for known in formats():
-        if known.name not in WRITABLE_FORMATS and has_name_of(known, target):
+        if known.name not in WRITABLE_FORMATS and is_named_like(known, target):
             raise UsageError(
                 f"{target.name!r} is a name of {known.name} files, which are only read; suites are written as native "
                 f"(such as {target.name.partition('.')[0]}.proctor.yaml) or csv"
@@ -37,7 +37,7 @@ def format_for(target: Path) -> str:
     return found
 
 
-def write_suites(suites: list[Suite], form: str, target: Path) -> Written:
+def write_suites(suites: list[Suite], form: str, target: Path) -> SuiteText:
     """The suites as text of a format, with what it cannot express."""
     return table.write(suites) if form == CSV.name else write_text(suites, target.suffix)
 

@@ -21,7 +21,7 @@ from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, to_text
-from proctor.cases.formats.loading import BASELINES
+from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
 from proctor.results.gate_result import CaseStatus
@@ -30,7 +30,7 @@ from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
 
 VERSION = 1
-PROJECT_BASELINE = "proctor" + BASELINES
+PROJECT_BASELINE = "proctor" + BASELINE_SUFFIX
 """The baseline of suites that have no file of their own."""
 MAX_LINE = 100_000
 
@@ -239,7 +239,7 @@ def baseline_path(suite: str | Path | None) -> Path:
     if suite is None:
         return Path(PROJECT_BASELINE)
     path = Path(suite)
-    return path.with_name(path.stem + BASELINES)
+    return path.with_name(path.stem + BASELINE_SUFFIX)
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import ProctorError
-from proctor.cases.quarantine_file import is_over
+from proctor.cases.quarantine_file import is_expired
 from proctor.cases.suite import Case
 from proctor.plugin.settings import AGENT_HINT
 from proctor.plugin.trial_output import (
@@ -91,7 +91,7 @@ class TrialItem(pytest.Item):
         if quarantine is None:
             return
         note = f"in quarantine until {quarantine.until}: {quarantine.reason}"
-        if is_over(quarantine):
+        if is_expired(quarantine):
             raise TrialError(f"its quarantine is over; mend the case and lift it, or extend it ({note})", trial)
         if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
             pytest.xfail(note)

@@ -20,7 +20,7 @@ from proctor.base.errors import StoreError
 from proctor.base.git import git_state
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
-from proctor.cases.files.contents import Contents
+from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_trial
@@ -101,7 +101,7 @@ class SessionAnswers:
 
     async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
         """The trial of a case that a test puts to an agent: one that is there already, else what `ask` returns."""
-        question = question_key(Contents(runner.base).of(case))
+        question = question_key(FileDigests(runner.base).with_digests(case))
         async with self.locked_question(lock_key(question, runner.fingerprint)):
             past = self.find(question, runner.agent, 1)
             if past is not None:

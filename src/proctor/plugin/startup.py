@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proctor.base.own_files import is_own_output
-from proctor.cases.formats import LINES, formats, has_name_of, mentions_keys_of, shipped_formats
+from proctor.cases.formats import JSON_LINES, formats, has_keys_of, is_named_like, shipped_formats
 from proctor.plugins import Format
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) ->
         return False
     if SUITE_INFIX in path.name or _matches_pattern(path, root, patterns):
         return True
-    if named and path.suffix in (".csv", *LINES):
+    if named and path.suffix in (".csv", *JSON_LINES):
         return True
     if named:
         return _has_key_of_format(path, tuple(formats()))
-    likely = [known for known in shipped_formats() if has_name_of(known, path) or _has_collected_name(path, known)]
+    likely = [known for known in shipped_formats() if is_named_like(known, path) or _has_collected_name(path, known)]
     return bool(likely) and _has_key_of_format(path, likely)
 
 
@@ -80,4 +80,4 @@ def _has_key_of_format(path: Path, likely: Sequence[Format]) -> bool:
             text = file.read(MAX_SEARCHED_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
-    return any(mentions_keys_of(known, path, text) for known in likely)
+    return any(has_keys_of(known, path, text) for known in likely)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.base.json_data import Json, to_json
-from proctor.cases.scenario import SIMULATED
+from proctor.cases.scenario import SIMULATION_KEY
 from proctor.judging.judge import is_rule_based
 from proctor.results.run import Outcome, Score, TrialResult
 
@@ -121,7 +121,7 @@ class JudgeUsage:
 
 def simulated_user_details(trial: TrialResult) -> Mapping[str, Json] | None:
     """The name, calls and usage of the model that played the user; `None` if the turns are in the suite."""
-    details = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
+    details = trial.case.turns[0].extra.get(SIMULATION_KEY) if trial.case.turns else None
     return details if isinstance(details, Mapping) and isinstance(details.get("model"), str) else None
 
 

@@ -12,7 +12,7 @@ from proctor.agents.reply import Reply, Usage
 from proctor.base.git import GitState
 from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import CaseAddress
-from proctor.cases.quarantine_file import is_over
+from proctor.cases.quarantine_file import is_expired
 from proctor.cases.suite import Case, Criteria, Quarantine
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
@@ -200,7 +200,7 @@ def quarantined_cases(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[Qu
     if not quarantined:
         return ()
     return tuple(
-        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
+        QuarantinedCase(case, item.reason, item.until, item.owner, is_expired(item)) for case, item in quarantined
     )
 
 

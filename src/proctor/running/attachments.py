@@ -144,9 +144,9 @@ async def _read(read: Callable[[AttachedFile], Any], attachment: AttachedFile, s
             text: FileText = await call_user_function(read, attachment)
             return text
     except TimeoutError:
-        from proctor.cases.files.file_reader import title
+        from proctor.cases.files.file_reader import file_title
 
-        raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None
+        raise UnreadableFile(f"{file_title(attachment)} was not read within {seconds:g} s") from None
 
 
 def _consume_exception(task: asyncio.Task[FileText]) -> None:

@@ -24,8 +24,8 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
 from proctor.base.positions import Position, pointer_text
-from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
-from proctor.cases.files.contents import Contents
+from proctor.cases.evaluator_specs import imply_evaluators, spec_key
+from proctor.cases.files.digests import FileDigests
 from proctor.cases.formats import format_named
 from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, duplicate_problems
 from proctor.evaluators.registry import (
@@ -275,7 +275,7 @@ _PlannedCases = list[tuple[Case, CaseEvaluators, int]]
 def _plan_suite(
     requested: _SuiteWithAgent, options: RunOptions, problems: list[Problem], select: Selection | None
 ) -> tuple[PlannedSuite, _PlannedCases] | None:
-    suite = with_implied_evaluators(requested.suite)
+    suite = imply_evaluators(requested.suite)
     agent = _agent_of(suite, requested.agent, problems)
     resolver = _EvaluatorResolver(suite, options, problems)
     cases = _planned_cases(suite, options, resolver, select)
@@ -310,7 +310,7 @@ def _planned_cases(
 ) -> _PlannedCases:
     """The selected cases. Evaluators of the others are resolved all the same: a typo there is a problem too."""
     usual = limits_for(options, suite).repeat
-    contents = Contents(suite.base)
+    digests = FileDigests(suite.base)
     found: _PlannedCases = []
     for case in suite.cases:
         evaluators = resolver.of_case(case)
@@ -319,7 +319,7 @@ def _planned_cases(
         repeat = usual if case.repeat is None else limits_for(options, suite, case).repeat
         whole = case if case.evaluators is not None else replace(case, evaluators=suite.evaluators)
         # The fingerprints of files are taken before anything runs, since an agent may change its files.
-        found.append((contents.of(whole), evaluators, repeat))
+        found.append((digests.with_digests(whole), evaluators, repeat))
     return found
 
 

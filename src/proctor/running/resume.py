@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
-from proctor.cases.identity import TrialAddress, case_key_as_planned
+from proctor.cases.identity import TrialAddress, case_key_before_simulation
 from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, Run, RunStatus, TrialResult
 from proctor.results.store.store import Store, StoredTrial
@@ -102,7 +102,7 @@ def _is_unchanged(planned: PlannedTrial, key: StoredTrial) -> bool:
     """Whether a stored trial is about the case and the agent of the plan; the store may have masked the case."""
     if key.agent != planned.suite.agent_fingerprint:
         return False
-    return any(key.case_key == case_key_as_planned(case) for case in (planned.case, mask_case(planned.case)))
+    return any(key.case_key == case_key_before_simulation(case) for case in (planned.case, mask_case(planned.case)))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from dataclasses import replace
 from proctor.agents.reply import Reply
 from proctor.base.errors import JudgeFailed, Problem
 from proctor.base.json_data import Json
-from proctor.cases.scenario import SIMULATED, Scenario
+from proctor.cases.scenario import SIMULATION_KEY, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.evaluators.judged_evaluator import call_details, total_usage
 from proctor.judging.call_log import call_log
@@ -100,7 +100,7 @@ class SimulatedUser:
         if not self._turns:
             return (Turn(self._scenario.start),)
         first, *others = self._turns
-        return (replace(first, extra={SIMULATED: self._account()}), *others)
+        return (replace(first, extra={SIMULATION_KEY: self._account()}), *others)
 
     async def _made_up(self, replies: Sequence[Reply]) -> str | None:
         from proctor.running.user_prompt import next_message  # heavy (pydantic), and few suites simulate users

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.cases.formats.loading import BASELINES
+from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name, open_run
@@ -192,7 +192,7 @@ def open_sources(named: Sequence[str], folder: Path) -> Sources:
 
 def _open(name: str, folder: Path, sources: dict[Path | str, Source], baselines: list[NamedBaseline]) -> None:
     path = Path(name) if name else folder
-    if name.endswith(BASELINES) and path.is_file():
+    if name.endswith(BASELINE_SUFFIX) and path.is_file():
         baselines.append(NamedBaseline(path, read_baseline(path)))
     elif not name or path.is_dir() or path.name == DATABASE_FILE:
         place = path.parent if path.name == DATABASE_FILE else path

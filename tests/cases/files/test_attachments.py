@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cases.files.file_reader import FileReader, with_files
-from proctor.cases.files.file_text import Limits, UnreadableFile
-from proctor.cases.files.html_text import text_of_html
+from proctor.cases.files.file_text import ReadLimits, UnreadableFile
+from proctor.cases.files.html_text import html_to_text
 from proctor.cases.suite import AttachedFile, FileSettings
 
 
@@ -81,7 +81,7 @@ def test_a_file_tells_where_it_is_from_and_what_of_it_was_read(tmp_path: Path) -
 
 @given(st.text())
 def test_any_page_is_read_to_its_end(page: str) -> None:
-    text = text_of_html(page)
+    text = html_to_text(page)
     assert all(line.strip() for line in text.split("\n")) or text == ""
 
 
@@ -90,12 +90,12 @@ MARKS = ("<p>", "</p>", "<td class='x'>", "<script>a<b</script>", "<!-- no -->",
 
 @given(st.lists(st.sampled_from(MARKS)).map("".join), st.integers(1, 9))
 def test_a_page_that_is_read_in_pieces_says_the_same(page: str, piece: int) -> None:
-    assert text_of_html(page, piece=piece) == text_of_html(page)
+    assert html_to_text(page, piece=piece) == html_to_text(page)
 
 
 def test_a_page_that_takes_too_long_is_given_up_on() -> None:
     with pytest.raises(UnreadableFile, match="takes too long to read; 0 of 3 characters were read in time"):
-        text_of_html("<p>", Limits(until=0.0))
+        html_to_text("<p>", ReadLimits(until=0.0))
 
 
 def test_files_are_set_out_below_the_message() -> None:

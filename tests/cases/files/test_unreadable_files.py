@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.cases.files.documents import read_document
 from proctor.cases.files.file_reader import FileReader
-from proctor.cases.files.file_text import FileText, Limits, UnreadableFile
+from proctor.cases.files.file_text import FileText, ReadLimits, UnreadableFile
 from proctor.cases.files.kinds import NOT_TEXT, detected_kind
 from proctor.cases.suite import AttachedFile, FileSettings
 
@@ -81,7 +81,7 @@ def slides() -> bytes:
 def test_no_content_breaks_a_reader(kind: str, start: bytes, rest: bytes) -> None:
     content = start + rest
     try:
-        read_document(kind, detected_kind(content), content, Limits())
+        read_document(kind, detected_kind(content), content, ReadLimits())
     except UnreadableFile as error:
         assert str(error)
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, NoText, UnreadableFile, paged
+from proctor.cases.files.file_text import MAX_BYTES, FileText, NoText, ReadLimits, UnreadableFile, read_pages
 from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
 from proctor.version import install_command
 
-MOST_UNPACKED = 100 * 2**20
+MAX_UNPACKED_BYTES = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
 
 
-def read_document(kind: str, found: str | None, content: bytes, limits: Limits) -> FileText:
+def read_document(kind: str, found: str | None, content: bytes, limits: ReadLimits) -> FileText:
     """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
     if found == OLD_OFFICE:
         raise UnreadableFile(f"is {KIND_NAMES[found]}; save it in a format of today, unprotected")
@@ -43,20 +43,20 @@ def _check_size(content: bytes, kind: str) -> None:
             size = sum(item.file_size for item in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnreadableFile(f"is no readable {kind} file: {error}") from None
-    if size > MOST_UNPACKED:
-        raise UnreadableFile(f"unpacks to more than {MOST_UNPACKED // 2**20} MB")
+    if size > MAX_UNPACKED_BYTES:
+        raise UnreadableFile(f"unpacks to more than {MAX_UNPACKED_BYTES // 2**20} MB")
 
 
-def read_pdf(content: bytes, limits: Limits) -> FileText:
+def read_pdf(content: bytes, limits: ReadLimits) -> FileText:
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted:
-        _open(reader)
-    return paged([partial(_page, page) for page in reader.pages], "page", limits)
+        _unlock(reader)
+    return read_pages([partial(_page_text, page) for page in reader.pages], "page", limits)
 
 
-def _open(reader: Any) -> None:
+def _unlock(reader: Any) -> None:
     """Many files are locked with no password at all, against changes only."""
     from pypdf.errors import DependencyError
 
@@ -68,7 +68,7 @@ def _open(reader: Any) -> None:
         raise UnreadableFile("is protected by a password")
 
 
-def _page(page: Any) -> str:
+def _page_text(page: Any) -> str:
     text = str(page.extract_text() or "").strip()
     if not text and page.images.keys():
         raise NoText("is an image, and the text in images is not read")
@@ -80,7 +80,7 @@ Area = tuple[int, int, int, int]
 ALL: Area = (1, 1, 16384, 1048576)
 
 
-def read_excel(content: bytes, limits: Limits) -> FileText:
+def read_excel(content: bytes, limits: ReadLimits) -> FileText:
     from openpyxl import load_workbook
 
     book = load_workbook(io.BytesIO(content), data_only=True)
@@ -122,7 +122,7 @@ def _area(text: str) -> Area:
     return min(left, right), min(top, bottom), max(left, right), max(top, bottom)
 
 
-def _table(sheet: Any, area: Area, limits: Limits) -> str:
+def _table(sheet: Any, area: Area, limits: ReadLimits) -> str:
     """Rows as CSV, as wide as the widest of them, without those that are empty."""
     rows = list(_rows(sheet, area))
     width = max((row[-1][0] for row in rows), default=0) - area[0] + 1
@@ -133,8 +133,8 @@ def _table(sheet: Any, area: Area, limits: Limits) -> str:
         for column, value in row:
             values[column - area[0]] = value
         writer.writerow(values)
-        if out.tell() > MOST_BYTES:
-            raise UnreadableFile(f"has more than {MOST_BYTES // 2**20} MB of text on sheet {sheet.title}; give a range")
+        if out.tell() > MAX_BYTES:
+            raise UnreadableFile(f"has more than {MAX_BYTES // 2**20} MB of text on sheet {sheet.title}; give a range")
         limits.check(f"sheet {sheet.title} was not read to its end")
     return out.getvalue()
 
@@ -156,32 +156,32 @@ def _rows(sheet: Any, area: Area) -> Iterator[list[tuple[int, Any]]]:
         yield row
 
 
-def _powerpoint(content: bytes, limits: Limits) -> FileText:
+def _powerpoint(content: bytes, limits: ReadLimits) -> FileText:
     from pptx import Presentation
 
     slides = Presentation(io.BytesIO(content)).slides
-    return paged([partial(_slide, slide) for slide in slides], "slide", limits)
+    return read_pages([partial(_slide_text, slide) for slide in slides], "slide", limits)
 
 
-def _slide(slide: Any) -> str:
-    texts = [line for shape in slide.shapes for line in _shape(shape)]
+def _slide_text(slide: Any) -> str:
+    texts = [line for shape in slide.shapes for line in _shape_texts(shape)]
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if notes is not None and notes.text.strip():
         texts.append(f"Notes: {notes.text}")
     return "\n".join(texts)
 
 
-def _shape(shape: Any) -> Iterable[str]:
+def _shape_texts(shape: Any) -> Iterable[str]:
     if getattr(shape, "has_text_frame", False) and shape.text_frame.text.strip():
         yield shape.text_frame.text
     if getattr(shape, "has_table", False):
         for row in shape.table.rows:
             yield " | ".join(cell.text for cell in row.cells)
     for inner in getattr(shape, "shapes", ()):
-        yield from _shape(inner)
+        yield from _shape_texts(inner)
 
 
-def _word(content: bytes, limits: Limits) -> FileText:
+def _word(content: bytes, limits: ReadLimits) -> FileText:
     from docx import Document
     from docx.table import Table
 
@@ -198,11 +198,11 @@ def _word(content: bytes, limits: Limits) -> FileText:
     return FileText("\n\n".join(parts))
 
 
-def _image(content: bytes, limits: Limits) -> FileText:
+def _image(content: bytes, limits: ReadLimits) -> FileText:
     return FileText("", ("is an image, and the text in images is not read",))
 
 
-READERS: Mapping[str, Callable[[bytes, Limits], FileText]] = {
+READERS: Mapping[str, Callable[[bytes, ReadLimits], FileText]] = {
     "pdf": read_pdf,
     "word": _word,
     "excel": read_excel,

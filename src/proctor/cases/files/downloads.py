@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.json_data import Json
-from proctor.cases.files.file_text import MOST_BYTES, UnreadableFile
+from proctor.cases.files.file_text import MAX_BYTES, UnreadableFile
 
 ATTEMPTS = 2
 FIRST_PAUSE_SECONDS = 0.2
 """Before a download is tried again; doubled each time."""
-UNSAID_SECONDS = 3600.0
+DEFAULT_FRESH_SECONDS = 3600.0
 """How long a file is taken to be the same where its server says nothing."""
 
 
@@ -29,7 +29,7 @@ def fetch(url: str, seconds: float, cache: Path | None, attempts: int = ATTEMPTS
     """The file at an address; raises `UnreadableFile`."""
     if not url.lower().startswith(("http://", "https://")):
         raise UnreadableFile(f"{url} cannot be fetched: only http and https addresses can")
-    known = None if cache is None else _Kept(cache, url)
+    known = None if cache is None else _CachedDownload(cache, url)
     if known is None:
         return _get(url, seconds, {}, attempts)[2]
     if known.is_fresh and known.content is not None:
@@ -81,14 +81,14 @@ def _body(url: str, response: Any, deadline: float, seconds: float) -> bytes:
     for part in response.iter_bytes():
         parts.append(part)
         size += len(part)
-        if size > MOST_BYTES:
-            raise UnreadableFile(f"{url} has more than {MOST_BYTES // 2**20} MB")
+        if size > MAX_BYTES:
+            raise UnreadableFile(f"{url} has more than {MAX_BYTES // 2**20} MB")
         if time.monotonic() > deadline:
             raise UnreadableFile(f"{url} was not fetched within {seconds:g} s")
     return b"".join(parts)
 
 
-class _Kept:
+class _CachedDownload:
     """What is kept of one address: the file, and beside it what its server said of it."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -119,7 +119,7 @@ class _Kept:
             _replace(self._about, json.dumps(self._account(body, headers)).encode())
 
     def _account(self, body: bytes, headers: dict[str, str]) -> dict[str, Json]:
-        marks = {key: headers.get(key) for key in _MARKS}
+        marks = {key: headers.get(key) for key in _VALIDATORS}
         if body is self.content:
             marks = {key: mark or self._known.get(key) for key, mark in marks.items()}
         told: dict[str, Json] = {key: mark for key, mark in marks.items() if mark and mark.isascii()}
@@ -130,13 +130,13 @@ class _Kept:
         try:
             known, content = json.loads(self._about.read_bytes()), self._file.read_bytes()
             whole = known["url"] == self._url and known["digest"] == _digest(content)
-            marks = all(isinstance(known.get(key, ""), str) for key in _MARKS)
+            marks = all(isinstance(known.get(key, ""), str) for key in _VALIDATORS)
             return (known, content) if whole and marks and isinstance(known["until"], (int, float)) else ({}, None)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}, None
 
 
-_MARKS = ("etag", "last-modified")
+_VALIDATORS = ("etag", "last-modified")
 
 
 def _digest(content: bytes) -> str:
@@ -157,7 +157,7 @@ def _seconds_fresh(headers: dict[str, str]) -> float:
             return max(0.0, parsedate_to_datetime(headers["expires"]).timestamp() - time.time())
         except (TypeError, ValueError, OverflowError):
             return 0.0
-    return UNSAID_SECONDS
+    return DEFAULT_FRESH_SECONDS
 
 
 def _number(text: str) -> float:

@@ -12,15 +12,15 @@ from pathlib import Path
 from proctor.base.json_data import Json
 from proctor.cases.files.documents import read_document
 from proctor.cases.files.downloads import fetch
-from proctor.cases.files.file_text import MOST_BYTES, FileText, Limits, UnreadableFile
-from proctor.cases.files.html_text import declared_encoding, text_of_html
-from proctor.cases.files.kinds import KIND_NAMES, NOT_TEXT, detected_kind, kind_said
+from proctor.cases.files.file_text import MAX_BYTES, FileText, ReadLimits, UnreadableFile
+from proctor.cases.files.html_text import declared_encoding, html_to_text
+from proctor.cases.files.kinds import KIND_NAMES, NOT_TEXT, declared_kind, detected_kind
 from proctor.cases.suite import AttachedFile, FileSettings
 
 NO_TEXT = "is not text; say of what type it is"
 
 
-USUAL_SETTINGS = FileSettings()
+DEFAULT_SETTINGS = FileSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,17 @@ class FileReader:
     """Reads the files of one suite."""
 
     base: Path
-    settings: FileSettings = USUAL_SETTINGS
+    settings: FileSettings = DEFAULT_SETTINGS
 
     def read(self, attachment: AttachedFile) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
         begun = time.monotonic()
-        name, kind = title(attachment), kind_said(attachment)
+        name, kind = file_title(attachment), declared_kind(attachment)
         options = {key: value for key, value in attachment.options.items() if key != "cache"}
         if unused := [key for key in options if key not in _OPTIONS.get(kind, ())]:
             raise UnreadableFile(f"{name} is read as {kind}, which has no {unused[0]}")
         content = self._content(attachment)
-        limits = Limits(options, time.monotonic() + self.settings.read_seconds)
+        limits = ReadLimits(options, time.monotonic() + self.settings.read_seconds)
         try:
             found = _read(content, kind, limits)
         except UnreadableFile as error:
@@ -64,15 +64,15 @@ def local_content(base: Path, path: str) -> bytes:
         if not stat.S_ISREG(file.stat().st_mode):
             raise UnreadableFile(f"{path} cannot be read: it is {'a folder' if file.is_dir() else 'not a plain file'}")
         with file.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
+            content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{path} cannot be read: {error}") from None
-    if len(content) > MOST_BYTES:
-        raise UnreadableFile(f"{path} has more than {MOST_BYTES // 2**20} MB")
+    if len(content) > MAX_BYTES:
+        raise UnreadableFile(f"{path} has more than {MAX_BYTES // 2**20} MB")
     return content
 
 
-def title(attachment: AttachedFile) -> str:
+def file_title(attachment: AttachedFile) -> str:
     return attachment.path or attachment.url or "unnamed"
 
 
@@ -80,19 +80,19 @@ def with_files(said: Json, files: Sequence[tuple[AttachedFile, str]]) -> Json:
     """A message with its files set out below it, each between lines that name it."""
     blocks = []
     for attachment, text in files:
-        name, about = title(attachment), _about(attachment)
+        name, about = file_title(attachment), _description(attachment)
         blocks.append(f"--- file: {name}{about}\n{text.strip() or '(no text)'}\n--- end of file: {name}")
     return "\n\n".join([str(said), *blocks])
 
 
-def _about(attachment: AttachedFile) -> str:
+def _description(attachment: AttachedFile) -> str:
     options = attachment.options
-    parts = [f"{key} {_listed(options[key])}" for key in ("pages", "sheet", "range") if options.get(key)]
+    parts = [f"{key} {_join_values(options[key])}" for key in ("pages", "sheet", "range") if options.get(key)]
     told = f" ({'; '.join(parts)})" if parts else ""
     return f"{told}: {attachment.description}" if attachment.description else told
 
 
-def _listed(value: Json) -> str:
+def _join_values(value: Json) -> str:
     return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
 
 
@@ -104,31 +104,31 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _read(content: bytes, kind: str, limits: Limits) -> FileText:
+def _read(content: bytes, kind: str, limits: ReadLimits) -> FileText:
     found = detected_kind(content)
     if kind in NOT_TEXT:
         return read_document(kind, found, content, limits)
     if found is not None and found != "html":
         raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}; say so with its type")
-    text = _decoded(content, html="html" in (kind, found))
+    text = _decode(content, html="html" in (kind, found))
     if "html" in (kind, found):
-        return FileText(text_of_html(text, limits))
+        return FileText(html_to_text(text, limits))
     return FileText(text)
 
 
-def _decoded(content: bytes, *, html: bool) -> str:
+def _decode(content: bytes, *, html: bool) -> str:
     """UTF-8 unless a mark at the beginning or a page itself says otherwise; what is neither is no text."""
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
-        text = "\x00" if wide else _in_another_encoding(content, html=html)
+        text = "\x00" if wide else _decode_legacy(content, html=html)
     if "\x00" in text:
         raise UnreadableFile(NO_TEXT)
     return text
 
 
-def _in_another_encoding(content: bytes, *, html: bool) -> str:
+def _decode_legacy(content: bytes, *, html: bool) -> str:
     """As a page says in its head, else as Windows writes; both have letters where other files have anything at all."""
     text = content.decode((html and declared_encoding(content)) or "cp1252", "replace")
     if re.search(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]", text):

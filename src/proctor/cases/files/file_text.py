@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import Json
 
-MOST_BYTES = 20 * 2**20
+MAX_BYTES = 20 * 2**20
 """A file that is larger is not read, nor text that is longer: no agent could take it in."""
 
 
@@ -31,7 +31,7 @@ class FileText:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """Which part of a file is wanted, and until when."""
 
     options: Mapping[str, Json] = field(default_factory=dict)
@@ -43,15 +43,15 @@ class Limits:
             raise UnreadableFile(f"takes too long to read; {done} in time")
 
 
-UNLIMITED = Limits()
+UNLIMITED = ReadLimits()
 
 
-def paged(pages: Sequence[Callable[[], str]], noun: str, limits: Limits) -> FileText:
+def read_pages(pages: Sequence[Callable[[], str]], noun: str, limits: ReadLimits) -> FileText:
     """The pages that are asked for, the first being number 1; those without text are told of.
 
     A page that knows better why it has no text says so by raising `NoText`.
     """
-    wanted = _wanted(limits.options.get("pages"), len(pages), noun)
+    wanted = _page_numbers(limits.options.get("pages"), len(pages), noun)
     if not pages:
         return FileText("", (f"has no {noun}s",))
     several = len(pages) > 1
@@ -74,7 +74,7 @@ class NoText(Exception):
     """Why a page has no text."""
 
 
-def _wanted(given: Json, count: int, noun: str) -> list[int]:
+def _page_numbers(given: Json, count: int, noun: str) -> list[int]:
     if given is None:
         return list(range(1, count + 1))
     numbers = given if isinstance(given, (list, tuple)) else [given]

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from proctor.cases.files.file_text import UNLIMITED, Limits
+from proctor.cases.files.file_text import UNLIMITED, ReadLimits
 
-_UNREAD = frozenset({"script", "style", "noscript", "template", "svg"})
-_BREAKS = frozenset("p div br li tr h1 h2 h3 h4 h5 h6 section article header footer table ul ol pre hr title".split())
+_SKIPPED_TAGS = frozenset({"script", "style", "noscript", "template", "svg"})
+_BLOCK_TAGS = frozenset(
+    "p div br li tr h1 h2 h3 h4 h5 h6 section article header footer table ul ol pre hr title".split()
+)
 
 
-PIECE = 2**18
+CHUNK_CHARS = 2**18
 """Characters read between two looks at the clock: pages can be made that take very long."""
 
 
-def text_of_html(page: str, limits: Limits = UNLIMITED, piece: int = PIECE) -> str:
+def html_to_text(page: str, limits: ReadLimits = UNLIMITED, piece: int = CHUNK_CHARS) -> str:
     """The words of a page, one line for each block."""
     reader = _Reader()
     for start in range(0, len(page), piece):
@@ -46,17 +48,17 @@ class _Reader(HTMLParser):
         self._unread = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _UNREAD:
+        if tag in _SKIPPED_TAGS:
             self._unread += 1
-        elif tag in _BREAKS:
+        elif tag in _BLOCK_TAGS:
             self.parts.append("\n")
         elif tag in ("td", "th"):
             self.parts.append(" | ")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _UNREAD:
+        if tag in _SKIPPED_TAGS:
             self._unread = max(0, self._unread - 1)
-        elif tag in _BREAKS:
+        elif tag in _BLOCK_TAGS:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:

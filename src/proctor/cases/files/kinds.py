@@ -7,7 +7,7 @@ import zipfile
 
 from proctor.cases.suite import AttachedFile
 
-KINDS = {
+KIND_OF_SUFFIX = {
     "pdf": "pdf",
     **dict.fromkeys(("docx", "docm"), "word"),
     **dict.fromkeys(("xlsx", "xlsm"), "excel"),
@@ -33,13 +33,13 @@ _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0"
 _OFFICE = {"word/": "word", "xl/": "excel", "ppt/": "powerpoint"}
 
 
-def kind_said(attachment: AttachedFile) -> str:
+def declared_kind(attachment: AttachedFile) -> str:
     """What the suite says, else the name; text where neither says anything."""
-    by_name = KINDS.get(_ending(attachment), "text")
+    by_name = KIND_OF_SUFFIX.get(_suffix(attachment), "text")
     if attachment.kind is None:
         return by_name
     said = attachment.kind.lower()
-    kind = KINDS.get(said, said)
+    kind = KIND_OF_SUFFIX.get(said, said)
     if kind in NOT_TEXT or kind == "html":
         return kind
     return "html" if by_name == "html" else "text"
@@ -52,7 +52,7 @@ def detected_kind(content: bytes) -> str | None:
     if content.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return OLD_OFFICE
     if content.startswith(b"PK\x03\x04"):
-        return _packed(content)
+        return _zip_kind(content)
     if content.startswith(_IMAGES) or (content[:4] == b"RIFF" and content[8:12] == b"WEBP"):
         return "image"
     if content.startswith(b"BM") and content[6:10] == b"\0\0\0\0":
@@ -61,7 +61,7 @@ def detected_kind(content: bytes) -> str | None:
     return "html" if head.startswith((b"<!doctype html", b"<html")) else None
 
 
-def _packed(content: bytes) -> str:
+def _zip_kind(content: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
@@ -70,7 +70,7 @@ def _packed(content: bytes) -> str:
     return next((kind for folder, kind in _OFFICE.items() if any(name.startswith(folder) for name in names)), "zip")
 
 
-def _ending(attachment: AttachedFile) -> str:
+def _suffix(attachment: AttachedFile) -> str:
     """Of the name of a file; an address may say more behind it."""
     name = attachment.path
     if name is None:

@@ -19,12 +19,12 @@ from proctor.cases.suite import Suite
 from proctor.plugins import Format, PluginError, installed_plugins, load, shipped_plugins
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
-LINES = (".jsonl", ".ndjson")
+JSON_LINES = (".jsonl", ".ndjson")
 """JSON Lines: a case on each line."""
 
-KEYWORDS = "expected_output_contains"
+KEYWORDS_KEY = "expected_output_contains"
 """The key of a case that lists the words of a good answer. It marks lists of cases as test modules have them."""
-CASE_LISTS = ("cases", "test_cases", "TEST_CASES")
+CASES_KEYS = ("cases", "test_cases", "TEST_CASES")
 """The spellings of the key that holds the cases of a native suite."""
 
 
@@ -36,9 +36,9 @@ def _is_native(path: Path, data: Json) -> bool:
     """
     if isinstance(data, Mapping):
         rows = data.get("test_cases")
-        has_keywords = isinstance(rows, list) and any(_has(row, KEYWORDS) for row in rows)
+        has_keywords = isinstance(rows, list) and any(_has(row, KEYWORDS_KEY) for row in rows)
         return "cases" in data or "TEST_CASES" in data or has_keywords
-    marks = ("input", "turns", "suite") if path.suffix in LINES else ("input", "turns")
+    marks = ("input", "turns", "suite") if path.suffix in JSON_LINES else ("input", "turns")
     return isinstance(data, list) and any(_has(row, *marks) for row in data)
 
 
@@ -53,10 +53,10 @@ NATIVE = Format(
     read="proctor.cases.formats.native.reader:read_document",
     parse="proctor.cases.formats.native.json_lines:parse_lines",
     edit="proctor.cases.formats.native.editing:edit_cases",
-    suffixes=(*JSON_AND_YAML, *LINES),
+    suffixes=(*JSON_AND_YAML, *JSON_LINES),
     file_names=("*.proctor.*",),
     keys=frozenset({"cases", "TEST_CASES"}),
-    case_keys=frozenset({KEYWORDS}),
+    case_keys=frozenset({KEYWORDS_KEY}),
     companions=("suite.schema.json",),
     agent_hint="add `agent: app.py:agent`, or ",
 )
@@ -103,19 +103,19 @@ def default_folder() -> Path:
     return next(filter(None, named), Path())
 
 
-def has_name_of(known: Format, path: Path) -> bool:
+def is_named_like(known: Format, path: Path) -> bool:
     """Whether a file is named as suites of this format are: one that cannot be read is then a mistake."""
     return path.suffix in known.suffixes and any(fnmatchcase(path.name, name) for name in known.file_names)
 
 
-def mentions_keys_of(known: Format, path: Path, text: str) -> bool:
+def has_keys_of(known: Format, path: Path, text: str) -> bool:
     """Whether text that need not be whole or valid has a key in it that hardly anything but this format has."""
     if path.suffix not in known.suffixes:
         return False
     if path.suffix == ".csv":
         columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
         return "input" in columns and not columns.isdisjoint(known.keys)
-    if path.suffix in LINES:
+    if path.suffix in JSON_LINES:
         return re.search(r'"(?:input|turns|suite)"\s*:', text) is not None
     keys = "|".join(map(re.escape, sorted(known.keys | known.case_keys)))
     return bool(keys) and re.search(rf'(?:^|[{{,\s"\'])(?:{keys})["\']?\s*:', text) is not None

@@ -17,21 +17,21 @@ from proctor.cases.formats import (
     JSON_AND_YAML,
     NATIVE,
     formats,
-    has_name_of,
-    mentions_keys_of,
+    has_keys_of,
+    is_named_like,
     shipped_formats,
 )
 from proctor.cases.formats.native.reader import read_list
-from proctor.cases.quarantine_file import QUARANTINES, with_quarantines
+from proctor.cases.quarantine_file import QUARANTINE_SUFFIX, with_quarantines
 from proctor.cases.suite import Suite
 from proctor.plugins import Format
 from proctor.plugins import load as load_target
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
-BASELINES = ".baseline.jsonl"
+BASELINE_SUFFIX = ".baseline.jsonl"
 """How the file beside a suite ends that holds its baseline."""
-READ_AT_MOST = 1_000_000
+SNIFF_CHARS = 1_000_000
 """Characters of an unreadable file that are searched for marks of a suite."""
 
 
@@ -45,7 +45,7 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
-    problems.extend(_clashes(suites))
+    problems.extend(_repeated_files(suites))
     suites = _with_distinct_names(suites)
     for at, suite in enumerate(suites):
         try:
@@ -72,7 +72,7 @@ def _read_file(path: Path) -> list[Suite]:
     document = _open(path)
     known = _format_of(document)
     if known is None:
-        raise InvalidSuite([_unknown(document)])
+        raise InvalidSuite([_unknown_format(document)])
     return load_target(known.read)(document)
 
 
@@ -94,7 +94,7 @@ def _load_folder(folder: Path) -> list[Suite]:
     suites: list[Suite] = []
     problems: list[Problem] = []
     passed_over: list[Problem] = []
-    for path in _files(folder):
+    for path in _candidate_files(folder):
         try:
             document = _open(path)
         except InvalidSuite as error:
@@ -102,7 +102,7 @@ def _load_folder(folder: Path) -> list[Suite]:
             continue
         known = _format_of(document)
         if known is None:
-            problems.extend([_unknown(document)] if _is_named_like_suite(path) else ())
+            problems.extend([_unknown_format(document)] if _is_named_like_suite(path) else ())
             continue
         try:
             suites.extend(load_target(known.read)(document))
@@ -116,39 +116,39 @@ def _load_folder(folder: Path) -> list[Suite]:
     return suites
 
 
-def _files(folder: Path) -> list[Path]:
+def _candidate_files(folder: Path) -> list[Path]:
     known = list(formats())
     suffixes = {suffix for item in known for suffix in item.suffixes}
     others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
     return [
         path
-        for path in _below(folder)
+        for path in _walk(folder)
         if path.suffix in suffixes
         and path.name not in others
-        and not path.name.endswith((BASELINES, QUARANTINES))
+        and not path.name.endswith((BASELINE_SUFFIX, QUARANTINE_SUFFIX))
         and not is_own_output(path)
     ]
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     inside = sorted(folder.iterdir(), key=lambda path: path.name)
     yield from (path for path in inside if path.is_file() and not path.name.startswith("."))
     for child in inside:
         if child.is_dir() and not child.is_symlink() and child.name[0] != "." and child.name not in SKIPPED_FOLDERS:
-            yield from _below(child)
+            yield from _walk(child)
 
 
 def _is_named_like_suite(path: Path) -> bool:
-    return any(has_name_of(known, path) for known in formats())
+    return any(is_named_like(known, path) for known in formats())
 
 
 def _reads_like_suite(path: Path) -> bool:
     """Whether a file that cannot be parsed has keys or columns in it that hardly anything but a suite has."""
     try:
-        text = path.read_bytes()[:READ_AT_MOST].decode("utf-8", "replace")
+        text = path.read_bytes()[:SNIFF_CHARS].decode("utf-8", "replace")
     except OSError:
         return False
-    return any(mentions_keys_of(known, path, text) for known in formats())
+    return any(has_keys_of(known, path, text) for known in formats())
 
 
 def _open(path: Path) -> Document:
@@ -194,7 +194,7 @@ def _format_of(document: Document) -> Format | None:
     return next((known for known in formats() if known not in shipped and known.recognises(path, data)), None)
 
 
-def _unknown(document: Document) -> Problem:
+def _unknown_format(document: Document) -> Problem:
     keys = document.data if isinstance(document.data, dict) else {}
     for known in formats():
         if refusal := known.refusal(keys):
@@ -214,7 +214,7 @@ def _from_python(reference: str) -> Suite:
     return read_list(reference.rpartition(":")[2], value, path)
 
 
-def _clashes(suites: Sequence[Suite]) -> list[Problem]:
+def _repeated_files(suites: Sequence[Suite]) -> list[Problem]:
     """The same file given twice would run, and count, twice."""
     seen: set[tuple[Path, str]] = set()
     problems = []

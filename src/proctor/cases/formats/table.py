@@ -16,14 +16,14 @@ from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.formats.native.reader import read_case, read_document
-from proctor.cases.formats.native.writer import Written, replace_lone_surrogates
+from proctor.cases.formats.native.writer import SuiteText, replace_lone_surrogates
 from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
-FAMILIES = ("metadata.", "state.", "input.")
+PREFIXES = ("metadata.", "state.", "input.")
 
-OF_A_CASE = {
+CASE_FIELD_NAMES = {
     "id": "its id",
     "description": "description",
     "tags": "tags",
@@ -38,14 +38,14 @@ OF_A_CASE = {
     "scenario": "scenario",
     "extra": "what another format said of it",
 }
-OF_A_TURN = {
+TURN_FIELD_NAMES = {
     "input": "the exact form of the input",
     "retrieval_context": "retrieval_context",
     "files": "files",
     "metadata": "metadata of the turn",
     "extra": "what another format said of the turn",
 }
-OF_EXPECTED = {
+EXPECTED_FIELD_NAMES = {
     "output": "the exact form of the expected output",
     "contains": "the exact form of the expected words",
     "tools": "the exact form of the expected tool calls",
@@ -88,7 +88,7 @@ def read(document: Document) -> list[Suite]:
     rows: list[dict[str, str]] = document.data
     if not rows:
         raise InvalidSuite([Problem("has column names but no cases", document.path, 1)])
-    if clashes := [index for index, row in enumerate(rows) if row.get("input") and _family(row, "input.")]:
+    if clashes := [index for index, row in enumerate(rows) if row.get("input") and _values_under(row, "input.")]:
         reason = "fills 'input' and a column of 'input.' as well; keep one of them"
         raise InvalidSuite(Problem(reason, document.path, document.line((index,)), "the row") for index in clashes)
     cases = Document(document.path, document.text, [_case(row) for row in rows], document.line)
@@ -103,15 +103,15 @@ def _in_row(problem: Problem) -> Problem:
     return replace(problem, where=problem.where.partition("]")[2].lstrip(".") or "the row")
 
 
-def write(suites: Sequence[Suite]) -> Written:
+def write(suites: Sequence[Suite]) -> SuiteText:
     """A row for each case; what a row cannot say is listed."""
-    losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
+    losses = [loss for suite in suites for loss in _losses_of_suite(suite)]
     table: list[dict[str, str]] = []
     ids = UniqueIds()
     for suite in suites:
         for case in suite.cases:
             row = _row(replace(case, id=ids.claim(case.id)))
-            losses += _lost(suite, case, row)
+            losses += _losses_of_case(suite, case, row)
             table.append(row)
     present = {name for row in table for name in row}
     if not any(name.startswith("input.") for name in present):
@@ -124,14 +124,14 @@ def write(suites: Sequence[Suite]) -> Written:
     )
     writer.writeheader()
     writer.writerows(table)
-    return Written(replace_lone_surrogates(out.getvalue(), losses), tuple(losses))
+    return SuiteText(replace_lone_surrogates(out.getvalue(), losses), tuple(losses))
 
 
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
     problems = [
         Problem(f"column {name!r} is not known{did_you_mean(name, COLUMNS)}", path, 1)
         for name in header
-        if name not in COLUMNS and not (name.startswith(FAMILIES) and not name.endswith("."))
+        if name not in COLUMNS and not (name.startswith(PREFIXES) and not name.endswith("."))
     ]
     problems += [Problem(f"column {n!r} is given twice", path, 1) for n in dict.fromkeys(header) if header.count(n) > 1]
     if "input" not in header and not any(name.startswith("input.") for name in header):
@@ -145,7 +145,7 @@ def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]
 
 def _case(row: Mapping[str, str]) -> dict[str, Json]:
     case: dict[str, Json] = {name: row[name] for name in ("id", "description") if row.get(name)}
-    family = {prefix: _family(row, prefix) for prefix in FAMILIES}
+    family = {prefix: _values_under(row, prefix) for prefix in PREFIXES}
     case["input"] = family["input."] or row.get("input", "")
     expected: dict[str, Json] = {}
     if row.get("expected"):
@@ -162,7 +162,7 @@ def _case(row: Mapping[str, str]) -> dict[str, Json]:
     return case | {name: family[f"{name}."] for name in ("metadata", "state") if family[f"{name}."]}
 
 
-def _family(row: Mapping[str, str], prefix: str) -> dict[str, Json]:
+def _values_under(row: Mapping[str, str], prefix: str) -> dict[str, Json]:
     return {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix) and value}
 
 
@@ -193,22 +193,24 @@ def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
     return {f"{family}{name}": to_text(value) for name, value in values.items() if name and name == name.strip()}
 
 
-def _lost(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
+def _losses_of_case(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
     """Everything that differs when the row is read again."""
     again = read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
     turn, turn_again = case.turns[0], again.turns[0]
     missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []
-    missing += [noun for name, noun in OF_A_CASE.items() if getattr(case, name) != getattr(again, name)]
-    missing += [noun for name, noun in OF_A_TURN.items() if getattr(turn, name) != getattr(turn_again, name)]
+    missing += [noun for name, noun in CASE_FIELD_NAMES.items() if getattr(case, name) != getattr(again, name)]
+    missing += [noun for name, noun in TURN_FIELD_NAMES.items() if getattr(turn, name) != getattr(turn_again, name)]
     missing += [
-        noun for name, noun in OF_EXPECTED.items() if getattr(turn.expected, name) != getattr(turn_again.expected, name)
+        noun
+        for name, noun in EXPECTED_FIELD_NAMES.items()
+        if getattr(turn.expected, name) != getattr(turn_again.expected, name)
     ]
     if suite.evaluators_of(case, turn) != (again.evaluators or ()):
         missing.append("evaluators")
     return [f"case {case.id!r}: {thing} cannot be expressed in CSV" for thing in missing]
 
 
-def _lost_of_suite(suite: Suite) -> list[str]:
+def _losses_of_suite(suite: Suite) -> list[str]:
     given = {
         "description": suite.description,
         "agent": suite.agent,

@@ -8,7 +8,7 @@ from itertools import islice
 
 from proctor.base.json_data import Json
 from proctor.cases.matchers.value_matchers import (
-    PARTS_SHOWN,
+    MAX_PARTS,
     Difference,
     Equals,
     Ignore,
@@ -18,19 +18,19 @@ from proctor.cases.matchers.value_matchers import (
     accepts,
     describe,
     differences_of,
-    first_of,
     form,
     key_path,
     literal,
-    not_expected,
-    read_flag,
+    read_boolean,
+    summarize,
     unequal_items,
+    unexpected_keys,
 )
 
 
 @form("$optional")
 @dataclass(frozen=True, slots=True)
-class OptionalValue:
+class MaybeAbsent:
     """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
 
     matcher: Matcher
@@ -54,7 +54,7 @@ class OptionalValue:
 
 def may_be_absent(matcher: Matcher) -> bool:
     """Whether an argument or key with this matcher need not be there."""
-    return isinstance(matcher, (Ignore, OptionalValue))
+    return isinstance(matcher, (Ignore, MaybeAbsent))
 
 
 @form("$object", "extra")
@@ -70,10 +70,10 @@ class ObjectOf:
         if not isinstance(operand, Mapping):
             raise ValueError("$object needs an object of keys and what they must look like")
         fields = {name: parts.read_key(item, name) for name, item in operand.items()}
-        return object_of(fields, extra=read_flag("$object", options, "extra"))
+        return object_of(fields, extra=read_boolean("$object", options, "extra"))
 
     def mismatch(self, actual: Json) -> str | None:
-        return first_of(self.differences(actual, ""))
+        return summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         if not isinstance(actual, Mapping):
@@ -85,11 +85,11 @@ class ObjectOf:
             elif not may_be_absent(matcher):
                 yield Difference(key_path(path, key), f"missing, expected {describe(matcher)}")
         if not self.extra:
-            yield from not_expected(actual, self.fields, path)
+            yield from unexpected_keys(actual, self.fields, path)
 
     def describe(self) -> str:
-        parts = [f"{name}: {describe(part)}" for name, part in islice(self.fields.items(), PARTS_SHOWN)]
-        return f"{{{', '.join([*parts, '…'] if self.extra or len(self.fields) > PARTS_SHOWN else parts)}}}"
+        parts = [f"{name}: {describe(part)}" for name, part in islice(self.fields.items(), MAX_PARTS)]
+        return f"{{{', '.join([*parts, '…'] if self.extra or len(self.fields) > MAX_PARTS else parts)}}}"
 
     def to_json(self) -> Json:
         fields = {key: matcher.to_json() for key, matcher in self.fields.items()}
@@ -122,13 +122,13 @@ class ListOf:
         if order not in ("given", "any"):
             raise ValueError(f"the order of $list is given or any, not {literal(order)}")
         items = tuple(parts.read(item, index) for index, item in enumerate(operand))
-        extra = read_flag("$list", options, "extra")
+        extra = read_boolean("$list", options, "extra")
         if order == "given" and not extra and all(type(item) is Equals for item in items):
             return Equals([getattr(item, "value", None) for item in items])
         return cls(items, order == "any", extra)
 
     def mismatch(self, actual: Json) -> str | None:
-        return first_of(self.differences(actual, ""))
+        return summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         if not isinstance(actual, (list, tuple)):
@@ -136,20 +136,20 @@ class ListOf:
         elif self.any_order:
             yield from self._unordered(actual, path)
         elif self.extra:
-            yield from _lacking(path, [self.items[index] for index in self._not_in_order(actual)])
+            yield from _missing_items(path, [self.items[index] for index in self._not_in_order(actual)])
         else:
             yield from unequal_items(self.items, actual, path)
 
     def _unordered(self, actual: Sequence[Json], path: str) -> Iterator[Difference]:
         fits = [[j for j, item in enumerate(actual) if accepts(wanted, item)] for wanted in self.items]
-        taken = _most_pairs(fits)
+        taken = _maximum_matching(fits)
         paired = set(taken.values())
         missing = [wanted for index, wanted in enumerate(self.items) if index not in paired]
         left = [j for j in range(len(actual)) if j not in taken]
         if len(missing) == 1 == len(left) and not self.extra:
             yield from differences_of(missing[0], actual[left[0]], f"{path}[{left[0]}]")
             return
-        yield from _lacking(path, missing)
+        yield from _missing_items(path, missing)
         if not self.extra:
             yield from (Difference(f"{path}[{j}]", f"not expected, got {literal(actual[j])}") for j in left)
 
@@ -174,16 +174,16 @@ class ListOf:
 
 def _bracketed(items: Sequence[Matcher], *, more: bool) -> str:
     """The items in brackets; `more` adds an ellipsis, because others may stand beside them."""
-    parts = [describe(part) for part in items[:PARTS_SHOWN]]
-    return f"[{', '.join([*parts, '…'] if more or len(items) > PARTS_SHOWN else parts)}]"
+    parts = [describe(part) for part in items[:MAX_PARTS]]
+    return f"[{', '.join([*parts, '…'] if more or len(items) > MAX_PARTS else parts)}]"
 
 
-def _lacking(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
+def _missing_items(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
     for matcher in missing:
         yield Difference(path, f"lacks {describe(matcher)}")
 
 
-def _most_pairs(fits: Sequence[Sequence[int]]) -> dict[int, int]:
+def _maximum_matching(fits: Sequence[Sequence[int]]) -> dict[int, int]:
     """By place in the list, the item it stands for: as many pairs as there can be, each side used once."""
     taken: dict[int, int] = {}
     for first in range(len(fits)):
@@ -193,7 +193,7 @@ def _most_pairs(fits: Sequence[Sequence[int]]) -> dict[int, int]:
             free = next((j for j in fits[item] if j not in taken), None)
             if free is not None:
                 came_from[free] = item, place
-                _exchange(taken, came_from, free)
+                _augment(taken, came_from, free)
                 break
             for j in fits[item]:
                 if j not in came_from:
@@ -202,7 +202,7 @@ def _most_pairs(fits: Sequence[Sequence[int]]) -> dict[int, int]:
     return taken
 
 
-def _exchange(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | None]], free: int) -> None:
+def _augment(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | None]], free: int) -> None:
     place: int | None = free
     while place is not None:
         taken[place], place = came_from[place]
@@ -229,7 +229,7 @@ class Each:
         return cls(parts.read(operand), least, most)
 
     def mismatch(self, actual: Json) -> str | None:
-        return first_of(self.differences(actual, ""))
+        return summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         if not isinstance(actual, (list, tuple)):
@@ -258,14 +258,14 @@ class Including:
     items: tuple[Matcher, ...]
 
     def mismatch(self, actual: Json) -> str | None:
-        return first_of(self.differences(actual, ""))
+        return summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         if not isinstance(actual, (list, tuple)):
             yield Difference(path, f"expected a list, got {literal(actual)}")
             return
         missing = [wanted for wanted in self.items if not any(accepts(wanted, item) for item in actual)]
-        yield from _lacking(path, missing)
+        yield from _missing_items(path, missing)
 
     def describe(self) -> str:
         return _bracketed(self.items, more=True)

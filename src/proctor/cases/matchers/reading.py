@@ -17,7 +17,7 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers.container_matchers import Including, ListOf, ObjectOf, object_of
 from proctor.cases.matchers.value_matchers import (
     FORMS,
-    SHOWN,
+    MAX_QUOTE,
     Difference,
     Equals,
     Fuzzy,
@@ -25,20 +25,20 @@ from proctor.cases.matchers.value_matchers import (
     Options,
     Parts,
     accepts,
+    contains_matchers,
     describe,
     differences_of,
     form,
-    has_forms,
     literal,
 )
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of a value in which matchers are looked for."""
 
 Pointer = tuple[str | int, ...]
 
 
-class BadForm(ValueError):
+class InvalidMatcher(ValueError):
     """A value that no matcher can be read from; `pointer` leads to the part at fault."""
 
     def __init__(self, reason: str, pointer: Pointer = ()) -> None:
@@ -47,7 +47,7 @@ class BadForm(ValueError):
 
 
 def parse(value: Json, base: Path | None = None) -> Matcher:
-    """The matcher that a value in a file means; raises `BadForm`, a `ValueError`, when it means none.
+    """The matcher that a value in a file means; raises `InvalidMatcher`, a `ValueError`, when it means none.
 
     An object or list without any `$` key in it is itself; with some, it is closed, in order, and its parts matchers.
     `base` is the folder from which the references of predicates start.
@@ -66,35 +66,35 @@ def parse_state(value: Mapping[str, Json], base: Path | None = None) -> ObjectOf
 
 
 def parse_arguments(given: Mapping[str, Json], base: Path | None = None) -> dict[str, Matcher]:
-    """A matcher per argument; raises `BadForm`, whose pointer begins with the name of the argument."""
+    """A matcher per argument; raises `InvalidMatcher`, whose pointer begins with the name of the argument."""
     return {name: _read(value, base, (name,), key=True) for name, value in given.items()}
 
 
 def _read(value: Json, base: Path | None, at: Pointer, *, key: bool = False) -> Matcher:
     """`key`: whether the value is that of an argument or of a key, which can be left out."""
-    if len(at) > DEEPEST:
-        raise BadForm(f"is nested more than {DEEPEST} levels deep", at)
+    if len(at) > MAX_DEPTH:
+        raise InvalidMatcher(f"is nested more than {MAX_DEPTH} levels deep", at)
     if isinstance(value, Mapping):
         if any(isinstance(name, str) and name.startswith("$") for name in value):
-            return _form(value, base, at, key=key)
-        if not _looks_formed(value, at):
+            return _read_form(value, base, at, key=key)
+        if not _has_matchers(value, at):
             return Equals(value)
         return object_of({name: _read(item, base, (*at, name), key=True) for name, item in value.items()}, extra=False)
-    if isinstance(value, (list, tuple)) and _looks_formed(value, at):
+    if isinstance(value, (list, tuple)) and _has_matchers(value, at):
         return ListOf(tuple(_read(item, base, (*at, index)) for index, item in enumerate(value)))
     return Equals(value)
 
 
-def _looks_formed(value: Json, at: Pointer) -> bool:
+def _has_matchers(value: Json, at: Pointer) -> bool:
     try:
-        return has_forms(value)
+        return contains_matchers(value)
     except RecursionError:
-        raise BadForm(f"is nested more than {DEEPEST} levels deep", at) from None
+        raise InvalidMatcher(f"is nested more than {MAX_DEPTH} levels deep", at) from None
 
 
 def _read_open(value: Json, base: Path | None, at: Pointer) -> Matcher:
-    if len(at) > DEEPEST:
-        raise BadForm(f"is nested more than {DEEPEST} levels deep", at)
+    if len(at) > MAX_DEPTH:
+        raise InvalidMatcher(f"is nested more than {MAX_DEPTH} levels deep", at)
     if isinstance(value, Mapping) and not any(isinstance(name, str) and name.startswith("$") for name in value):
         return ObjectOf({name: _read_open_key(item, base, (*at, name)) for name, item in value.items()}, extra=True)
     if isinstance(value, (list, tuple)):
@@ -109,24 +109,26 @@ def _read_open_key(value: Json, base: Path | None, at: Pointer) -> Matcher:
     return _read_open(value, base, at)
 
 
-def _form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key: bool) -> Matcher:
+def _read_form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key: bool) -> Matcher:
     names = [name for name in value if isinstance(name, str) and name.startswith("$")]
     name = names[0]
     if len(names) > 1 or name not in FORMS:
         hint = "" if len(names) > 1 else did_you_mean(name, FORMS)
         rest = f"use one of {', '.join(FORMS)}; a literal with such a key is written {{$equals: …}}"
-        raise BadForm(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
+        raise InvalidMatcher(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
     options = {option: item for option, item in value.items() if option != name}
     if unknown := sorted(str(option) for option in options if option not in FORMS[name].options):
-        raise BadForm(f"{name} takes no {', '.join(unknown)}", (*at, unknown[0]))
+        raise InvalidMatcher(f"{name} takes no {', '.join(unknown)}", (*at, unknown[0]))
     if name == "$optional" and not key:
-        raise BadForm("$optional has no meaning here: only an argument or a key of an object can be left out", at)
+        raise InvalidMatcher(
+            "$optional has no meaning here: only an argument or a key of an object can be left out", at
+        )
     try:
         return FORMS[name].read(value[name], options, _Parts(base, (*at, name)))
-    except BadForm:
+    except InvalidMatcher:
         raise
     except ValueError as error:
-        raise BadForm(str(error), (*at, name)) from None
+        raise InvalidMatcher(str(error), (*at, name)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class OneOf:
     @property
     def listed(self) -> str:
         """The values as people would list them, without the forms that files need."""
-        words = ", ".join(_bare(matcher) for matcher in self.matchers[:20])
+        words = ", ".join(_describe_inline(matcher) for matcher in self.matchers[:20])
         return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
 
     def describe(self) -> str:
@@ -190,12 +192,12 @@ class OneOf:
 _WORD = r"[^\W\d_](?:[\w .%/-]*[\w.%])?"
 
 
-def _bare(matcher: Matcher) -> str:
+def _describe_inline(matcher: Matcher) -> str:
     """A matcher inside of brackets, where a plain word needs no quotes and what is fuzzy goes without saying."""
     if not isinstance(matcher, (Equals, Fuzzy)):
         return describe(matcher)
     value = matcher.value
-    is_word = isinstance(value, str) and len(value) <= SHOWN and re.fullmatch(_WORD, value) is not None
+    is_word = isinstance(value, str) and len(value) <= MAX_QUOTE and re.fullmatch(_WORD, value) is not None
     return value if is_word and value not in ("true", "false", "null") else literal(value)
 
 
@@ -223,7 +225,7 @@ class Subset:
         return differences_of(self.parts, actual, path)
 
     def describe(self) -> str:
-        return f"at least {describe(self.parts) if has_forms(self.value) else to_text(self.value, SHOWN)}"
+        return f"at least {describe(self.parts) if contains_matchers(self.value) else to_text(self.value, MAX_QUOTE)}"
 
     def to_json(self) -> Json:
         return {"$subset": self.value}

@@ -42,11 +42,11 @@ from proctor.base.json_data import Json, to_text
 from proctor.base.references import resolve
 from proctor.base.regexes import check_pattern, fullmatch
 
-DIFFERENCES_TOLD = 4
+MAX_DIFFERENCES = 4
 """Of one value, how many differences a reason names."""
-SHOWN = 60
+MAX_QUOTE = 60
 """Characters of a value in a reason."""
-PARTS_SHOWN = 8
+MAX_PARTS = 8
 """Parts of an object or list that are put into words."""
 
 
@@ -62,16 +62,16 @@ class Difference:
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
-def first_of(differences: Iterable[Difference]) -> str | None:
+def summarize(differences: Iterable[Difference]) -> str | None:
     """The first differences as one reason; `None` of none."""
-    told = list(islice(differences, DIFFERENCES_TOLD + 1))
+    told = list(islice(differences, MAX_DIFFERENCES + 1))
     if not told:
         return None
-    more = ["and more"] if len(told) > DIFFERENCES_TOLD else []
-    return ", ".join([*map(str, told[:DIFFERENCES_TOLD]), *more])
+    more = ["and more"] if len(told) > MAX_DIFFERENCES else []
+    return ", ".join([*map(str, told[:MAX_DIFFERENCES]), *more])
 
 
-def not_expected(actual: Mapping[str, Json], known: Iterable[str], path: str) -> Iterator[Difference]:
+def unexpected_keys(actual: Mapping[str, Json], known: Iterable[str], path: str) -> Iterator[Difference]:
     """The keys of an object that no rule names."""
     for key in actual:
         if key not in known:
@@ -82,9 +82,9 @@ def key_path(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def changed(wanted: Json, got: Json) -> str:
+def describe_change(wanted: Json, got: Json) -> str:
     """`5 → 55`: what was expected, and what came instead; of long texts, the place at which they differ."""
-    if isinstance(wanted, str) and isinstance(got, str) and max(len(wanted), len(got)) > SHOWN:
+    if isinstance(wanted, str) and isinstance(got, str) and max(len(wanted), len(got)) > MAX_QUOTE:
         start = next(
             (i for i, (a, b) in enumerate(zip(wanted, got, strict=False)) if a != b), min(map(len, (wanted, got)))
         )
@@ -93,15 +93,17 @@ def changed(wanted: Json, got: Json) -> str:
 
 
 def _around(text: str, place: int) -> str:
-    first = max(0, place - SHOWN // 3)
-    return f"{'…' if first else ''}{text[first : first + SHOWN - 2]}{'…' if len(text) > first + SHOWN - 2 else ''}"
+    first = max(0, place - MAX_QUOTE // 3)
+    return (
+        f"{'…' if first else ''}{text[first : first + MAX_QUOTE - 2]}{'…' if len(text) > first + MAX_QUOTE - 2 else ''}"
+    )
 
 
 def literal(value: Json) -> str:
     """A value short enough for a sentence; text is quoted, so that `'7'` and `7` look different."""
     if isinstance(value, str):
-        return repr(value if len(value) <= SHOWN else f"{value[: SHOWN - 1]}…")
-    return to_text(value, SHOWN)
+        return repr(value if len(value) <= MAX_QUOTE else f"{value[: MAX_QUOTE - 1]}…")
+    return to_text(value, MAX_QUOTE)
 
 
 @runtime_checkable
@@ -172,7 +174,7 @@ def form(name: str, *options: str) -> Callable[[M], M]:
     return register
 
 
-def read_flag(form: str, options: Options, name: str) -> bool:
+def read_boolean(form: str, options: Options, name: str) -> bool:
     """An option that is true or false, and false if it is not there."""
     value = options.get(name, False)
     if not isinstance(value, bool):
@@ -212,7 +214,7 @@ class Equals:
         return cls(operand)
 
     def mismatch(self, actual: Json) -> str | None:
-        return None if same(self.value, actual) else first_of(self.differences(actual, ""))
+        return None if json_equal(self.value, actual) else summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         return _unequal(self.value, actual, path)
@@ -221,7 +223,7 @@ class Equals:
         return literal(self.value)
 
     def to_json(self) -> Json:
-        return {"$equals": self.value} if has_forms(self.value) else self.value
+        return {"$equals": self.value} if contains_matchers(self.value) else self.value
 
 
 @form("$regex")
@@ -263,17 +265,19 @@ class Fuzzy:
 
     @classmethod
     def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
-        return cls(operand, read_flag("$fuzzy", options, "ignore_punctuation"))
+        return cls(operand, read_boolean("$fuzzy", options, "ignore_punctuation"))
 
     def mismatch(self, actual: Json) -> str | None:
-        wanted, got = _loosen(self.value), _loosen(actual)
+        wanted, got = _normalize(self.value), _normalize(actual)
         wanted_number, got_number = _number(wanted), _number(got)
         if wanted.isdecimal() and got.isdecimal():
             fits = wanted.lstrip("0") == got.lstrip("0")
         elif wanted_number is not None and got_number is not None:
             fits = math.isclose(wanted_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
         else:
-            fits = wanted == got or (self.ignore_punctuation and _letters(wanted) == _letters(got))
+            fits = wanted == got or (
+                self.ignore_punctuation and _without_punctuation(wanted) == _without_punctuation(got)
+            )
         return None if fits else f"{literal(actual)} is not like {literal(self.value)}"
 
     def describe(self) -> str:
@@ -382,7 +386,7 @@ class OfType:
         return cls(tuple(dict.fromkeys(names)), value)
 
     def mismatch(self, actual: Json) -> str | None:
-        return first_of(self.differences(actual, ""))
+        return summarize(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         kind = type_name(actual)
@@ -442,32 +446,34 @@ class Predicate:
         return {"$predicate": self.reference}
 
 
-def has_forms(value: Json) -> bool:
+def contains_matchers(value: Json) -> bool:
     """Whether a key that begins with `$` stands anywhere in a value."""
     if isinstance(value, Mapping):
-        return any(isinstance(key, str) and key.startswith("$") for key in value) or any(map(has_forms, value.values()))
-    return isinstance(value, (list, tuple)) and any(map(has_forms, value))
+        return any(isinstance(key, str) and key.startswith("$") for key in value) or any(
+            map(contains_matchers, value.values())
+        )
+    return isinstance(value, (list, tuple)) and any(map(contains_matchers, value))
 
 
-def same(left: Json, right: Json) -> bool:
+def json_equal(left: Json, right: Json) -> bool:
     """Equality of JSON data that tells `True` from `1` and does not tell `1` from `1.0`."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return left == right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(json_equal(value, right[key]) for key, value in left.items())
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(json_equal(a, b) for a, b in zip(left, right, strict=True))
     return type(left) is type(right) and left == right
 
 
-def data_key(value: Json) -> object:
+def hashable_key(value: Json) -> object:
     """A hashable key that two values share exactly if they are the `same`."""
     if isinstance(value, Mapping):
-        return "object", frozenset((key, data_key(item)) for key, item in value.items())
+        return "object", frozenset((key, hashable_key(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return "list", tuple(map(data_key, value))
+        return "list", tuple(map(hashable_key, value))
     if isinstance(value, bool):
         return "flag", value
     if isinstance(value, (int, float)):
@@ -481,7 +487,7 @@ def data_key(value: Json) -> object:
 
 def _unequal(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
     """Where two values differ, as deep as they have the same shape."""
-    if same(wanted, actual):
+    if json_equal(wanted, actual):
         return
     if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         for key, item in wanted.items():
@@ -489,11 +495,11 @@ def _unequal(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
                 yield from _unequal(item, actual[key], key_path(path, key))
             else:
                 yield Difference(key_path(path, key), f"missing, expected {literal(item)}")
-        yield from not_expected(actual, wanted, path)
+        yield from unexpected_keys(actual, wanted, path)
     elif isinstance(wanted, (list, tuple)) and isinstance(actual, (list, tuple)):
         yield from unequal_items([Equals(item) for item in wanted], actual, path)
     else:
-        yield Difference(path, changed(wanted, actual))
+        yield Difference(path, describe_change(wanted, actual))
 
 
 def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) -> Iterator[Difference]:
@@ -515,13 +521,13 @@ def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) 
             yield from differences_of(missing[index], extra[index], place)
 
 
-def _loosen(value: Json) -> str:
+def _normalize(value: Json) -> str:
     text = value if isinstance(value, str) else to_text(value)
     text = re.sub(r"[,_\u202f\u00a0]", "", text.strip().casefold())
     return " ".join(text.split())
 
 
-def _letters(text: str) -> str:
+def _without_punctuation(text: str) -> str:
     """Letters and digits, and of all signs those that change a number: its point, its minus, a percent sign."""
     kept = re.sub(r"(?<=\d)\.(?=\d)", "\0", text)
     kept = re.sub(r"(?<![\w\0])-(?=\d)", "\1", kept)

@@ -12,7 +12,7 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer
 from proctor.cases.formats.native.parts import read_instructions
 from proctor.cases.matchers import Equals
-from proctor.cases.scenario import LONGEST, PERSONAS, Scenario
+from proctor.cases.scenario import MAX_TURNS, PERSONAS, Scenario
 from proctor.cases.suite import ExpectedCall
 from proctor.compat.adk.criteria import read_model_settings
 
@@ -241,9 +241,9 @@ def _player(fields: Fields) -> Json:
 def _most_turns(fields: Fields) -> int | None:
     count: int | None = fields.integer("max_allowed_invocations")
     if count == -1:
-        return LONGEST
-    if count is not None and not 1 <= count <= LONGEST:
-        fields.problem("max_allowed_invocations", f"must be from 1 to {LONGEST}, or -1")
+        return MAX_TURNS
+    if count is not None and not 1 <= count <= MAX_TURNS:
+        fields.problem("max_allowed_invocations", f"must be from 1 to {MAX_TURNS}, or -1")
         return None
     return count
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
-from proctor.cases.scenario import SIMULATED
+from proctor.cases.scenario import SIMULATION_KEY
 from proctor.compat.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
@@ -335,7 +335,7 @@ class UserSimulatorQuality(AdkJudged):
 
     def _end(self, turns: Sequence[Exchange]) -> list[str]:
         """How the conversation ended, where that is known: the stop signal itself is never sent to the agent."""
-        account = turns[0].turn.extra.get(SIMULATED)
+        account = turns[0].turn.extra.get(SIMULATION_KEY)
         if not isinstance(account, Mapping) or "ended" not in account:
             return []
         if "closing" not in account:

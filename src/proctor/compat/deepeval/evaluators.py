@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.agents.reply import ToolCall
 from proctor.base.json_data import UNSET
-from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differences_of, parse, same
+from proctor.cases.matchers import Difference, Equals, InvalidMatcher, Matcher, differences_of, json_equal, parse
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.agent import case_material
 from proctor.evaluators.declaration import evaluator
@@ -146,11 +146,11 @@ class ToolCorrectness:
 
 def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
     """How the result of a call differs from what is expected of it, in which matchers may stand."""
-    if expected.result is UNSET or same(expected.result, call.result):
+    if expected.result is UNSET or json_equal(expected.result, call.result):
         return
     try:
         matcher: Matcher = parse(expected.result)
-    except BadForm:  # not from a file of ours, so that a key with a `$` is only a key
+    except InvalidMatcher:  # not from a file of ours, so that a key with a `$` is only a key
         matcher = Equals(expected.result)
     yield from differences_of(matcher, call.result, "result")
 

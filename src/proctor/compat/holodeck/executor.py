@@ -19,7 +19,7 @@ from proctor.agents.user_code import call_user_function
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, UsageError, one_line
 from proctor.base.json_data import canonical
-from proctor.cases.files.file_reader import title
+from proctor.cases.files.file_reader import file_title
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, FileSettings, Suite
 from proctor.compat.holodeck.backends import BackendAgent, close
@@ -166,7 +166,7 @@ class TestExecutor:
         try:
             result = await call_user_function(self.file_processor.process_file, file_input(item))
         except Exception as error:
-            raise UnreadableFile(f"the file {title(item)} could not be read: {one_line(error)}") from error
+            raise UnreadableFile(f"the file {file_title(item)} could not be read: {one_line(error)}") from error
         processed = as_processed(result, item, (time.perf_counter() - clock) * 1000)
         self._records.files[file_key(item)] = processed
         return file_text(processed)

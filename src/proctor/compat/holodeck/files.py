@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import canonical, to_json
-from proctor.cases.files.file_reader import FileReader, title
+from proctor.cases.files.file_reader import FileReader, file_title
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, FileSettings
 from proctor.compat.holodeck.models import FileInput
@@ -131,4 +131,4 @@ def unread(attachments: Sequence[AttachedFile], messages: Sequence[str]) -> list
 
 
 def _error_about(item: AttachedFile, messages: Sequence[str]) -> str | None:
-    return next((message for message in messages if message and title(item) in message), None)
+    return next((message for message in messages if message and file_title(item) in message), None)

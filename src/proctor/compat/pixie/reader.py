@@ -8,7 +8,7 @@ from proctor.base.documents import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.references import is_reference
 from proctor.base.source import Pointer
-from proctor.cases.evaluator_specs import INHERITED, read_specs
+from proctor.cases.evaluator_specs import INHERIT, read_specs
 from proctor.cases.ids import UniqueIds, slug
 from proctor.cases.suite import NO_EXPECTATION, Case, EvaluatorSpec, Expected, NamedData, Suite, Turn
 
@@ -199,7 +199,7 @@ class _Row:
     def _evaluators(self, defaults: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...] | None:
         holder = self._holder("evaluators")
         value = holder.take("evaluators")
-        inherits = isinstance(value, list) and all(entry == INHERITED for entry in value) and not defaults
+        inherits = isinstance(value, list) and all(entry == INHERIT for entry in value) and not defaults
         if value is None or value == [] or inherits:
             return None
         return read_specs(self._document, value, holder.at("evaluators"), defaults=defaults)

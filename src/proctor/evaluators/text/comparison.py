@@ -10,7 +10,7 @@ from typing import TypeVar
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 from proctor.base.json_data import Json
-from proctor.cases.matchers import same
+from proctor.cases.matchers import json_equal
 from proctor.evaluators.text.keywords import same_number
 from proctor.evaluators.values import parse_if_json, quote
 
@@ -26,12 +26,12 @@ def equal_values(wanted: Json, got: Json) -> bool:
     if wanted is None or got is None:
         return wanted in (None, "") and got in (None, "")
     if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
-        return same(parse_if_json(wanted), parse_if_json(got))
+        return json_equal(parse_if_json(wanted), parse_if_json(got))
     if isinstance(wanted, str):
         return _is_text_of(got, wanted)
     if isinstance(got, str):
         return _is_text_of(wanted, got)
-    return same(wanted, got)
+    return json_equal(wanted, got)
 
 
 def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
@@ -96,13 +96,13 @@ def _data_difference(wanted: Json, got: Json, place: str) -> str:
         for key, item in wanted.items():
             if key not in got:
                 return f"{place}.{key} is missing".lstrip(".")
-            if not same(item, got[key]):
+            if not json_equal(item, got[key]):
                 return _data_difference(item, got[key], f"{place}.{key}")
         extra = next(key for key in got if key not in wanted)
         return f"{place}.{extra} is not expected".lstrip(".")
     if isinstance(wanted, list) and isinstance(got, list):
         for index, (left, right) in enumerate(zip(wanted, got, strict=False)):
-            if not same(left, right):
+            if not json_equal(left, right):
                 return _data_difference(left, right, f"{place}[{index}]")
         return f"{place.lstrip('.') or 'the list'} has {len(got)} items instead of {len(wanted)}"
     return f"{place.lstrip('.')} is {quote(got, 40)} instead of {quote(wanted, 40)}" if place else ""

@@ -10,16 +10,16 @@ from proctor.cases.matchers import (
     Difference,
     Equals,
     Matcher,
+    MaybeAbsent,
     ObjectOf,
-    OptionalValue,
     accepts,
-    data_key,
     describe,
     differences_of,
+    hashable_key,
+    json_equal,
     literal,
     may_be_absent,
-    not_expected,
-    same,
+    unexpected_keys,
 )
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluable import Evaluable
@@ -80,7 +80,7 @@ def argument_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Dif
         elif not may_be_absent(matcher):
             yield Difference(name, f"missing, expected {describe(matcher)}")
     if not expected.extra_args and len(given) > 0:
-        yield from not_expected(given, wanted, "")
+        yield from unexpected_keys(given, wanted, "")
 
 
 def mismatches(expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
@@ -116,7 +116,7 @@ def match_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -
     """
     places: dict[object, list[int]] = {}
     for column, call in enumerate(actual):
-        places.setdefault((call.name, call.raw_arguments, data_key(call.arguments)), []).append(column)
+        places.setdefault((call.name, call.raw_arguments, hashable_key(call.arguments)), []).append(column)
     rows = []
     for wanted in expected:
         key = _literal_key(wanted)
@@ -134,7 +134,7 @@ def _literal_key(wanted: ExpectedCall) -> object | None:
     if rules is None or wanted.substring or wanted.extra_args:
         return None
     values = {name: matcher.value for name, matcher in rules.items() if type(matcher) is Equals}
-    return (wanted.name, None, data_key(values)) if len(values) == len(rules) else None
+    return (wanted.name, None, hashable_key(values)) if len(values) == len(rules) else None
 
 
 def credit_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
@@ -179,7 +179,7 @@ def _object_credit(wanted: Mapping[str, Matcher], given: Mapping[str, Json], *, 
 
 
 def _matcher_credit(matcher: Matcher, given: Json) -> float:
-    if isinstance(matcher, OptionalValue):
+    if isinstance(matcher, MaybeAbsent):
         matcher = matcher.matcher
     if type(matcher) is Equals:
         return _value_credit(matcher.value, given)
@@ -190,7 +190,7 @@ def _matcher_credit(matcher: Matcher, given: Json) -> float:
 
 def _value_credit(wanted: Json, given: Json) -> float:
     if not (isinstance(wanted, Mapping) and isinstance(given, Mapping)):
-        return 1.0 if same(wanted, given) else 0.0
+        return 1.0 if json_equal(wanted, given) else 0.0
     names = wanted.keys() | given.keys()
     if not names:
         return 1.0

@@ -13,13 +13,13 @@ from proctor.base.json_data import Json
 from proctor.cases.matchers import (
     Difference,
     Matcher,
-    changed,
     describe,
+    describe_change,
     differences_of,
-    first_of,
     key_path,
     may_be_absent,
     parse_state,
+    summarize,
 )
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import evaluator
@@ -333,7 +333,7 @@ class FinalState:
         wrong: dict[str, str] = {}
         for key, matcher in parse_state(expected, self.base).fields.items():
             found = self._differences(expected[key], matcher, state, key)
-            if reason := first_of(found):
+            if reason := summarize(found):
                 wrong[key] = reason
         if not wrong:
             return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
@@ -351,7 +351,7 @@ class FinalState:
 def _nonempty_differences(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
     if wanted in ([], {}):
         if isinstance(actual, type(wanted)) and actual:  # of another kind of value, it is told already
-            yield Difference(path, changed(wanted, actual))
+            yield Difference(path, describe_change(wanted, actual))
     elif isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         for name, item in wanted.items():
             if name in actual:

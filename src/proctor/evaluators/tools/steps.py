@@ -11,7 +11,7 @@ from typing import Any
 from proctor.agents.reply import ToolCall
 from proctor.base.documents import did_you_mean
 from proctor.base.source import pointer_text
-from proctor.cases.matchers import BadForm, parse_arguments
+from proctor.cases.matchers import InvalidMatcher, parse_arguments
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import credit, expected_text
 from proctor.evaluators.tools.pairing import Pairs, best_pairs
@@ -104,9 +104,9 @@ def _call(item: Any, base: Path | None, place: str) -> ExpectedCall:
         raise ValueError(f"{place}.args must be an object")
     try:
         matchers = None if arguments is None else parse_arguments(arguments, base)
-    except BadForm as error:
+    except InvalidMatcher as error:
         pointer = (f"{place}.args", *error.pointer)
-        raise BadForm(f"{pointer_text(pointer)}: {error}", pointer) from None
+        raise InvalidMatcher(f"{pointer_text(pointer)}: {error}", pointer) from None
     return ExpectedCall(
         _text(item.get("name"), f"{place}.name"),
         matchers,

@@ -17,7 +17,7 @@ from typing import Literal
 
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import to_json, to_text
-from proctor.cases.matchers import Equals, literal, same
+from proctor.cases.matchers import Equals, json_equal, literal
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
 from proctor.evaluators.tools.pairing import best_pairs_in_order
@@ -183,7 +183,7 @@ def _paired_calls(before: ToolCall, after: ToolCall, turn: int) -> AlignedStep:
         difference = f"{before.name}: {'; '.join(_changed_arguments(before, after))}" if differs else ""
     if difference:
         return AlignedStep(*sides, difference, "argument")
-    if before.error != after.error or not same(before.result, after.result):
+    if before.error != after.error or not json_equal(before.result, after.result):
         difference = f"{before.name} returned {_result_text(before)} → {_result_text(after)}"
         return AlignedStep(*sides, difference, "result")
     return AlignedStep(*sides)
@@ -192,7 +192,7 @@ def _paired_calls(before: ToolCall, after: ToolCall, turn: int) -> AlignedStep:
 def _changed_arguments(before: ToolCall, after: ToolCall) -> Iterator[str]:
     for name in dict.fromkeys((*before.arguments, *after.arguments)):
         old, new = (literal(call.arguments[name]) if name in call.arguments else "missing" for call in (before, after))
-        if old != new or not same(before.arguments.get(name), after.arguments.get(name)):
+        if old != new or not json_equal(before.arguments.get(name), after.arguments.get(name)):
             yield f"{name} {old} → {new}"
 
 

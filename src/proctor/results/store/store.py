@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from proctor.base.errors import StoreError
 from proctor.base.locks import FileLock
 from proctor.cases.encoding import decode_case, dumps, encode_case
-from proctor.cases.identity import case_key, case_key_as_planned, question_key
+from proctor.cases.identity import case_key, case_key_before_simulation, question_key
 from proctor.cases.suite import Case
 from proctor.results.run import (
     LazySequence,
@@ -420,7 +420,7 @@ class Store:
         key = case_key(content)
         self._database.execute("INSERT OR IGNORE INTO cases (key, content) VALUES (?, ?)", (key, content))
         [(no,)] = self._database.read("SELECT no FROM cases WHERE key = ?", (key,))
-        return no, key if case.scenario is None else case_key_as_planned(case)
+        return no, key if case.scenario is None else case_key_before_simulation(case)
 
 
 def _like(word: str) -> str:

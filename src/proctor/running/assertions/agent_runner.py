@@ -23,7 +23,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import run_in_session_loop
 from proctor.base.json_data import Json, to_json, to_text
-from proctor.cases.formats import KEYWORDS
+from proctor.cases.formats import KEYWORDS_KEY
 from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
@@ -248,11 +248,11 @@ def _case_from_dict(given: Any) -> Case:
     """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
     if not isinstance(given, Mapping):
         raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
-    if KEYWORDS in given:
+    if KEYWORDS_KEY in given:
         return read_list("cases", [given], Path("cases")).cases[0]
     for key in given:
         if key not in ("id", "input"):
-            raise UsageError(f"a case has no {key!r}{did_you_mean(str(key), ('id', 'input', KEYWORDS))}")
+            raise UsageError(f"a case has no {key!r}{did_you_mean(str(key), ('id', 'input', KEYWORDS_KEY))}")
     if "input" not in given:
         raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
     return _case(given["input"], given.get("id"))

@@ -16,7 +16,7 @@ from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, to_json
 from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.files.contents import Contents
+from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
@@ -63,7 +63,7 @@ def proposals(
     suite: Suite, trials: Iterable[TrialResult], run_id: str, agent: str, select: Selection
 ) -> list[ApprovalProposal]:
     """Each selected case with one of its trials, in the order of the suite."""
-    contents = Contents(suite.base)
+    digests = FileDigests(suite.base)
     found: dict[str, list[TrialResult]] = {}
     for trial in trials:
         if trial.suite == suite.name:
@@ -72,7 +72,9 @@ def proposals(
     for case in suite.cases:
         if select(suite, case):
             shown, why = _choose_trial(found.get(case.id, []))
-            offered.append(ApprovalProposal(case, shown, run_id, agent, _refusal(contents.of(case), shown), why))
+            offered.append(
+                ApprovalProposal(case, shown, run_id, agent, _refusal(digests.with_digests(case), shown), why)
+            )
     return offered
 
 

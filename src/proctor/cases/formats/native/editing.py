@@ -20,8 +20,8 @@ from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import Json, to_json
 from proctor.base.source import YAML_SUFFIXES, Pointer, parse, pointer_text
 from proctor.base.yaml_source import compose_yaml
-from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
-from proctor.cases.formats.native.json_lines import is_head, parse_lines
+from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
+from proctor.cases.formats.native.json_lines import is_suite_line, parse_lines
 from proctor.cases.formats.native.reader import read_case
 from proctor.cases.formats.native.writer import write_case, yaml_dumper
 from proctor.cases.suite import Case, Suite
@@ -210,7 +210,7 @@ def yaml_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int
 
 
 def _flow_member(text: str, node: Node, found: Member | None, name: str, value: Json) -> tuple[int, int, str]:
-    member = _dumped({name: value}, flow=True).strip()[1:-1]
+    member = _dump_yaml({name: value}, flow=True).strip()[1:-1]
     if found is not None:
         return found.start, found.node.end, member
     if not node.members:
@@ -230,7 +230,7 @@ def _rest_of_line(text: str, end: int) -> str:
 def _lines(text: str, node: Node, name: str, value: Json, width: int | None = LINE_WIDTH) -> list[str]:
     """The member on lines of its own, indented like its siblings but for the first."""
     column = " " * _column(text, node.members[0].start)
-    first, *more = _dumped({name: value}, width=width).rstrip("\n").split("\n")
+    first, *more = _dump_yaml({name: value}, width=width).rstrip("\n").split("\n")
     return [first, *(f"{column}{line}" if line else "" for line in more)]
 
 
@@ -238,7 +238,7 @@ def _column(text: str, at: int) -> int:
     return at - (text.rfind("\n", 0, at) + 1)
 
 
-def _dumped(data: Json, *, flow: bool = False, width: int | None = None) -> str:
+def _dump_yaml(data: Json, *, flow: bool = False, width: int | None = None) -> str:
     """Lists stand one level inside their key, as people write them."""
 
     class Dumper(yaml_dumper()):  # type: ignore[misc]
@@ -262,17 +262,17 @@ def _dumped(data: Json, *, flow: bool = False, width: int | None = None) -> str:
 
 def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case]) -> str:
     """The text of `suite` in which the cases at these indices expect and tell what the given ones do."""
-    data = _parsed(path, text)
-    cases = _cases_of(path, data)
+    data = _parse(path, text)
+    cases = _case_pointers(path, data)
     after = copy.deepcopy(data)
     pointers: list[Pointer] = []
     for index, case in changed.items():
         at = cases[index]
-        raw = _at(after, at)
-        pointers += [(*at, *inner) for inner in _apply(raw, suite, case)]
-    edited = _edited(path, text, after, pointers)
+        raw = _value_at(after, at)
+        pointers += [(*at, *inner) for inner in _update_case(raw, suite, case)]
+    edited = _apply_edits(path, text, after, pointers)
     try:
-        again = _parsed(path, edited)
+        again = _parse(path, edited)
     except InvalidSuite:
         again = None
     if json.dumps(again, sort_keys=True) != json.dumps(after, sort_keys=True):
@@ -280,36 +280,36 @@ def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case])
     return edited
 
 
-def _parsed(path: Path, text: str) -> Json:
-    return parse_lines(path, text).data if path.suffix in LINES else parse(path, text)
+def _parse(path: Path, text: str) -> Json:
+    return parse_lines(path, text).data if path.suffix in JSON_LINES else parse(path, text)
 
 
-def _cases_of(path: Path, data: Json) -> list[Pointer]:
+def _case_pointers(path: Path, data: Json) -> list[Pointer]:
     """Where each case stands in the data of the file."""
-    if path.suffix in LINES:
-        return [(number,) for number, row in enumerate(data) if not is_head(row)]
+    if path.suffix in JSON_LINES:
+        return [(number,) for number, row in enumerate(data) if not is_suite_line(row)]
     if isinstance(data, list):
         return [(index,) for index in range(len(data))]
-    key = next(name for name in CASE_LISTS if name in data)
+    key = next(name for name in CASES_KEYS if name in data)
     return [(key, index) for index in range(len(data[key]))]
 
 
-def _at(data: Json, pointer: Pointer) -> Any:
+def _value_at(data: Json, pointer: Pointer) -> Any:
     for part in pointer:
         data = data[part]
     return data
 
 
-def _apply(raw: dict[str, Json], suite: Suite, case: Case) -> list[Pointer]:
+def _update_case(raw: dict[str, Json], suite: Suite, case: Case) -> list[Pointer]:
     """Change the data of one case to what it is to say, and tell where it was changed."""
     meant = to_json(write_case(case, suite.evaluators))
     changed: list[Pointer] = []
     if "turns" in raw:
         turns = meant.get("turns", [meant])
         for index, (own, new) in enumerate(zip(raw["turns"], turns, strict=True)):
-            changed += [("turns", index, *inner) for inner in _expect(own, new)]
+            changed += [("turns", index, *inner) for inner in _update_expected(own, new)]
     else:
-        changed += _expect(raw, meant)
+        changed += _update_expected(raw, meant)
     for name, value in meant.get("metadata", {}).items():
         if (raw.get("metadata") or {}).get(name) != value:
             raw["metadata"] = {**(raw.get("metadata") or {}), name: value}
@@ -322,12 +322,12 @@ def _apply(raw: dict[str, Json], suite: Suite, case: Case) -> list[Pointer]:
     return changed
 
 
-def _expect(raw: dict[str, Json], meant: Mapping[str, Json]) -> list[Pointer]:
+def _update_expected(raw: dict[str, Json], meant: Mapping[str, Json]) -> list[Pointer]:
     """Only what is expected otherwise, where both are objects; else the expectation as a whole."""
     if "expected" not in meant or raw.get("expected") == meant["expected"]:
         return []
     new, old = meant["expected"], raw.get("expected")
-    if KEYWORDS in raw and isinstance(new, dict):
+    if KEYWORDS_KEY in raw and isinstance(new, dict):
         new = {name: value for name, value in new.items() if name != "contains"}  # they stay in their own key
     if not (isinstance(old, dict) and isinstance(new, dict)):
         raw["expected"] = new
@@ -342,10 +342,10 @@ def _read_again(raw: Json, suite: Suite) -> Case:
     return read_case(document, raw, (), suite.evaluators)
 
 
-def _edited(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
+def _apply_edits(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
     """Every change as a piece of text, put in from the last to the first so that positions stay what they are."""
     is_yaml = path.suffix in YAML_SUFFIXES
-    root = yaml_node(text) if is_yaml else json_node(text, lines=path.suffix in LINES)
+    root = yaml_node(text) if is_yaml else json_node(text, lines=path.suffix in JSON_LINES)
     pieces: dict[tuple[int, int], list[str]] = {}
     done: set[tuple[str | int, ...]] = set()
     for pointer in pointers:
@@ -354,7 +354,7 @@ def _edited(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
         if tuple(pointer[:depth]) in done:
             continue
         done.add(tuple(pointer[:depth]))
-        name, value = str(inner[0]), _at(after, pointer[:depth])
+        name, value = str(inner[0]), _value_at(after, pointer[:depth])
         write = yaml_member if is_yaml else json_member
         start, end, piece = write(text, node, name, value)
         pieces.setdefault((start, end), []).append(piece)
@@ -375,6 +375,6 @@ def _nearest_object(root: Node, pointer: Pointer) -> tuple[Node, Pointer]:
         if index == len(pointer) - 1:
             break
         node, place = inner, index + 1
-    if node.kind != "object" or pointer[place] in CASE_LISTS:
+    if node.kind != "object" or pointer[place] in CASES_KEYS:
         raise CannotEdit(f"{pointer_text(pointer)} cannot be found in the text")
     return node, pointer[place:]

@@ -45,8 +45,8 @@ def join_lines(document: Document) -> Document:
     problems: list[Problem] = []
     for index, row in enumerate(document.data):
         number = document.line((index,))
-        if is_head(row):
-            problems += _repeated(row["suite"], data, document.path, number)
+        if is_suite_line(row):
+            problems += _repeated_keys(row["suite"], data, document.path, number)
             data |= {key: value for key, value in row["suite"].items() if key != "cases"}
             key_lines |= dict.fromkeys(row["suite"], number)
         else:
@@ -64,12 +64,14 @@ def join_lines(document: Document) -> Document:
     return joined
 
 
-def is_head(row: Json) -> bool:
+def is_suite_line(row: Json) -> bool:
     """Whether a line is about the whole suite and not a case; it need not be the first."""
     return isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)
 
 
-def _repeated(head: Mapping[str, Json], earlier: Mapping[str, Json], path: Path, number: int | None) -> list[Problem]:
+def _repeated_keys(
+    head: Mapping[str, Json], earlier: Mapping[str, Json], path: Path, number: int | None
+) -> list[Problem]:
     """The keys of a head that stand on an earlier line already, and `cases`, which have lines of their own."""
     reasons = {key: "is given on an earlier line already" for key in head if key in earlier}
     if "cases" in head:

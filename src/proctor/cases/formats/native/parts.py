@@ -11,9 +11,9 @@ from typing import Final
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
-from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
+from proctor.cases.matchers import InvalidMatcher, Matcher, parse, parse_state
 from proctor.cases.quarantine_file import is_date
-from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
+from proctor.cases.scenario import DEFAULT_MAX_TURNS, DEFAULT_STOP, MAX_TURNS, Scenario
 from proctor.cases.suite import Case, Quarantine, ToolMock, Waiver
 
 
@@ -60,8 +60,8 @@ def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
     for name, value in given.items():
         try:
             matchers[name] = parse(value, fields.document.path.resolve().parent)
-        except BadForm as error:
-            _bad_form(fields.document, (*fields.at("args"), name), error)
+        except InvalidMatcher as error:
+            _report_invalid_matcher(fields.document, (*fields.at("args"), name), error)
     return matchers
 
 
@@ -70,10 +70,10 @@ def read_result(fields: Fields) -> Json:
     given = fields.take("result")
     try:
         if '"$predicate"' in json.dumps(given):
-            raise BadForm("has a $predicate, which can stand in args only", ())
+            raise InvalidMatcher("has a $predicate, which can stand in args only", ())
         parse(given)
-    except BadForm as error:
-        _bad_form(fields.document, fields.at("result"), error)
+    except InvalidMatcher as error:
+        _report_invalid_matcher(fields.document, fields.at("result"), error)
     return given
 
 
@@ -83,12 +83,12 @@ def read_final_state(fields: Fields) -> dict[str, Json] | None:
     for name, value in (given or {}).items():
         try:
             parse_state({name: value})
-        except BadForm as error:
-            _bad_form(fields.document, fields.at("final_state"), error)
+        except InvalidMatcher as error:
+            _report_invalid_matcher(fields.document, fields.at("final_state"), error)
     return given
 
 
-def _bad_form(document: Document, pointer: Pointer, error: BadForm) -> None:
+def _report_invalid_matcher(document: Document, pointer: Pointer, error: InvalidMatcher) -> None:
     """Say what is wrong with a matcher; its name stands at the end of the place already."""
     place = (*pointer, *error.pointer)
     document.problem(place, str(error).removeprefix(f"{place[-1]} "))
@@ -115,7 +115,7 @@ def _write_mock(mock: ToolMock) -> dict[str, Json]:
     return data
 
 
-PLACES = ("stop_signal", "conversation_plan", "conversation_history", "persona")
+PLACEHOLDERS = ("stop_signal", "conversation_plan", "conversation_history", "persona")
 """What instructions of one's own can refer to."""
 
 
@@ -128,9 +128,9 @@ def read_scenario(fields: Fields) -> Scenario | None:
         start=inner.text("start", "", required=True, blank=False),
         plan=inner.text("plan", "", required=True, blank=False),
         persona=_persona(inner),
-        max_turns=_turns(inner),
-        stop=inner.text("stop", STOP, blank=False),
-        model=read_player(inner, "model"),
+        max_turns=_max_turns(inner),
+        stop=inner.text("stop", DEFAULT_STOP, blank=False),
+        model=read_user_model(inner, "model"),
         instructions=read_instructions(inner, "instructions"),
         show_tools=inner.boolean("show_tools", False),
     )
@@ -152,7 +152,7 @@ def write_scenario(scenario: Scenario) -> dict[str, Json]:
     return {name: value for name, value, default in given if value != default}
 
 
-def read_player(fields: Fields, name: str) -> Json:
+def read_user_model(fields: Fields, name: str) -> Json:
     """Who plays the user; whether there is such a model is found out when the run is planned."""
     value = fields.take(name)
     if value is None or isinstance(value, Mapping) or (isinstance(value, str) and value.strip()):
@@ -164,16 +164,16 @@ def read_player(fields: Fields, name: str) -> Json:
 def read_instructions(fields: Fields, name: str) -> str:
     """Instructions with places to be filled in; of Jinja, that is all that is understood."""
     text: str = fields.text(name, "")
-    check_places(fields.document, text, fields.at(name))
+    check_placeholders(fields.document, text, fields.at(name))
     return text
 
 
-def check_places(document: Document, text: str, pointer: Pointer) -> None:
+def check_placeholders(document: Document, text: str, pointer: Pointer) -> None:
     if "{%" in text or "{#" in text:
         document.problem(pointer, "has {% or {#; only places such as {{ stop_signal }} are understood")
     for place in re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL):
-        if place.strip() not in PLACES:
-            known = ", ".join(f"{{{{ {name} }}}}" for name in PLACES)
+        if place.strip() not in PLACEHOLDERS:
+            known = ", ".join(f"{{{{ {name} }}}}" for name in PLACEHOLDERS)
             document.problem(pointer, f"has {{{{{place}}}}}, which stands for nothing; there are {known}")
 
 
@@ -185,11 +185,11 @@ def _persona(fields: Fields) -> Json:
     return None
 
 
-def _turns(fields: Fields) -> int:
-    count: int = fields.integer("max_turns", USUAL_TURNS, least=1)
-    if count > LONGEST:
-        fields.problem("max_turns", f"must be at most {LONGEST}")
-    return min(count, LONGEST)
+def _max_turns(fields: Fields) -> int:
+    count: int = fields.integer("max_turns", DEFAULT_MAX_TURNS, least=1)
+    if count > MAX_TURNS:
+        fields.problem("max_turns", f"must be at most {MAX_TURNS}")
+    return min(count, MAX_TURNS)
 
 
 def read_quarantine(fields: Fields) -> Quarantine | None:

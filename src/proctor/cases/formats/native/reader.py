@@ -13,7 +13,7 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
-from proctor.cases.formats import CASE_LISTS, KEYWORDS, LINES
+from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
 from proctor.cases.formats.native.json_lines import join_lines
 from proctor.cases.formats.native.parts import (
     read_arguments,
@@ -43,15 +43,15 @@ from proctor.cases.suite import (
 )
 
 NAME = "native"
-SCORING_KEYS = ("expected", "evaluators", "final_state", KEYWORDS)
+SCORING_KEYS = ("expected", "evaluators", "final_state", KEYWORDS_KEY)
 """Where one of these is misspelt, that is the mistake, and not that nothing scores the case."""
-UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
+NOTHING_TO_CHECK = "is scored by nothing; give it an expectation or an evaluator"
 
 
 def read_document(document: Document) -> list[Suite]:
     """The one suite of a document."""
-    document = _with_cases(document)
-    suite = _read_suite(document, _list_key(document))
+    document = _as_object(document)
+    suite = _read_suite(document, _cases_key(document))
     document.finish(suite)
     return [suite]
 
@@ -67,17 +67,17 @@ def read_list(name: str, value: object, path: Path) -> Suite:
     return suite
 
 
-def _list_key(document: Document) -> str:
+def _cases_key(document: Document) -> str:
     """The key under which the cases are."""
-    given = [key for key in CASE_LISTS if isinstance(document.data, Mapping) and key in document.data]
+    given = [key for key in CASES_KEYS if isinstance(document.data, Mapping) and key in document.data]
     if len(given) > 1:
         document.problem((given[1],), f"cannot stand beside {given[0]!r}; keep one of them")
     return given[0] if given else "cases"
 
 
-def _with_cases(document: Document) -> Document:
+def _as_object(document: Document) -> Document:
     """The document as one object with `cases`: a bare list and JSON Lines are brought to that shape."""
-    if document.path.suffix in LINES:
+    if document.path.suffix in JSON_LINES:
         return join_lines(document)
     if isinstance(document.data, list):
         places = document.line
@@ -136,17 +136,17 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...` or replaces."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
-        return Case(_numbered(pointer), ())
+        return Case(_default_id(pointer), ())
     fields.accept_old_key("doubles", "mocks")
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
     final_state = read_final_state(fields) if fields.has("final_state") else None
     implied = fields.boolean("implied", True)
     if implied:
-        turns = tuple(_with_own_checks(turn) for turn in turns)
-    scored = _scored_by(fields, turns, defaults, final_state=final_state is not None, implied=implied)
+        turns = tuple(_with_implied(turn) for turn in turns)
+    scored = _evaluators_of(fields, turns, defaults, final_state=final_state is not None, implied=implied)
     case = Case(
-        id=_identity(fields, pointer),
+        id=_case_id(fields, pointer),
         turns=turns,
         description=fields.text("description", ""),
         tags=fields.texts("tags", ()),
@@ -156,7 +156,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         state=fields.mapping("state", {}),
         final_state=final_state,
         repeat=fields.integer("repeat", least=1),
-        timeout=_positive(fields, "timeout"),
+        timeout=_seconds(fields, "timeout"),
         skip=fields.text("skip", blank=False),
         mocks=read_mocks(fields) if fields.has("mocks") else {},
         scenario=scenario,
@@ -167,11 +167,11 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     misspelt = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
     unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
     if turns and unscored and not misspelt:
-        document.problem(pointer, UNSCORED)
+        document.problem(pointer, NOTHING_TO_CHECK)
     return case
 
 
-def _scored_by(
+def _evaluators_of(
     fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool, implied: bool
 ) -> tuple[EvaluatorSpec, ...]:
     """The case's own evaluators, else the suite's, and what it expects: naming a check never removes another one."""
@@ -182,20 +182,20 @@ def _scored_by(
     return with_implied(specs, turns, final_state=final_state) if implied else specs
 
 
-def _with_own_checks(turn: Turn) -> Turn:
+def _with_implied(turn: Turn) -> Turn:
     """A turn that names evaluators is checked for what it expects as well."""
     return turn if turn.evaluators is None else replace(turn, evaluators=with_implied(turn.evaluators, (turn,)))
 
 
-def _identity(fields: Fields, pointer: Pointer) -> str:
+def _case_id(fields: Fields, pointer: Pointer) -> str:
     identity = fields.take("id")
     if isinstance(identity, int) and not isinstance(identity, bool):
         return str(identity)
     text: str | None = fields.text("id", blank=False)
-    return text if text is not None else _numbered(pointer)
+    return text if text is not None else _default_id(pointer)
 
 
-def _numbered(pointer: Pointer) -> str:
+def _default_id(pointer: Pointer) -> str:
     """The id of a case that has none of its own."""
     return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
 
@@ -206,7 +206,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
         if not fields.has("input"):
             document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
         return (_read_turn(fields, defaults, whole_case=True),)
-    for name in ("input", "expected", KEYWORDS, "retrieval_context", "files"):
+    for name in ("input", "expected", KEYWORDS_KEY, "retrieval_context", "files"):
         if fields.has(name):
             fields.problem(name, "belongs to each turn when a case has turns")
             fields.take(name)
@@ -233,7 +233,7 @@ def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_cas
     document = fields.document
     expected = _with_listed_keywords(fields, _expected(fields))
     context = fields.texts("retrieval_context")
-    attachments = tuple(fields.each("files", lambda item, pointer: _attachment(document, item, pointer)))
+    attachments = tuple(fields.each("files", lambda item, pointer: _attached_file(document, item, pointer)))
     asked = fields.take("input")
     if whole_case:
         return Turn(asked, expected, retrieval_context=context, files=attachments)
@@ -267,13 +267,13 @@ def _expected(fields: Fields) -> Expected:
 
 def _with_listed_keywords(fields: Fields, expected: Expected) -> Expected:
     """What is expected, with the words of `expected_output_contains`; `match` says whether any or all of them count."""
-    if not fields.has(KEYWORDS) or fields.take(KEYWORDS) is None:
+    if not fields.has(KEYWORDS_KEY) or fields.take(KEYWORDS_KEY) is None:
         return expected
-    words = fields.texts(KEYWORDS, ())
+    words = fields.texts(KEYWORDS_KEY, ())
     every = fields.choice("match", ("any", "all"), "any") == "all"
     if expected.contains is not None:
-        fields.problem(KEYWORDS, "cannot stand beside expected.contains; keep one of them")
-    _check_words(fields, KEYWORDS, words)
+        fields.problem(KEYWORDS_KEY, "cannot stand beside expected.contains; keep one of them")
+    _check_words(fields, KEYWORDS_KEY, words)
     return replace(expected, contains=Keywords(all=words) if every else Keywords(any=words))
 
 
@@ -320,7 +320,7 @@ def _expected_call(document: Document, data: Json, pointer: Pointer) -> Expected
     return call
 
 
-def _attachment(document: Document, data: Json, pointer: Pointer) -> AttachedFile:
+def _attached_file(document: Document, data: Json, pointer: Pointer) -> AttachedFile:
     if isinstance(data, str):
         return AttachedFile(path=data)
     fields = Fields(document, data, pointer)
@@ -436,8 +436,8 @@ def _settings(fields: Fields | None) -> Settings:
     settings = Settings(
         repeat=fields.integer("repeat", least=1),
         parallel=fields.integer("parallel", least=1),
-        timeout=_positive(fields, "timeout"),
-        evaluator_timeout=_positive(fields, "evaluator_timeout"),
+        timeout=_seconds(fields, "timeout"),
+        evaluator_timeout=_seconds(fields, "evaluator_timeout"),
         retries=fields.integer("retries", least=0),
         max_reply_bytes=fields.integer("max_reply_bytes", least=1),
     )
@@ -445,7 +445,7 @@ def _settings(fields: Fields | None) -> Settings:
     return settings
 
 
-def _positive(fields: Fields, name: str) -> float | None:
+def _seconds(fields: Fields, name: str) -> float | None:
     value: float | None = fields.number(name)
     if value is not None and value <= 0:
         fields.problem(name, f"must be more than 0 seconds, not {to_text(value, 40)}")

@@ -14,7 +14,7 @@ import yaml
 
 from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
-from proctor.cases.formats import LINES
+from proctor.cases.formats import JSON_LINES
 from proctor.cases.formats.native.parts import write_mocks, write_scenario
 from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import (
@@ -32,11 +32,11 @@ from proctor.cases.suite import (
 )
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
-OF_A_SUITE = ("description", "agent", "agents", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
+SUITE_FIELDS = ("description", "agent", "agents", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SuiteText:
     """Suites as the text of a file, and everything that the format cannot say."""
 
     text: str
@@ -44,22 +44,22 @@ class Written:
     """One sentence for each thing that is left out: `case 'refund': tags cannot be expressed`."""
 
 
-def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
+def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> SuiteText:
     """One document of the kind the file's ending asks for; several suites become one, with ids made unique."""
-    losses = [loss for suite in suites for loss in _unwritable(suite)]
-    data = to_json(_joined(suites, losses))
-    write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(LINES, _json_lines)}
-    return Written(write.get(ending, _yaml)(data, losses), tuple(losses))
+    losses = [loss for suite in suites for loss in _unwritable_arguments(suite)]
+    data = to_json(_join(suites, losses))
+    write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(JSON_LINES, _json_lines)}
+    return SuiteText(write.get(ending, _yaml)(data, losses), tuple(losses))
 
 
-def _joined(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
+def _join(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
     head = suites[0]
     data = suite_to_json(head)
     ids = UniqueIds()
     for case in head.cases:
         ids.claim(case.id)
     for other in suites[1:]:
-        unkept = ["name", *(name for name in OF_A_SUITE if getattr(other, name) != getattr(head, name))]
+        unkept = ["name", *(name for name in SUITE_FIELDS if getattr(other, name) != getattr(head, name))]
         losses.append(f"suite {other.name!r}: joined to {head.name!r}, so its {', '.join(unkept)} cannot be expressed")
         for case in other.cases:
             given = ids.claim(case.id)
@@ -69,7 +69,7 @@ def _joined(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
     return data
 
 
-def _unwritable(suite: Suite) -> Iterable[str]:
+def _unwritable_arguments(suite: Suite) -> Iterable[str]:
     """An evaluator's argument whose name means something else in a file."""
     lists = [suite.evaluators]
     for case in suite.cases:
@@ -106,11 +106,13 @@ def yaml_lines(data: Mapping[str, Json]) -> str:
 
 
 def _yaml(data: Json, losses: list[str]) -> str:
-    text = yaml.dump(_clean(data, losses), Dumper=yaml_dumper(), sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.dump(
+        _replace_lone_surrogates_in(data, losses), Dumper=yaml_dumper(), sort_keys=False, allow_unicode=True, width=120
+    )
     return str(text)
 
 
-def _clean(data: Json, losses: list[str]) -> Json:
+def _replace_lone_surrogates_in(data: Json, losses: list[str]) -> Json:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -148,17 +150,17 @@ def _represent_text(dumper: Any, text: str) -> Any:
 def suite_to_json(suite: Suite) -> dict[str, Json]:
     """The suite as the data of a native file."""
     data: dict[str, Json] = {"name": suite.name}
-    _put(data, "description", suite.description)
-    _put(data, "agent", suite.agent)
-    _put(data, "agents", dict(suite.agents))
+    _set_if_any(data, "description", suite.description)
+    _set_if_any(data, "agent", suite.agent)
+    _set_if_any(data, "agents", dict(suite.agents))
     if suite.judge is not None:
         data["judge"] = suite.judge
     if suite.rerun_tools is not None:
         data["rerun_tools"] = suite.rerun_tools
-    _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
-    _put(data, "criteria", _changed(suite.criteria, Criteria()))
-    _put(data, "settings", _changed(suite.settings, Settings()))
-    _put(data, "waivers", [_changed(waiver, Waiver("", "")) for waiver in suite.waivers])
+    _set_if_any(data, "evaluators", write_specs(suite.evaluators, defaults=()))
+    _set_if_any(data, "criteria", _non_defaults(suite.criteria, Criteria()))
+    _set_if_any(data, "settings", _non_defaults(suite.settings, Settings()))
+    _set_if_any(data, "waivers", [_non_defaults(waiver, Waiver("", "")) for waiver in suite.waivers])
     data.update(suite.extra)
     data["cases"] = [write_case(case, suite.evaluators) for case in suite.cases]
     return data
@@ -167,30 +169,30 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
 def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str, Json]:
     """The case as data; without `defaults`, its evaluators are spelt out in full."""
     data: dict[str, Json] = {"id": case.id}
-    _put(data, "description", case.description)
-    _put(data, "tags", list(case.tags))
-    _put(data, "skip", case.skip)
+    _set_if_any(data, "description", case.description)
+    _set_if_any(data, "tags", list(case.tags))
+    _set_if_any(data, "skip", case.skip)
     if case.quarantine is not None:
-        data["quarantine"] = _changed(case.quarantine, Quarantine("", ""))
-    _put(data, "inputs", {item.name: item.value for item in case.inputs})
-    _put(data, "metadata", dict(case.metadata))
-    _put(data, "state", dict(case.state))
+        data["quarantine"] = _non_defaults(case.quarantine, Quarantine("", ""))
+    _set_if_any(data, "inputs", {item.name: item.value for item in case.inputs})
+    _set_if_any(data, "metadata", dict(case.metadata))
+    _set_if_any(data, "state", dict(case.state))
     if case.final_state is not None:
         data["final_state"] = dict(case.final_state)
-    _put_turns(data, case)
+    _add_turns(data, case)
     if case.evaluators is not None:
         data["evaluators"] = write_specs(case.evaluators, defaults=defaults)
-    if _leaves_out_what_is_implied(case, defaults):
+    if _skips_implied_evaluators(case, defaults):
         data["implied"] = False
-    _put(data, "repeat", case.repeat)
-    _put(data, "timeout", case.timeout)
+    _set_if_any(data, "repeat", case.repeat)
+    _set_if_any(data, "timeout", case.timeout)
     if case.mocks:
         data["mocks"] = write_mocks(case)
     data.update(case.extra)
     return data
 
 
-def _leaves_out_what_is_implied(case: Case, defaults: tuple[EvaluatorSpec, ...]) -> bool:
+def _skips_implied_evaluators(case: Case, defaults: tuple[EvaluatorSpec, ...]) -> bool:
     """Whether the case, or a turn with evaluators of its own, is not checked for something that it expects."""
     specs = defaults if case.evaluators is None else case.evaluators
     own = [(turn.evaluators, turn) for turn in case.turns if turn.evaluators is not None]
@@ -199,34 +201,34 @@ def _leaves_out_what_is_implied(case: Case, defaults: tuple[EvaluatorSpec, ...])
     )
 
 
-def _put_turns(data: dict[str, Json], case: Case) -> None:
+def _add_turns(data: dict[str, Json], case: Case) -> None:
     """What is asked: one turn as the case itself, several as a list, none where a simulated user makes them up."""
     if case.scenario is not None:
         data["scenario"] = write_scenario(case.scenario)
         if case.turns == case.before_simulation.turns:
             return
-    elif len(case.turns) == 1 and _is_plain(case.turns[0]):
-        _put_turn(data, case.turns[0])
+    elif len(case.turns) == 1 and _needs_no_turns_key(case.turns[0]):
+        _add_turn(data, case.turns[0])
         return
     data["turns"] = [_turn(turn) for turn in case.turns]
 
 
-def _is_plain(turn: Turn) -> bool:
+def _needs_no_turns_key(turn: Turn) -> bool:
     """Whether a turn can be written without `turns`, as the case itself."""
     return turn.evaluators is None and not turn.metadata and not turn.extra
 
 
 def _turn(turn: Turn) -> dict[str, Json]:
     data: dict[str, Json] = {}
-    _put_turn(data, turn)
+    _add_turn(data, turn)
     if turn.evaluators is not None:
         data["evaluators"] = write_specs(turn.evaluators, defaults=())
-    _put(data, "metadata", dict(turn.metadata))
+    _set_if_any(data, "metadata", dict(turn.metadata))
     data.update(turn.extra)
     return data
 
 
-def _put_turn(data: dict[str, Json], turn: Turn) -> None:
+def _add_turn(data: dict[str, Json], turn: Turn) -> None:
     data["input"] = turn.input
     if turn.expected != NO_EXPECTATION:
         data["expected"] = write_expected(turn.expected)
@@ -259,8 +261,8 @@ def write_expected(expected: Expected) -> Json:
         data["output"] = expected.output
     if expected.contains is not None:
         words: dict[str, Json] = {}
-        _put(words, "any", list(expected.contains.any))
-        _put(words, "all", list(expected.contains.all))
+        _set_if_any(words, "any", list(expected.contains.any))
+        _set_if_any(words, "all", list(expected.contains.all))
         data["contains"] = words
     if expected.tools is not None:
         data["tools"] = [_call(call) for call in expected.tools]
@@ -277,19 +279,19 @@ def _call(call: ExpectedCall) -> Json:
         data["args"] = {name: matcher.to_json() for name, matcher in call.args.items()}
     if call.count != 1:
         data["count"] = call.count
-    _put(data, "substring", call.substring)
-    _put(data, "extra_args", call.extra_args)
+    _set_if_any(data, "substring", call.substring)
+    _set_if_any(data, "extra_args", call.extra_args)
     if call.result is not UNSET:
         data["result"] = call.result
     return data
 
 
-def _put(data: dict[str, Json], name: str, value: Json) -> None:
+def _set_if_any(data: dict[str, Json], name: str, value: Json) -> None:
     """Set what says something; an empty value is what absence means already."""
     if value or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         data[name] = value
 
 
-def _changed(value: _Simple, default: _Simple) -> dict[str, Json]:
+def _non_defaults(value: _Simple, default: _Simple) -> dict[str, Json]:
     names = (field.name for field in fields_of(value))
     return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}
