@@ -103,7 +103,7 @@ def test_missing_and_extra_tools_are_found_by_name() -> None:
 
 def test_the_reason_in_one_line_names_the_deciding_score() -> None:
     scores = (
-        score(FAILED, 0.1, "Tone", gates=False),
+        score(FAILED, 0.1, "Tone", report_only=True),
         score(ERROR, None, "Judge"),
         score(FAILED, 0.2, reasoning="a\nb"),
     )

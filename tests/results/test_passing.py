@@ -170,7 +170,7 @@ def test_in_a_scorecard() -> None:
 
 def test_in_the_mean_of_trials() -> None:
     trials = [
-        TrialSummary("s", "c", n, n, Outcome.FAILED, (ScoreRow("e", Outcome.FAILED, value, 0.8, True),), 0.0)
+        TrialSummary("s", "c", n, n, Outcome.FAILED, (ScoreRow("e", Outcome.FAILED, value, 0.8, False),), 0.0)
         for n, value in enumerate([0.7, 0.8, 0.9])
     ]
     assert math.fsum([0.7, 0.8, 0.9]) / 3 < 0.8

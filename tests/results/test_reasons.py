@@ -59,7 +59,7 @@ def test_every_report_shows_the_same_reason_first(place: str) -> None:
 
 
 def test_a_trial_says_why_itself_or_by_the_score_that_decides() -> None:
-    informs = score(FAILED, 0.0, "Style", reasoning="too long", gates=False)
+    informs = score(FAILED, 0.0, "Style", reasoning="too long", report_only=True)
     decides = score(FAILED, 0.2, "Contains", reasoning="no refund")
     assert headline_reason(trial("a", FAILED, "x", informs, decides)) == "Contains 0.20 < 0.50: no refund"
     assert headline_reason(trial("a", FAILED, "x", decides, reason="the agent raised")) == "the agent raised"

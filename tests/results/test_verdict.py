@@ -127,9 +127,9 @@ def test_a_suite_whose_trials_were_not_all_made_has_failed_only_if_the_others_co
 VALUES = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
 
 
-def row(value: float | None, threshold: float, name: str = "e", *, gates: bool = True) -> ScoreRow:
+def row(value: float | None, threshold: float, name: str = "e", *, report_only: bool = False) -> ScoreRow:
     outcome = ERROR if value is None else PASSED if value >= threshold else FAILED
-    return ScoreRow(name, outcome, value, threshold, gates)
+    return ScoreRow(name, outcome, value, threshold, report_only)
 
 
 def means(values: Sequence[float | None], threshold: float) -> Outcome:
@@ -179,14 +179,14 @@ def test_each_evaluator_has_a_mean_of_its_own() -> None:
     rows = [row(1.0, 0.5, "good"), row(0.0, 0.5, "bad"), row(0.9, 0.5, "bad")]
 
     assert case_outcome([trial("c", FAILED, 1, rows)], Criteria("mean")) is FAILED
-    informing = [row(1.0, 0.5, "good"), row(0.0, 0.5, "bad", gates=False)]
+    informing = [row(1.0, 0.5, "good"), row(0.0, 0.5, "bad", report_only=True)]
     assert case_outcome([trial("c", FAILED, 1, informing)], Criteria("mean")) is PASSED
 
 
 @given(st.lists(st.tuples(OUTCOMES, st.booleans()), max_size=6))
 def test_one_failed_score_fails_a_trial_and_only_scores_that_gate_count(rows: list[tuple[Outcome, bool]]) -> None:
-    scores = [Score(f"e{n}", outcome, 1.0, 0.5, gates=gates) for n, (outcome, gates) in enumerate(rows)]
-    gating = {outcome for outcome, gates in rows if gates}
+    scores = [Score(f"e{n}", outcome, 1.0, 0.5, report_only=not counts) for n, (outcome, counts) in enumerate(rows)]
+    gating = {outcome for outcome, counts in rows if counts}
 
     found, reason = trial_outcome(scores, Criteria())
 
@@ -201,7 +201,7 @@ def test_nothing_passes_vacuously(rule: Any) -> None:
 
     assert trial_outcome([], criteria)[0] is ERROR
     assert trial_outcome([Score("e", SKIPPED)], criteria)[0] is ERROR
-    assert trial_outcome([Score("e", PASSED, 1.0, 0.5, gates=False)], criteria)[0] is ERROR
+    assert trial_outcome([Score("e", PASSED, 1.0, 0.5, report_only=True)], criteria)[0] is ERROR
     assert judged([], criteria).outcome is SKIPPED
     assert judged(of_cases(SKIPPED, SKIPPED), criteria).outcome is SKIPPED
     assert of_run([]).exit_code == 4

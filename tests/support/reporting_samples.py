@@ -110,7 +110,7 @@ def _support_trials() -> list[TrialResult]:
             "tone",
             ERROR,
             "Certainly!",
-            score(PASSED, 0.8, "Politeness", gates=False),
+            score(PASSED, 0.8, "Politeness", report_only=True),
             score(ERROR, None, "Faithfulness", reasoning="JudgeFailed: the judge timed out after 30 s"),
             warnings=("the reply had no usage; cost is not known",),
         ),

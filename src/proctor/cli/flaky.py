@@ -129,7 +129,7 @@ def _judged(found: list[CaseBaseline], store: Store | None) -> dict[tuple[str, s
     for item in found:
         trials = store.passing_trials(*item.address, 1)
         if trials:
-            told[item.address] = any(score.gates and judge_name(score) for score in trials[0].scores)
+            told[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
     return told
 
 

@@ -351,7 +351,7 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
 
 def trial_score(trial: TrialSummary) -> float | None:
     """The mean of the scores that decide a trial; `None` if none of them is a number."""
-    values = [row.value for row in trial.scores if row.gates and row.value is not None]
+    values = [row.value for row in trial.scores if not row.report_only and row.value is not None]
     return math.fsum(values) / len(values) if values else None
 
 

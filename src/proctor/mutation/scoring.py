@@ -95,7 +95,7 @@ def _undecided_reason(scores: Sequence[Score]) -> str:
     """The first score that is no verdict, in its words."""
     for outcome in (Outcome.ERROR, Outcome.PENDING):
         for item in scores:
-            if item.gates and item.outcome is outcome:
+            if not item.report_only and item.outcome is outcome:
                 return f"{item.evaluator}: {item.reasoning}"
     return ""
 

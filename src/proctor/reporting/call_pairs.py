@@ -75,7 +75,7 @@ def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
     those of all that failed.
     """
     scores = [score for score in trial.scores if "pairs" in score.details or "faults" in score.details]
-    scores.sort(key=lambda score: (score.outcome is not Outcome.FAILED, not score.gates))
+    scores.sort(key=lambda score: (score.outcome is not Outcome.FAILED, score.report_only))
     found: dict[str, Json] = {}
     for score in scores:
         if _is_of_turn(score, trial, turn) and "pairs" in score.details and "different" in score.details:

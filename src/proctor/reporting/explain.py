@@ -247,7 +247,7 @@ def _score_facts(scores: Sequence[Score], detail: DetailLevel) -> Iterator[Fact]
     for score in scores:
         if score.outcome in quiet or (quiet and not is_cause(score)):
             continue
-        words = score_value(score) + ("" if score.gates else " (informs)")
+        words = score_value(score) + (" (informs)" if score.report_only else "")
         if judge := judge_name(score):
             words += f" (judge {judge})"
         if several and score.turn is not None:

@@ -137,7 +137,7 @@ def error_class(reason: str) -> str:
 
 def signature(trial: TrialResult) -> Signature:
     """What two trials that went wrong in the same way have in common."""
-    evaluators = dict.fromkeys(s.evaluator for s in trial.scores if s.gates and s.outcome is trial.outcome)
+    evaluators = dict.fromkeys(s.evaluator for s in trial.scores if not s.report_only and s.outcome is trial.outcome)
     score = deciding_score(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)
     reason = trial.reason or ("" if score is None else score.reasoning)

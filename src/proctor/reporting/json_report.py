@@ -155,7 +155,8 @@ def score_data(score: Score) -> dict[str, Json]:
         "threshold": _finite(score.threshold),
         "reasoning": score.reasoning,
         "turn": score.turn,
-        "gates": score.gates,
+        "report_only": score.report_only,
+        "gates": not score.report_only,  # its earlier name
         "details": to_json(score.details),
         "fingerprint": score.fingerprint,
         "duration_ms": _finite(score.duration_ms),

@@ -114,7 +114,7 @@ def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
 
 
 def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
-    note = "" if group[0].gates else " (informs)"
+    note = " (informs)" if group[0].report_only else ""
     worst = deciding_score(group)
     if len(group) == 1:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
@@ -171,7 +171,7 @@ def report_only_evaluators(run: Run) -> set[tuple[str, str]]:
     deciding: set[tuple[str, str]] = set()
     for summary in run.summaries:
         for row in summary.scores:
-            (deciding if row.gates else met).add((summary.suite, row.evaluator))
+            (met if row.report_only else deciding).add((summary.suite, row.evaluator))
     return met - deciding
 
 

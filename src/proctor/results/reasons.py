@@ -45,10 +45,10 @@ def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
 def deciding_score(scores: Iterable[Score]) -> Score | None:
     """The score that says most about why a trial did not pass."""
     known = list(scores)
-    for gates in (True, False):
+    for report_only in (False, True):
         for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED):
             for score in known:
-                if score.outcome is outcome and score.gates is gates and is_cause(score):
+                if score.outcome is outcome and score.report_only is report_only and is_cause(score):
                     return score
     return None
 

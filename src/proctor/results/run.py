@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from proctor.agents.reply import Reply, Usage
+from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
 from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import CaseAddress
@@ -57,6 +58,7 @@ MEAN_OVER_TURNS = "mean_over_turns"
 """Key in `Score.details` if the evaluator's mean over turns decides: that mean, for this trial."""
 
 
+@renamed_fields({}, inverted={"gates": "report_only"})
 @dataclass(frozen=True, slots=True)
 class Score:
     """The result of one evaluator for one turn, or for the whole conversation."""
@@ -69,7 +71,8 @@ class Score:
     """Why this score; for `error`, `skipped` and `pending`, why there is none."""
     turn: int | None = None
     """The index of the turn, or `None` for the whole conversation."""
-    gates: bool = True
+    report_only: bool = False
+    """Whether the score is reported without affecting the outcome."""
     details: Mapping[str, Json] = field(default_factory=dict)
     fingerprint: str = ""
     duration_ms: float = 0.0
@@ -139,7 +142,7 @@ class ScoreRow:
     outcome: Outcome
     value: float | None
     threshold: float | None
-    gates: bool
+    report_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            tuple([ScoreRow(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
+            tuple([ScoreRow(s.evaluator, s.outcome, s.value, s.threshold, s.report_only) for s in trial.scores]),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
@@ -285,6 +288,14 @@ class LazySequence(Sequence[T]):
         return len(self._known)
 
 
+@renamed_fields(
+    {
+        "uncounted": "unpriced_note",
+        "evaluator_keys": "scoring_keys",
+        "judged_by": "configured_judge",
+        "repeats": "planned_trials",
+    }
+)
 @dataclass(slots=True)
 class Run:
     """One execution of one or more suites: the facts about it, and its trials.

@@ -244,11 +244,11 @@ def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> 
 def _typical_scores(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
     """The scores that count of the trial that has most of them: those that a trial without scores would have had."""
     longest = max((trial.scores for trial in trials), key=len, default=())
-    return [row for row in longest if row.gates and row.outcome is not SKIPPED]
+    return [row for row in longest if not row.report_only and row.outcome is not SKIPPED]
 
 
 def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
-    counting = [row for row in rows if row.gates]
+    counting = [row for row in rows if not row.report_only]
     outcomes = _mean_outcomes(counting) if criteria.trials == "mean" else [row.outcome for row in counting]
     outcome = worst_outcome(outcomes)
     if outcome is not SKIPPED:

@@ -157,7 +157,7 @@ def test_efficiency_decides_nothing() -> None:
     (trial,) = run.trials
     exact, count = trial.scores
     assert isinstance(count, Score)
-    assert (exact.outcome, count.outcome, count.gates) == ("failed", "passed", False)
+    assert (exact.outcome, count.outcome, count.report_only) == ("failed", "passed", True)
     assert count.reasoning == "0 tool calls"
     assert verdict.outcome == "failed"
 

@@ -254,7 +254,7 @@ def test_what_follows_the_names_stays_in_line_also_after_long_and_wide_ones() ->
 
 
 def test_the_summary_does_not_call_a_need_what_only_informs() -> None:
-    informs = replace(score(FAILED, 0.2, "BLEU"), gates=False)
+    informs = replace(score(FAILED, 0.2, "BLEU"), report_only=True)
     text = told(make_run([trial("a", PASSED, "x", score(), informs)]))
 
     assert re.search(r"^  BLEU +0\.200 \[.*\]  informs +1 failed$", text, re.MULTILINE)

@@ -109,7 +109,7 @@ JUDGED = {"judge": {"model": "openai:a"}}
             {"fingerprint": "x", "details": {"judge": {"model": "b"}}},
             "the judge of ExactMatch changed from openai:a to b",
         ),
-        ({"gates": False}, "ExactMatch is now report only"),
+        ({"report_only": True}, "ExactMatch is now report only"),
         ({"evaluator": "Contains"}, "the evaluator ExactMatch was removed"),
     ],
 )
@@ -123,7 +123,7 @@ def test_scores_that_were_made_otherwise_are_not_compared(changes: dict[str, Any
 
 def test_an_evaluator_that_only_informs_may_come_and_go() -> None:
     before = run_of([trial("a", P, "x", score())])
-    after = run_of([trial("a", P, "x", score(), score(evaluator="Tone", gates=False))])
+    after = run_of([trial("a", P, "x", score(), score(evaluator="Tone", report_only=True))])
     assert compared(before, after).cases[0].group == Change.STILL_PASSING
 
 
@@ -186,7 +186,7 @@ def test_a_run_that_was_interrupted_is_compared_as_far_as_it_came_and_says_so() 
 
 def test_scores_and_resources_come_with_intervals() -> None:
     def whole(at: int, value: float, tokens: int) -> list[TrialResult]:
-        scores = (score(), score(P, value, "Tone", gates=False))
+        scores = (score(), score(P, value, "Tone", report_only=True))
         reply = Reply("x", (ToolCall("t"),), Usage(tokens, 0, tokens / 1000))
         return [trial(f"case-{at}", P, None, *scores, replies=(reply,), duration_ms=100.0 + at)]
 

@@ -114,7 +114,7 @@ def test_a_run_of_an_earlier_version_is_shown_whole(project: Path) -> None:
     assert [trial["case"]["id"] for trial in report["trials"]] == [case for case in CASES for _ in range(2)]
     by_case = {trial["case"]["id"]: trial for trial in report["trials"]}
     assert by_case["shipped"]["replies"][0]["tool_calls"][0]["result"] == {"number": 7, "status": "shipped"}
-    assert by_case["matchers"]["case"]["doubles"] == {"find_order": {"result": {"number": 7, "status": "shipped"}}}
+    assert by_case["matchers"]["case"]["mocks"] == {"find_order": {"result": {"number": 7, "status": "shipped"}}}
     assert by_case["matchers"]["case"]["x-ticket"] == "T-12"
     assert by_case["broken"]["reason"].startswith("the agent raised RuntimeError")
     assert (report["run"]["git"], report["run"]["name"]) == (None, "")

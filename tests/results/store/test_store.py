@@ -83,7 +83,7 @@ SCORES = st.builds(
     threshold=st.one_of(st.none(), st.floats(0, 1)),
     reasoning=TEXTS,
     turn=st.one_of(st.none(), st.integers(0, 9)),
-    gates=st.booleans(),
+    report_only=st.booleans(),
     details=MAPPINGS,
     fingerprint=st.text("0123456789abcdef", max_size=24),
     duration_ms=st.integers(0, 10**6).map(lambda thousandths: thousandths / 1000),
@@ -111,7 +111,7 @@ TRIALS = st.builds(
 @given(TRIALS)
 @example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, details={"gates": False}),)))
 @example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, reasoning='{"gates":false'),)))
-@example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, gates=False),)))
+@example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, report_only=True),)))
 @example(a_trial(suite="\x00json:1", agent="\x00json:"))
 def test_a_trial_comes_back_as_it_was_kept(tmp_path: Path, trial: TrialResult) -> None:
     assert kept(tmp_path, trial) == [trial]

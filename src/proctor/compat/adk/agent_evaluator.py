@@ -293,7 +293,7 @@ def unmeasured_criteria(run: Run) -> Iterator[str]:
     seen: dict[tuple[str, str, str], list[Score]] = {}
     for trial in run.trials:
         for score in trial.scores:
-            if score.gates:
+            if not score.report_only:
                 seen.setdefault((trial.suite, trial.case.id, score.evaluator), []).append(score)
     for (suite, eval_id, metric), scores in seen.items():
         if all(score.outcome is Outcome.SKIPPED for score in scores):
@@ -307,7 +307,7 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failur
         if ended:
             reasons = [_at(trial, None, len(trials)) + trial.reason for trial in ended]
             yield Failure(file, eval_id, "", None, None, (*reasons, *_skips(ended)), broken is Outcome.FAILED)
-    metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if score.gates)
+    metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if not score.report_only)
     for metric in metrics:
         scores = [(trial, score) for trial in trials for score in trial.scores if score.evaluator == metric]
         failure = _failure(file, eval_id, metric, scores, len(trials))
@@ -317,7 +317,7 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failur
 
 def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
     """Why each metric was skipped, where that is all there is to say; the same for other turns and runs is not."""
-    scores = [score for trial in trials for score in trial.scores if score.gates]
+    scores = [score for trial in trials for score in trial.scores if not score.report_only]
     if all(score.outcome is Outcome.SKIPPED for score in scores):
         yield from dict.fromkeys(f"{score.evaluator} was skipped: {_one_line(score.reasoning)}" for score in scores)
 

@@ -154,7 +154,9 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
         arg_match_details=_argument_details(turn, reply, None if tools is None else tools.details),
         metric_results=metrics,
         passed=reached
-        and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
+        and all(
+            s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if not s.report_only
+        ),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else records.tokens.get(place) or _tokens(reply.usage),
         errors=[broke, *errors] if broke is not None else errors if reached else [_unsent(trial, index)],
@@ -209,8 +211,8 @@ def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
         metric_name=score.evaluator,
         kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
         score=score.details.get(OWN_SCORE, score.value),
-        threshold=score.threshold if score.gates else None,
-        passed=score.outcome is Outcome.PASSED if settled and score.gates else None,
+        threshold=None if score.report_only else score.threshold,
+        passed=score.outcome is Outcome.PASSED if settled and not score.report_only else None,
         error=None if settled else score.reasoning or score.outcome.value,
         retry_count=int(score.details.get(RETRIES, 0)) if score.details else 0,
         evaluation_time_ms=round(score.duration_ms),

@@ -211,7 +211,7 @@ class ScoreCell:
     """The mean."""
     share: str
     """How many passed, if there are several."""
-    gates: bool
+    report_only: bool
 
 
 def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
@@ -224,7 +224,7 @@ def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
     text = outcome.value if value is None else f"{value:.2f}"
     counted_scores = len(scores) - outcomes.count(Outcome.SKIPPED)
     share = f"{outcomes.count(Outcome.PASSED)}/{counted_scores}" if counted_scores > 1 else ""
-    return ScoreCell(outcome, text, value, share, any(score.gates for score in scores))
+    return ScoreCell(outcome, text, value, share, all(score.report_only for score in scores))
 
 
 def score_cells(trials: Sequence[TrialSummary], evaluators: Sequence[str]) -> list[ScoreCell | None]:

@@ -168,7 +168,7 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
         return
     out.write(table_head("Evaluator", "Score", "Threshold", "Outcome", "Time"))
     for score in scores:
-        name = inline(score.evaluator) + ("" if score.gates else " (informs)")
+        name = inline(score.evaluator) + (" (informs)" if score.report_only else "")
         out.write(row(name, *_numbers(score), _outcome(score), f"{score.duration_ms:.1f} ms"))
     out.write("\n")
     told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]

@@ -124,7 +124,7 @@ def _score_texts(rows: Sequence[ScoreRow]) -> list[tuple[str, Outcome]]:
 
 def _score_text(name: str, rows: Sequence[ScoreRow]) -> tuple[str, Outcome]:
     worst = min(rows, key=lambda row: row.outcome.rank)
-    note = "" if worst.gates else " (informs)"
+    note = " (informs)" if worst.report_only else ""
     if len({(row.value, row.outcome) for row in rows}) == 1:
         return f"{name} {score_value(Score(name, worst.outcome, worst.value, worst.threshold))}{note}", worst.outcome
     values = [row.value for row in rows if row.value is not None]

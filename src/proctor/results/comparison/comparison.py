@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
 from proctor.base.json_data import Json, to_json
 from proctor.results.comparison.divergence import Divergence
@@ -49,6 +50,7 @@ class ComparedRun:
     """Whether all planned trials ran."""
 
 
+@renamed_fields({"unsettled": "without_verdict"})
 @dataclass(frozen=True, slots=True)
 class PassCount:
     """How many trials of a case passed, of those that passed or failed."""

@@ -31,7 +31,7 @@ class Scoring:
 
     fingerprint: str
     threshold: float | None
-    gates: bool
+    report_only: bool
     judge: str
 
 
@@ -78,7 +78,7 @@ class CaseTrials:
         values: dict[str, list[float]] = {}
         for score in scores:
             if score.evaluator not in self.scoring or not self.scoring[score.evaluator].judge:
-                scoring = Scoring(score.fingerprint, score.threshold, score.gates, judge_name(score))
+                scoring = Scoring(score.fingerprint, score.threshold, score.report_only, judge_name(score))
                 self.scoring[score.evaluator] = scoring
             if score.value is not None and math.isfinite(score.value):
                 values.setdefault(score.evaluator, []).append(score.value)
@@ -196,17 +196,17 @@ def _scoring_changes(before: Mapping[str, Scoring], after: Mapping[str, Scoring]
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
             only = old or new
-            if only is not None and only.gates:
+            if only is not None and not only.report_only:
                 yield f"the evaluator {name} was {'added' if old is None else 'removed'}"
-        elif old.gates or new.gates:
+        elif not (old.report_only and new.report_only):
             yield from _scoring_change(name, old, new)
 
 
 def _scoring_change(name: str, old: Scoring, new: Scoring) -> Iterator[str]:
     if old.threshold != new.threshold:
         yield f"the threshold of {name} changed from {_number(old.threshold)} to {_number(new.threshold)}"
-    if old.gates != new.gates:
-        yield f"{name} {'now counts' if new.gates else 'is now report only'}"
+    if old.report_only != new.report_only:
+        yield f"{name} {'is now report only' if new.report_only else 'now counts'}"
     if old.fingerprint != new.fingerprint:
         if old.judge != new.judge and old.judge and new.judge:
             yield f"the judge of {name} changed from {old.judge} to {new.judge}"

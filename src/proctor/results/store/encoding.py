@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+import operator
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -97,20 +98,27 @@ def run_from_json(
 
 
 class Columns:
-    """The fields of a dataclass that have a column of the same name in a table."""
+    """The fields of a dataclass that have a column in a table: one of the same name, or of the opposite meaning.
 
-    def __init__(self, kind: type, table: Mapping[str, str]) -> None:
+    `opposites` has flags that the table stores as their opposite: the field, and the name of the column.
+    """
+
+    def __init__(self, kind: type, table: Mapping[str, str], opposites: Mapping[str, str] | None = None) -> None:
         hints = typing.get_type_hints(kind)
-        self.names = tuple(field.name for field in fields(kind) if field.name in table)
-        self._decoders = [(name, _column_decoder(hints[name])) for name in self.names]
+        self._opposites = dict(opposites or {})
+        self.names = tuple(field.name for field in fields(kind) if self._opposites.get(field.name, field.name) in table)
+        self._decoders = [
+            (name, operator.not_ if name in self._opposites else _column_decoder(hints[name])) for name in self.names
+        ]
 
     def select(self, table: str) -> str:
         """The columns for a SELECT."""
-        return ", ".join(f"{table}.{name}" for name in self.names)
+        return ", ".join(f"{table}.{self._opposites.get(name, name)}" for name in self.names)
 
     def encode(self, value: object) -> dict[str, Any]:
-        """By column: what is stored of an object."""
-        return {name: _to_column(getattr(value, name)) for name in self.names}
+        """By column: the values to store of an object."""
+        row = {name: _to_column(getattr(value, name)) for name in self.names if name not in self._opposites}
+        return row | {column: not getattr(value, name) for name, column in self._opposites.items()}
 
     def decode(self, row: Sequence[Any]) -> dict[str, Any]:
         """By field: what a row of these columns holds."""
@@ -147,8 +155,9 @@ def _is_union(hint: Any) -> bool:
 
 TRIAL_COLUMNS = Columns(TrialResult, TRIALS)
 SUMMARY_COLUMNS = Columns(TrialSummary, TRIALS)
-SCORE_COLUMNS = Columns(Score, SCORES)
-SCORE_ROW_COLUMNS = Columns(ScoreRow, SCORES)
+REPORT_ONLY = {"report_only": "gates"}
+SCORE_COLUMNS = Columns(Score, SCORES, REPORT_ONLY)
+SCORE_ROW_COLUMNS = Columns(ScoreRow, SCORES, REPORT_ONLY)
 
 NOT_CONTENT = frozenset({"case", "scores", *TRIAL_COLUMNS.names})
 """Fields of a trial that are not in its `content`."""

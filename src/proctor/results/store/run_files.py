@@ -278,12 +278,14 @@ def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
     return STRICT_CODEC.decode(TrialResult, content, case=case, scores=scores, spans=spans, ended_early=early)
 
 
+GATES = "gates"
+"""The opposite of `Score.report_only`, as exported runs have it."""
 SCORE_FIELDS = (
     "evaluator",
     "outcome",
     "value",
     "threshold",
-    "gates",
+    GATES,
     "turn",
     "fingerprint",
     "reasoning",
@@ -294,10 +296,11 @@ SCORE_FIELDS = (
 
 
 def _score_to_json(score: Score) -> list[Json]:
-    values = {name: to_json(getattr(score, name)) for name in SCORE_FIELDS}
+    values = {name: not score.report_only if name == GATES else to_json(getattr(score, name)) for name in SCORE_FIELDS}
     return list({**values, "details": values["details"] or None, "duration_ms": round(score.duration_ms, 3)}.values())
 
 
 def _score_from_json(row: list[Json]) -> Score:
     data = dict(zip(SCORE_FIELDS, row, strict=False))
-    return STRICT_CODEC.decode(Score, {**data, "details": data.get("details") or {}})
+    report_only = not data.pop(GATES)
+    return STRICT_CODEC.decode(Score, {**data, "details": data.get("details") or {}}, report_only=report_only)
