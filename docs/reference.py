@@ -44,6 +44,12 @@ NEEDS = {
 }
 """What an evaluator is skipped without, as the reference names it."""
 
+SUITE_PARTS = (
+    *("Suite", "CaseModel", "TurnModel", "ExpectedAnswer", "ContainsWords", "ExpectedTool", "EvaluatorOptions"),
+    *("MockModel", "ScenarioModel", "QuarantineModel", "AttachedFile", "CriteriaModel", "SettingsModel"),
+)
+"""The order of sections in the page on suite keys; others come last."""
+
 TOOLS = {
     "proctor.compat.adk": "ADK",
     "proctor.compat.pixie": "pixie",
@@ -207,13 +213,19 @@ def suite_page() -> str:
         "for editors. [Writing suites](../suites.md) explains them.\n",
     ]
     named = {"Suite": schema, **schema["$defs"]}
-    for name, item in sorted(named.items(), key=lambda pair: pair[0] != "Suite"):
+    for name in sorted(named, key=lambda name: SUITE_PARTS.index(name) if name in SUITE_PARTS else len(SUITE_PARTS)):
+        item = named[name]
         if not item.get("properties") or name == "EvaluatorWithOptions":  # has its own page
             continue
         parts.append(f"## {name.removesuffix('Model')}\n\n{_escaped(' '.join(item.get('description', '').split()))}\n")
         needed = item.get("required", ())
-        rows = [_row(key, value, schema, " Required." * (key in needed)) for key, value in item["properties"].items()]
-        parts.append("| key | type | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+        rows = [
+            _row(key, value, schema, " Required." * (key in needed))
+            for key, value in item["properties"].items()
+            if not value.get("deprecated")
+        ]
+        table = "\n".join(rows).replace(" or null |", " |")  # a key without a value is as if it were left out
+        parts.append(f"| key | type | meaning |\n|---|---|---|\n{table}\n")
     return "\n".join(parts)
 
 
@@ -231,7 +243,7 @@ def _about(item: dict[str, Any], schema: dict[str, Any]) -> str:
     inner = _resolved(item, schema)
     text = item.get("description") or inner.get("description", "")
     properties = _resolved(inner.get("items", inner), schema).get("properties")
-    keys = ", ".join(f"`{key}`" for key in properties) if properties else ""
+    keys = ", ".join(f"`{key}`" for key, value in (properties or {}).items() if not value.get("deprecated"))
     return " ".join(part for part in (text, f"Keys: {keys}." if keys else "") if part)
 
 
@@ -240,7 +252,8 @@ def _kind(item: dict[str, Any], schema: dict[str, Any]) -> str:
     if "enum" in inner:
         return ", ".join(_code(str(value)) for value in inner["enum"])
     if choices := inner.get("anyOf") or inner.get("oneOf"):
-        return " or ".join(dict.fromkeys(_kind(choice, schema) for choice in choices))
+        kinds = dict.fromkeys(_kind(choice, schema) for choice in choices)
+        return " or ".join(kinds)
     kinds = inner.get("type", "anything")
     return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
 

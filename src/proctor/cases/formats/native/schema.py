@@ -16,11 +16,13 @@ from typing_extensions import TypeAliasType
 from proctor.cases.formats.native.parts import MUTANT_KINDS
 
 Json = Any
-Seconds = Field(default=None, gt=0)
-OWN = "Keys that begin with x- are anybody's own."
+OWN = "Keys that begin with x- are yours: they are stored and not read."
+
+EXPECTED = "What makes an answer right; a text is short for {output: text}."
+PASSAGES = "Passages that the answer is checked against."
 
 Filled = Annotated[str, Field(pattern=r"\S")]
-"""Text with something in it."""
+"""Non-empty text."""
 
 
 class _Model(BaseModel):
@@ -38,16 +40,16 @@ class EvaluatorOptions(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    threshold: float | None = Field(default=None, ge=0, le=1, description="The least score that passes.")
+    threshold: float | None = Field(default=None, ge=0, le=1, description="The lowest score that passes.")
     name: Filled | None = Field(default=None, description="What reports call it.")
     report_only: bool | None = Field(default=False, description="Report the score, but do not let it decide the case.")
     gate: bool | None = Field(default=True, deprecated="Use `report_only`, which means the opposite.")
-    scope: Literal["turn", "case"] | None = Field(default=None, description="Each turn, or the whole conversation.")
-    output: Filled | None = Field(default=None, description="The named output it looks at.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
-    output_path: Filled | None = Field(default=None, description="Where in an output of data it looks: order.total")
-    retries: int | None = Field(default=0, ge=0, description="How often it is asked again when it breaks.")
-    optional: bool | None = Field(default=False, description="Whether it is skipped when it breaks.")
+    scope: Literal["turn", "case"] | None = Field(default=None, description="Score each turn, or the conversation.")
+    output: Filled | None = Field(default=None, description="The named output to score, if the agent gives several.")
+    timeout: float | None = Field(default=None, gt=0, description="Time limit in seconds.")
+    output_path: Filled | None = Field(default=None, description="Where in an output of data to look: order.total")
+    retries: int | None = Field(default=0, ge=0, description="Retries after it breaks.")
+    optional: bool | None = Field(default=False, description="Skip it if it breaks, instead of ending in an error.")
 
 
 _ONE_EVALUATOR: dict[str, Any] = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}
@@ -63,14 +65,14 @@ EvaluatorEntry = EvaluatorName | EvaluatorWithOptions
 class ExpectedTool(_Model):
     """A tool call the agent is expected to make."""
 
-    name: Filled
+    name: Filled = Field(description="The name of the tool.")
     args: dict[str, Json] | None = Field(
         default=None, description='Arguments: literals, or matchers such as {"$regex": "A-[0-9]+"}.'
     )
     count: int | None = Field(default=1, ge=1, description="At least this many such calls.")
     substring: bool | None = Field(default=False, description="The tool's name need only contain `name`.")
     extra_args: bool | None = Field(default=False, description="Arguments that are not listed are allowed.")
-    result: Json = None
+    result: Json = Field(default=None, description="What the tool returns; only ToolCorrectness compares it.")
 
 
 class ContainsWords(_Model):
@@ -85,21 +87,21 @@ class ContainsWords(_Model):
         },
     )
 
-    any: list[Filled] | None = None
-    all: list[Filled] | None = None
+    any: list[Filled] | None = Field(default=None, description="At least one of these.")
+    all: list[Filled] | None = Field(default=None, description="Every one of these.")
 
 
 class ExpectedAnswer(_Model):
-    """What a good answer looks like; what is not given is not compared."""
+    """What makes an answer right. What is not given is not checked."""
 
-    output: Json = Field(default=None, description="The reference answer.")
+    output: Json = Field(default=None, description="The right answer.")
     contains: Filled | Annotated[list[Filled], Field(min_length=1)] | ContainsWords | None = Field(
-        default=None, description="A list means any of these."
+        default=None, description="Words that the answer must contain; a list means any of these."
     )
     tools: list[Filled | ExpectedTool] | None = Field(
-        default=None, description="An empty list means: no tool is called."
+        default=None, description="Tools that must be called; an empty list means that no tool is called."
     )
-    context: list[str] | None = Field(default=None, description="The facts an ideal answer rests on.")
+    context: list[str] | None = Field(default=None, description="Facts that the answer must agree with.")
 
 
 class AttachedFile(_Model):
@@ -112,18 +114,18 @@ class AttachedFile(_Model):
         },
     )
 
-    path: str | None = None
-    url: str | None = None
-    type: str | None = None
-    description: str | None = None
-    pages: list[Annotated[int, Field(ge=1)]] | None = None
-    sheet: str | None = None
-    range: str | None = None
-    cache: bool | None = None
+    path: str | None = Field(default=None, description="A file, relative to the suite's folder.")
+    url: str | None = Field(default=None, description="An address to download it from.")
+    type: str | None = Field(default=None, description="What kind of file it is; by default its name says so.")
+    description: str | None = Field(default=None, description="What the file is, for the agent.")
+    pages: list[Annotated[int, Field(ge=1)]] | None = Field(default=None, description="Only these pages, from 1.")
+    sheet: str | None = Field(default=None, description="Only this sheet of a workbook.")
+    range: str | None = Field(default=None, description="Only these cells of a sheet, such as A1:C20.")
+    cache: bool | None = Field(default=None, description="Whether a downloaded file is kept for later runs.")
 
 
 class MockModel(_Model):
-    """What a tool answers instead of being called: a result, or an error."""
+    """The result or error of a mocked tool, which is not called."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -135,61 +137,61 @@ class MockModel(_Model):
         },
     )
 
-    args: dict[str, Json] | None = Field(default=None, description="For which arguments; matchers are allowed.")
-    result: Json = None
+    args: dict[str, Json] | None = Field(default=None, description="Only for calls with these arguments or matchers.")
+    result: Json = Field(default=None, description="What the tool returns.")
     error: Filled | None = Field(default=None, description="What the tool fails with.")
-    delay: float | None = Field(default=0.0, ge=0, description="Seconds before it answers.")
-    times: int | None = Field(default=None, ge=1, description="How often it answers; then the next one does.")
+    delay: float | None = Field(default=0.0, ge=0, description="Seconds to wait before returning.")
+    times: int | None = Field(default=None, ge=1, description="Calls per trial; then the next mock is used.")
 
 
 Mocks = dict[str, MockModel | Annotated[list[MockModel], Field(min_length=1)]] | None
 
 
 class ScenarioModel(_Model):
-    """What a simulated user is told; the conversation comes about when it is held."""
+    """Instructions for a simulated user, played by a language model."""
 
     start: Filled = Field(description="The first message, word for word.")
-    plan: Filled = Field(description="What the user is after, and in which order.")
+    plan: Filled = Field(description="What the user wants, knows and does, in order.")
     persona: Filled | dict[str, Json] | None = Field(
         default=None, description="EXPERT, NOVICE, EVALUATOR, a text, or an object that describes a person."
     )
-    max_turns: int | None = Field(default=20, ge=1, le=1000, description="Messages of the user, the first included.")
+    max_turns: int | None = Field(default=20, ge=1, le=1000, description="Most messages of the user, with the first.")
     stop: Filled | None = Field(default="</finished>", description="The mark by which the user ends the conversation.")
     model: Filled | dict[str, Json] | None = Field(
-        default=None, description="Who plays the user; the judge of the run if nobody is named."
+        default=None, description="The model that plays the user; by default the judge of the run."
     )
-    instructions: str | None = Field(default=None, description="What else the user is told.")
+    instructions: str | None = Field(default=None, description="Further instructions for the user.")
     show_tools: bool | None = Field(default=False, description="Whether the user sees which tools the agent used.")
 
 
 class QuarantineModel(_Model):
-    """Why a case runs and is reported but decides nothing for the time being."""
+    """A case that runs and is reported, and does not affect the verdict until a date."""
 
-    reason: Filled
+    reason: Filled = Field(description="Why.")
     until: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="The last day; after it the case fails.")
-    owner: Filled | None = Field(default=None, description="Who is to mend it.")
+    owner: Filled | None = Field(default=None, description="Who will fix it.")
 
 
 class TurnModel(_OpenModel):
     """One message to the agent and what is expected back."""
 
-    input: Json
-    expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
+    input: Json = Field(description="Text, or any data that the agent takes.")
+    expected: ExpectedAnswer | str | float | bool | list[Json] | None = Field(default=None, description=EXPECTED)
     expected_output_contains: Annotated[list[Filled], Field(min_length=1)] | None = Field(
-        default=None, description="Words of a good answer, as lists of cases in test modules have them."
+        default=None, description="Another spelling of expected: {contains: …}, as in lists of test cases."
     )
-    match: Literal["any", "all"] | None = Field(default=None, description="How many of these words must be there.")
-    evaluators: list[EvaluatorEntry] | None = None
-    retrieval_context: list[str] | None = None
-    files: list[str | AttachedFile] | None = None
-    metadata: dict[str, Json] | None = None
+    match: Literal["any", "all"] | None = Field(default=None, description="Whether any or all of them must appear.")
+    evaluators: list[EvaluatorEntry] | None = Field(default=None, description="Instead of the suite's.")
+    retrieval_context: list[str] | None = Field(default=None, description=PASSAGES)
+    files: list[str | AttachedFile] | None = Field(default=None, description="Files for the agent.")
+    metadata: dict[str, Json] | None = Field(default=None, description="Any data, for evaluators.")
 
 
 _OF_A_TURN = ("input", "expected", "expected_output_contains", "match", "retrieval_context", "files")
 
 
 class CaseModel(BaseModel):
-    """One conversation to hold with the agent: `input`, `turns`, or a `scenario`."""
+    """One conversation to have with the agent: an `input`, `turns`, or a `scenario`."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -205,31 +207,39 @@ class CaseModel(BaseModel):
         },
     )
 
-    id: Filled | int | None = None
-    description: str | None = None
-    tags: list[str] | None = None
-    skip: Filled | None = Field(default=None, description="Why the case is not run at present.")
-    quarantine: QuarantineModel | None = Field(default=None, description="It runs and is reported, and does not gate.")
-    input: Json = None
-    expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
-    expected_output_contains: Annotated[list[Filled], Field(min_length=1)] | None = Field(
-        default=None, description="Words of a good answer, as lists of cases in test modules have them."
+    id: Filled | int | None = Field(default=None, description="Unique in the suite; case-1, case-2, … by default.")
+    description: str | None = Field(default=None, description="For people, and for -k.")
+    tags: list[str] | None = Field(default=None, description="For --tag and -k.")
+    skip: Filled | None = Field(default=None, description="Do not run the case; the text is the reason.")
+    quarantine: QuarantineModel | None = Field(
+        default=None, description="Run the case without letting it affect the verdict, until a date."
     )
-    match: Literal["any", "all"] | None = Field(default=None, description="How many of these words must be there.")
-    retrieval_context: list[str] | None = None
-    files: list[str | AttachedFile] | None = None
-    turns: list[TurnModel] | None = Field(default=None, min_length=1)
-    scenario: ScenarioModel | None = Field(default=None, description="For a conversation with a simulated user.")
-    evaluators: list[EvaluatorEntry] | None = Field(default=None, description='"..." stands for the suite\'s own.')
-    implied: bool | None = Field(default=None, description="false: what is expected is not checked by itself.")
-    inputs: dict[str, Json] | None = Field(default=None, description="Values the application asks for by name.")
-    metadata: dict[str, Json] | None = None
+    input: Json = Field(default=None, description="Text, or any data that the agent takes.")
+    expected: ExpectedAnswer | str | float | bool | list[Json] | None = Field(default=None, description=EXPECTED)
+    expected_output_contains: Annotated[list[Filled], Field(min_length=1)] | None = Field(
+        default=None, description="Another spelling of expected: {contains: …}, as in lists of test cases."
+    )
+    match: Literal["any", "all"] | None = Field(default=None, description="Whether any or all of them must appear.")
+    retrieval_context: list[str] | None = Field(default=None, description=PASSAGES)
+    files: list[str | AttachedFile] | None = Field(default=None, description="Files for the agent.")
+    turns: list[TurnModel] | None = Field(default=None, min_length=1, description="A conversation, turn by turn.")
+    scenario: ScenarioModel | None = Field(default=None, description="A conversation with a simulated user.")
+    evaluators: list[EvaluatorEntry] | None = Field(
+        default=None, description="Instead of the suite's; \"...\" stands for the suite's."
+    )
+    implied: bool | None = Field(
+        default=None, description="false: only the listed evaluators score the case, not those for `expected`."
+    )
+    inputs: dict[str, Json] | None = Field(
+        default=None, description="Values that the application asks for with proctor.wrap."
+    )
+    metadata: dict[str, Json] | None = Field(default=None, description="Any data, for evaluators.")
     state: dict[str, Json] | None = Field(default=None, description="What the session knows before the first turn.")
-    final_state: dict[str, Json] | None = Field(default=None, description="What it should know after the last one.")
-    repeat: int | None = Field(default=None, ge=1)
-    timeout: float | None = Seconds
+    final_state: dict[str, Json] | None = Field(default=None, description="What it should know after the last turn.")
+    repeat: int | None = Field(default=None, ge=1, description="How many trials of this case.")
+    timeout: float | None = Field(default=None, gt=0, description="Time limit for a trial of this case, in seconds.")
     mocks: Mocks = Field(
-        default=None, description="By tool: what it answers instead of being called; the first that matches."
+        default=None, description="Mocked tools by name: one mock, or a list of which the first that matches is used."
     )
     doubles: Mocks = Field(default=None, deprecated="Use `mocks`.")
 
@@ -237,28 +247,32 @@ class CaseModel(BaseModel):
 class CriteriaModel(_Model):
     """How outcomes become the verdict of the suite."""
 
-    trials: Literal["all", "any", "majority", "mean"] | None = "all"
-    threshold: float | None = Field(default=None, ge=0, le=1)
+    trials: Literal["all", "any", "majority", "mean"] | None = Field(
+        default="all", description="How many trials of a case must pass; mean: each evaluator's average must."
+    )
+    threshold: float | None = Field(default=None, ge=0, le=1, description="Overrides the threshold of every evaluator.")
     pct: float | None = Field(default=1.0, gt=0, le=1, description="The share of cases that must pass.")
 
 
 class SettingsModel(_Model):
-    """How the suite asks to be run; the command line overrides it."""
+    """How the suite is run; the command line overrides it."""
 
-    repeat: int | None = Field(default=None, ge=1)
-    parallel: int | None = Field(default=None, ge=1)
-    timeout: float | None = Seconds
-    evaluator_timeout: float | None = Seconds
-    retries: int | None = Field(default=None, ge=0)
-    max_reply_bytes: int | None = Field(default=None, ge=1, description="More than this in one answer fails the trial.")
+    repeat: int | None = Field(default=None, ge=1, description="Trials per case (1).")
+    parallel: int | None = Field(default=None, ge=1, description="Trials that run at the same time (8).")
+    timeout: float | None = Field(default=None, gt=0, description="Time limit for a trial, in seconds (300).")
+    evaluator_timeout: float | None = Field(
+        default=None, gt=0, description="Time limit for an evaluator, in seconds (60; 300 with a judge)."
+    )
+    retries: int | None = Field(default=None, ge=0, description="Retries after a transient error (2).")
+    max_reply_bytes: int | None = Field(default=None, ge=1, description="A longer answer fails the trial (10 MB).")
 
 
 class WaiverModel(_Model):
-    """A mutant that `proctor mutate` does not hold against the suite, and why."""
+    """A mutant that the suite need not kill, and why."""
 
     mutant: str = Field(description="The kind of mutant.", json_schema_extra={"enum": list(MUTANT_KINDS)})
     reason: Filled = Field(description="Why nothing needs to notice it.")
-    case: Filled | None = Field(default=None, description="The id of the one case it holds for; all if none is named.")
+    case: Filled | None = Field(default=None, description="Only for the case with this id.")
 
 
 RerunTools = bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] | None
@@ -267,9 +281,9 @@ RerunTools = bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] |
 class SuiteModel(_OpenModel):
     """A Proctor suite."""
 
-    schema_: str | None = Field(default=None, alias="$schema")
-    name: Filled | None = None
-    description: str | None = None
+    schema_: str | None = Field(default=None, alias="$schema", description="The schema, for editors.")
+    name: Filled | None = Field(default=None, description="What reports call it; the name of the file by default.")
+    description: str | None = Field(default=None, description="For people.")
     agent: str | dict[str, Json] | None = Field(
         default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
     )
@@ -277,10 +291,10 @@ class SuiteModel(_OpenModel):
         Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
         | Annotated[list[Filled], Field(min_length=1)]
         | None
-    ) = Field(default=None, description="Several agents by name, or a list of references: each is asked every case.")
+    ) = Field(default=None, description="Several agents, by name or as a list of references; each runs every case.")
     judge: Filled | dict[str, Json] | None = Field(
         default=None,
-        description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, rules, or an object.",
+        description="The judge for evaluators that need one: openai:gpt-5-mini, rules, or an object.",
     )
     rerun_tools: RerunTools = Field(
         default=None,
@@ -288,17 +302,19 @@ class SuiteModel(_OpenModel):
         "those marked with @proctor.tool, tools.py:TOOLS, or an object of references by tool.",
     )
     reexecute: RerunTools = Field(default=None, deprecated="Use `rerun_tools`.")
-    evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
-    criteria: CriteriaModel | None = None
-    settings: SettingsModel | None = None
-    waivers: list[WaiverModel] | None = None
-    cases: list[CaseModel] = Field(min_length=1)
+    evaluators: list[EvaluatorEntry] | None = Field(
+        default=None, json_schema_extra=_NOT_INHERITED, description="For every case and turn that lists none."
+    )
+    criteria: CriteriaModel | None = Field(default=None, description="How outcomes become the verdict.")
+    settings: SettingsModel | None = Field(default=None, description="How the suite is run.")
+    waivers: list[WaiverModel] | None = Field(default=None, description="Mutants that the suite need not kill.")
+    cases: list[CaseModel] = Field(min_length=1, description="The cases, at least one.")
 
 
 def schema_text(evaluators: Mapping[str, str]) -> str:
     """The JSON Schema of a native suite, as it is shipped.
 
-    `evaluators` are the names that editors offer, each with what it is for; any other name is as valid.
+    `evaluators` are the names that editors suggest, each with a description; any other name is valid, too.
     """
     schema = SuiteModel.model_json_schema()
     defined = schema["$defs"]
