@@ -154,7 +154,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
         if row.info.get(name):
             say(f"note: {row.info[name]}")
     for root in build_tree(spans):
-        say(root.to_text(shown=None if verbose else MAX_VALUE_CHARS))
+        say(root.to_text(max_chars=None if verbose else MAX_VALUE_CHARS))
     return 0
 
 

@@ -14,9 +14,9 @@ __all__ = ["SCOPE", "MemoryTraceHandler", "TraceScope", "capture_traces", "colle
 
 @contextlib.contextmanager
 def capture_traces() -> Iterator[MemoryTraceHandler]:
-    """Collect the spans that begin inside, also in tasks and thread pools that are used there.
+    """Collect the spans that begin in the block, also in tasks and thread pools that are used there.
 
-    Model clients report their calls meanwhile, if an instrumentation of them is installed.
+    Meanwhile, model clients report their calls if an instrumentation for them is installed.
     """
     carry_context_into_pools()
     listen_to_opentelemetry()
@@ -26,7 +26,7 @@ def capture_traces() -> Iterator[MemoryTraceHandler]:
 
 @contextlib.contextmanager
 def collect_spans() -> Iterator[MemoryTraceHandler]:
-    """Collect the spans that begin inside; unlike `capture_traces`, this switches nothing on."""
+    """Collect the spans that begin in the block; unlike `capture_traces`, this enables no instrumentation."""
     listen_if_in_use()
     handler = MemoryTraceHandler()
     outer = SCOPE.get()

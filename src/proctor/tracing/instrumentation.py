@@ -1,16 +1,16 @@
-"""Switches instrumentations of model clients on while somebody captures, and off again afterwards.
+"""Enables instrumentations of model clients while traces are captured, and disables them afterwards.
 
-An instrumentation is switched on when its client is imported, or at once if that has happened already: nothing is
-loaded for clients that an application does not use. Imports are noticed by `wrapt.register_post_import_hook`; every
-OpenInference instrumentation depends on wrapt. Without wrapt only clients that were imported before are seen.
+An instrumentation is enabled when its client is imported, or at once if that has already happened: nothing is loaded
+for clients that an application does not use. `wrapt.register_post_import_hook` reports imports; every OpenInference
+instrumentation depends on wrapt. Without wrapt only clients that were imported before the capture are traced.
 
-Instrumentations report to a tracer provider of Proctor's own and are switched off when the last capture ends. Leaving
-them on would let every later agent in the process report its prompts, for example to the application's exporter.
+Instrumentations report to Proctor's own tracer provider and are disabled when the last capture ends. Leaving them on
+would let every later agent in the process report its prompts, for example to the application's exporter.
 
-Imports happen in any thread, under that module's import lock, and switching an instrumentation on imports modules as
-well. A hook that waited for a thread which is switching could therefore wait for ever. So all state changes go through
-`_Switchboard.settle`, which brings the instrumentations in line with what is wanted. A hook does not wait for it: if
-another thread is settling, that thread looks again before it returns.
+Imports happen in any thread, under the import lock of the module, and enabling an instrumentation imports modules as
+well. If an import hook waited for a thread that is enabling one, both could wait for each other for ever. So all
+changes go through `_Instrumentations.update`, which enables the missing ones and disables the others. A hook does not
+wait for it: if another thread is updating, that thread checks again before it returns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLIENTS = {
     "boto3": "bedrock",
     "vertexai": "vertexai",
 }
-"""Modules that call models, and the name of the OpenInference instrumentation of each."""
+"""Modules of model clients, and the name of the OpenInference instrumentation of each."""
 FRAMEWORKS = {
     "agents": "openai_agents",
     "agno": "agno",
@@ -52,109 +52,112 @@ FRAMEWORKS = {
     "llama_index.core": "llama_index",
     "smolagents": "smolagents",
 }
-"""Frameworks of agents, whose model calls are seen through their client as well."""
+"""Agent frameworks. Their model calls are also traced through the client."""
 SELF_INSTRUMENTED = {"pydantic_ai"}
-"""Frameworks that bring their own instrumentation."""
+"""Frameworks that contain their own instrumentation."""
 OPENTELEMETRY = "opentelemetry.sdk.trace"
-"""Imported by applications that make spans themselves."""
+"""The module that applications import to create spans."""
 
 INSTRUMENTED_MODULES = frozenset({*CLIENTS, *FRAMEWORKS, *SELF_INSTRUMENTED})
 
-SwitchOff = Callable[[], None]
+Disable = Callable[[], None]
 
 
 @contextlib.contextmanager
 def instrument_clients() -> Iterator[None]:
-    """While inside, model clients that are imported, or already were, report their calls."""
+    """Enable the instrumentations of imported model clients inside the block, also of clients imported there."""
     _watch_imports()
-    _SWITCHBOARD.enter()
+    _INSTRUMENTATIONS.enter()
     try:
         yield
     finally:
-        _SWITCHBOARD.leave()
+        _INSTRUMENTATIONS.leave()
 
 
 def missing_instrumentation() -> str:
-    """What to install so that the calls of clients in use are seen; empty if nothing is missing."""
-    unseen = [name for name in CLIENTS if _is_imported(name) and name not in _SWITCHBOARD.usable]
-    if not unseen:
+    """What to install so that the calls of imported clients are traced; empty if nothing is missing."""
+    untraced = [name for name in CLIENTS if _is_imported(name) and name not in _INSTRUMENTATIONS.usable]
+    if not untraced:
         return ""
-    packages = [f"openinference-instrumentation-{CLIENTS[name].replace('_', '-')}" for name in unseen]
+    packages = [f"openinference-instrumentation-{CLIENTS[name].replace('_', '-')}" for name in untraced]
     sdk = [] if _is_installed("opentelemetry.sdk") else [f"'{DISTRIBUTION}[tracing]'"]
-    return f"calls of {' and '.join(unseen)} are not seen without: pip install {' '.join(sdk + packages)}"
+    return f"to trace the calls of {' and '.join(untraced)}: pip install {' '.join(sdk + packages)}"
 
 
-class _Switchboard:
-    """Which instrumentations are on, and how many captures want them."""
+class _Instrumentations:
+    """The instrumentations that are enabled, and the number of captures that need them."""
 
     def __init__(self) -> None:
         self.usable: set[str] = set()
-        """Modules whose instrumentation could be switched on."""
+        """Modules whose instrumentation could be enabled."""
         self._captures = 0
-        self._counting = threading.Lock()
-        self._settling = threading.RLock()
+        self._state_lock = threading.Lock()
+        self._update_lock = threading.RLock()
         self._imported: set[str] = set()
         self._unusable: set[str] = set()
-        self._on: dict[str, SwitchOff] = {}
+        self._disable: dict[str, Disable] = {}
 
     def enter(self) -> None:
-        with self._counting:
+        with self._state_lock:
             self._captures += 1
             self._imported |= {name for name in INSTRUMENTED_MODULES if _is_imported(name)}
-        self.settle(wait=True)
+        self.update(wait=True)
 
     def leave(self) -> None:
-        with self._counting:
+        with self._state_lock:
             self._captures -= 1
-        self.settle(wait=True)
+        self.update(wait=True)
 
     def imported(self, name: str) -> None:
-        """Called when a client has just been imported; never raises, since that would break the import."""
-        with self._counting:
+        """Called after the import of a client; never raises, since that would break the import."""
+        with self._state_lock:
             self._imported.add(name)
         with contextlib.suppress(Exception):
-            self.settle(wait=False)
+            self.update(wait=False)
 
-    def settle(self, *, wait: bool) -> None:
-        """Switch on what is wanted and off what is not. Looks again afterwards, on behalf of those who did not wait."""
-        while self._is_unsettled() and self._settling.acquire(blocking=wait):
+    def update(self, *, wait: bool) -> None:
+        """Enable missing instrumentations and disable superfluous ones, until there are neither.
+
+        The check is repeated on behalf of threads that did not wait.
+        """
+        while self._needs_update() and self._update_lock.acquire(blocking=wait):
             try:
                 for name in self._missing():
-                    self._switch_on(name)
+                    self._enable(name)
                 for name in self._superfluous():
                     with contextlib.suppress(Exception):
-                        self._on.pop(name)()
+                        self._disable.pop(name)()
             finally:
-                self._settling.release()
+                self._update_lock.release()
 
-    def _is_unsettled(self) -> bool:
+    def _needs_update(self) -> bool:
         return bool(self._missing() or self._superfluous())
 
     def _missing(self) -> set[str]:
-        with self._counting:
-            return self._imported - set(self._on) - self._unusable if self._captures else set()
+        with self._state_lock:
+            return self._imported - set(self._disable) - self._unusable if self._captures else set()
 
     def _superfluous(self) -> list[str]:
-        return [] if self._captures else list(self._on)
+        return [] if self._captures else list(self._disable)
 
-    def _switch_on(self, name: str) -> None:
+    def _enable(self, name: str) -> None:
         try:
-            off = _switch_on(name)
-        except Exception:  # made for another version of its library: that one is not traced
-            off = None
-        if off is None:
+            disable = _enable(name)
+        except Exception:  # it is for another version of its library, which is then not traced
+            disable = None
+        if disable is None:
             self._unusable.add(name)
         else:
             self.usable.add(name)
-            self._on[name] = off
+            self._disable[name] = disable
 
 
-_SWITCHBOARD = _Switchboard()
+_INSTRUMENTATIONS = _Instrumentations()
 
 
 @functools.cache
 def _watch_imports() -> None:
-    """Have the switchboard told of imports, from now on, if any instrumentation is installed."""
+    """Report imports of clients to `_INSTRUMENTATIONS` from now on, if any instrumentation is installed."""
     if not any(_is_installed(name) for name in ("openinference", *SELF_INSTRUMENTED)):
         return
     try:
@@ -166,11 +169,11 @@ def _watch_imports() -> None:
 
 
 def _imported(name: str, module: Any) -> None:
-    _SWITCHBOARD.imported(name)
+    _INSTRUMENTATIONS.imported(name)
 
 
 def _is_imported(name: str) -> bool:
-    """Whether the application has imported a library."""
+    """Whether the application has imported a module."""
     return name in sys.modules
 
 
@@ -181,8 +184,8 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _switch_on(name: str) -> SwitchOff | None:
-    """Let the calls of a library be seen; what switches that off again, or `None` if it is not possible."""
+def _enable(name: str) -> Disable | None:
+    """Enable the instrumentation of a library; returns a function that disables it, or `None` if it fails."""
     if name == "pydantic_ai":
         return _instrument_pydantic_ai()
     short = CLIENTS.get(name) or FRAMEWORKS[name]
@@ -192,8 +195,8 @@ def _switch_on(name: str) -> SwitchOff | None:
     return None if otel is None else otel.instrument(short)
 
 
-def _instrument_pydantic_ai() -> SwitchOff | None:
-    """Its agents make spans by themselves, unless the application has said otherwise."""
+def _instrument_pydantic_ai() -> Disable | None:
+    """Enable the spans of Pydantic AI's agents, unless the application has configured them."""
     otel = opentelemetry_bridge()
     if otel is None:
         return None
@@ -205,16 +208,16 @@ def _instrument_pydantic_ai() -> SwitchOff | None:
     ours = InstrumentationSettings(tracer_provider=otel.own_provider())
     Agent.instrument_all(ours)
 
-    def off() -> None:
+    def disable() -> None:
         if getattr(Agent, "_instrument_default", None) is ours:
             Agent.instrument_all(False)
 
-    return off
+    return disable
 
 
 @functools.cache
 def opentelemetry_bridge() -> Any:
-    """The module that listens to OpenTelemetry; `None` without its SDK, or with a version that is not known here."""
+    """The module `otel`; `None` without OpenTelemetry's SDK, or with a version that is not supported."""
     if not _is_installed("opentelemetry.sdk"):
         return None
     try:
@@ -228,7 +231,7 @@ _LISTENING = threading.Event()
 
 
 def listen_to_opentelemetry() -> bool:
-    """See OpenTelemetry's spans from now on; `False` if its SDK is not installed."""
+    """Collect OpenTelemetry's spans from now on; returns `False` if its SDK is not installed."""
     otel = opentelemetry_bridge()
     if otel is None:
         return False
@@ -238,11 +241,11 @@ def listen_to_opentelemetry() -> bool:
 
 
 def listen_if_in_use() -> None:
-    """See OpenTelemetry's spans if the application makes any. Loading the SDK takes time, so it is not loaded here."""
+    """Collect OpenTelemetry's spans if the application uses its SDK; if not, do not load it, which takes time."""
     if _LISTENING.is_set() or _is_imported(OPENTELEMETRY):
         listen_to_opentelemetry()
 
 
-def begin_otel_span(name: str, kind: str | None, given: Json) -> Any:
-    """An OpenTelemetry span for a step of the application; `None` if nobody listens to OpenTelemetry."""
-    return opentelemetry_bridge().begin(name, kind, given) if _LISTENING.is_set() else None
+def begin_otel_span(name: str, kind: str | None, value: Json) -> Any:
+    """Start an OpenTelemetry span with the input `value`; `None` if OpenTelemetry's spans are not collected."""
+    return opentelemetry_bridge().begin(name, kind, value) if _LISTENING.is_set() else None

@@ -1,6 +1,6 @@
 """`observe` and `start_observation`: mark a step of an application, so that a trace shows its input and output.
 
-Where no trace is captured, an observed function is called as if it were not marked.
+If no trace is captured, an observed function is called as if it were not marked.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from proctor.tracing.spans import ObserveSpan
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PARENT_SPAN: ContextVar[tuple[str, str] | None] = ContextVar("proctor_inside_observation", default=None)
-"""The trace and span that a new observation is part of, where OpenTelemetry does not say."""
+"""The trace id and span id of the parent of a new observation, if OpenTelemetry does not provide them."""
 
 
 class Observation:
-    """One step while it lasts."""
+    """One step while it runs."""
 
-    def __init__(self, name: str, given: Any, kind: str | None = None) -> None:
+    def __init__(self, name: str, value: Any, kind: str | None = None) -> None:
+        """`value` is the input of the step. `kind` is as in `ObserveSpan`."""
         self._name = name
         self._kind = kind
-        self._input = to_json(given)
+        self._input = to_json(value)
         self._output: Json = None
         self._metadata: dict[str, Json] = {}
         self._scope: TraceScope | None = SCOPE.get()
@@ -42,7 +43,7 @@ class Observation:
         self._started_at: float | None = None
 
     def set_output(self, value: Any) -> None:
-        """What came out; as it is now, whatever becomes of it later."""
+        """Record the output as it is now; later changes to the value do not count."""
         self._output = to_json(value)
 
     def set_metadata(self, key: str, value: Any) -> None:
@@ -60,23 +61,23 @@ class Observation:
 
     @contextlib.contextmanager
     def as_current(self) -> Iterator[None]:
-        """What begins meanwhile is part of this step, in whatever context the step goes on."""
-        scope, inside = SCOPE.set(self._scope), _PARENT_SPAN.set((self._trace_id, self._span_id))
+        """Make this step the parent of those that begin in the block, in whatever context the block runs."""
+        scope, parent = SCOPE.set(self._scope), _PARENT_SPAN.set((self._trace_id, self._span_id))
         try:
             with contextlib.nullcontext() if self._otel_span is None else self._otel_span.as_current():
                 yield
         finally:
-            with contextlib.suppress(ValueError):  # what is abandoned half way may be cleared up in another context
-                _PARENT_SPAN.reset(inside)
+            with contextlib.suppress(ValueError):  # an abandoned generator may be closed in another context
+                _PARENT_SPAN.reset(parent)
                 SCOPE.reset(scope)
 
     def end(self, error: BaseException | None = None) -> None:
         if self._started_at is None:
             return
         duration = time.perf_counter() - self._clock
-        said = None if error is None else _error_text(error)
+        message = None if error is None else _error_text(error)
         if self._otel_span is not None:
-            self._otel_span.end(self._output, self._metadata, error, said)
+            self._otel_span.end(self._output, self._metadata, error, message)
         span = ObserveSpan(
             self._span_id,
             self._trace_id,
@@ -88,14 +89,14 @@ class Observation:
             self._input,
             self._output,
             self._metadata,
-            said,
+            message,
             self._kind,
         )
         deliver(self._scope, span)
 
     @contextlib.contextmanager
     def span(self) -> Iterator[None]:
-        """From here to the end of the block, however that is left."""
+        """Begin the step here and end it with the block, also if the block raises."""
         self.begin()
         try:
             with self.as_current():
@@ -107,7 +108,7 @@ class Observation:
 
 
 def _error_text(error: BaseException) -> str:
-    """An exception in words, even if it has none."""
+    """The message of an exception, or the name of its type if it cannot be formatted."""
     try:
         return one_line(error)
     except Exception:
@@ -115,7 +116,7 @@ def _error_text(error: BaseException) -> str:
 
 
 class ObservationHandle(Protocol):
-    """What `start_observation` gives: a place for what comes out."""
+    """The value of `start_observation`, for the output and metadata of the block."""
 
     def set_output(self, value: Any) -> None: ...
 
@@ -123,7 +124,7 @@ class ObservationHandle(Protocol):
 
 
 class _NullObservation:
-    """Stands for an observation where no trace is captured."""
+    """An observation that records nothing, for when no trace is captured."""
 
     def set_output(self, value: Any) -> None: ...
 
@@ -135,7 +136,7 @@ _NULL_OBSERVATION = _NullObservation()
 
 @contextlib.contextmanager
 def start_observation(*, input: Any, name: str | None = None) -> Iterator[ObservationHandle]:  # noqa: A002
-    """Mark a block of code as one step; an exception is recorded with it and goes on its way."""
+    """Mark a block of code as one step; an exception is recorded and raised."""
     if not is_captured(SCOPE.get()):
         yield _NULL_OBSERVATION
         return
@@ -149,9 +150,9 @@ def observe(name: F) -> F: ...
 @overload
 def observe(name: str | None = None) -> Callable[[F], F]: ...
 def observe(name: Any = None) -> Any:
-    """Mark a function as one step: its arguments by name go in, what it returns or yields comes out.
+    """Mark a function as one step: the input is its arguments by name, the output is what it returns or yields.
 
-    `@observe`, `@observe()` and `@observe("title")` all do; sync, async and generator functions are all welcome.
+    Use `@observe`, `@observe()` or `@observe("title")`, on sync, async and generator functions.
     """
     if callable(name):
         return _observe_function(name, None)
@@ -187,7 +188,7 @@ def _observe_function(function: Callable[..., Any], title: str | None) -> Callab
 
 
 def observe_call(observation: Observation, call: Callable[[], Any]) -> Any:
-    """The result of `call`; what has yet to be awaited or drained keeps the observation open until that is done."""
+    """Call and return the result. A coroutine or generator is wrapped, and the observation ends with it."""
     observation.begin()
     try:
         with observation.as_current():
@@ -226,14 +227,14 @@ async def _observe_awaitable(observation: Observation, result: Any) -> Any:
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):  # some functions written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return None
 
 
 def named_arguments(
     signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool
 ) -> dict[str, Any]:
-    """The arguments of a call by name; a method's `self` is not an argument."""
+    """The arguments of a call by name, without `self`; with `defaults`, also those that were not passed."""
     try:
         if signature is None:
             raise TypeError("no signature")

@@ -1,14 +1,14 @@
-"""Listens to OpenTelemetry, and lets observations be spans of it. Imported only if its SDK is installed.
+"""Collects the spans of OpenTelemetry, and makes observations spans of it. Imported only if its SDK is installed.
 
-Spans reach a capture in two ways. Instrumentations that Proctor switches on report to a tracer provider of our own,
-which exports nothing. Spans that the application makes itself go to its own provider, to which a listener is added.
+Spans reach a capture in two ways. Instrumentations that Proctor enables report to Proctor's own tracer provider, which
+exports nothing. Spans that the application creates go to its own provider, to which a listener is added.
 
-There is never a global provider of ours. OpenTelemetry accepts one global provider per process: taking that place would
-keep the application's out, and its exporters would get nothing. An application may set its provider at any time, so
-each capture looks for it again.
+Proctor never sets the global provider. OpenTelemetry accepts one per process, so that would keep the application's out,
+and its exporters would get nothing. An application may set its provider at any time, so each capture looks for it
+again.
 
-The listener delivers a span to the capture in which the span began. Ids do not tell which one that is, since an
-application may seed its random numbers, so spans are known by the identity of their context object.
+The listener delivers a span to the capture in which the span began. Span ids do not identify it, because an application
+may seed its random numbers, so spans are identified by their context object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ATTACHED_PROVIDERS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def attach() -> None:
-    """See the spans of the application's provider from now on, if it has one that can be listened to."""
+    """Collect the spans of the application's provider from now on, if it has one that accepts listeners."""
     provider = trace.get_tracer_provider()
     if provider in _ATTACHED_PROVIDERS or isinstance(provider, trace.ProxyTracerProvider):
         return
@@ -51,7 +51,7 @@ def attach() -> None:
 
 @functools.cache
 def own_provider() -> TracerProvider:
-    """The provider for instrumentations that Proctor switches on; it records whatever the application samples."""
+    """The provider for instrumentations that Proctor enables; it records every span, whatever the sampling is."""
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     provider.add_span_processor(_LISTENER)
     return provider
@@ -62,9 +62,9 @@ class _Listener(SpanProcessor):
 
     def __init__(self) -> None:
         self._scopes: dict[int, weakref.ref[TraceScope]] = {}
-        """By identity of the span's context: ids are not unique where an application seeds its random numbers.
+        """By `id` of the span's context: span ids are not unique if an application seeds its random numbers.
 
-        The reference is weak, because a capture that is no longer held needs no spans.
+        The references are weak, because a capture that nobody holds any more needs no spans.
         """
 
     def on_start(self, span: SdkSpan, parent_context: otel_context.Context | None = None) -> None:
@@ -76,17 +76,17 @@ class _Listener(SpanProcessor):
             self._scopes.pop(key, None)
 
     def _scope_of(self, parent: trace.Span) -> TraceScope | None:
-        """Where the parent's spans go: an application that hands on OpenTelemetry's context may not hand on ours."""
-        known = self._scopes.get(id(parent.get_span_context()))
-        return None if known is None else known()
+        """The scope of the parent span: an application may pass on OpenTelemetry's context without ours."""
+        reference = self._scopes.get(id(parent.get_span_context()))
+        return None if reference is None else reference()
 
     def on_end(self, span: ReadableSpan) -> None:
-        known = self._scopes.pop(id(span.get_span_context()), None)
-        scope = None if known is None else known()
-        if (known is not None and scope is None) or not is_captured(scope):
+        reference = self._scopes.pop(id(span.get_span_context()), None)
+        scope = None if reference is None else reference()
+        if (reference is not None and scope is None) or not is_captured(scope):
             return
         if span.instrumentation_scope is None or span.instrumentation_scope.name != TRACER:
-            with contextlib.suppress(Exception):  # whatever a span holds, the application goes on
+            with contextlib.suppress(Exception):  # a span that cannot be read must not break the application
                 deliver(scope, read_span(_read_sdk_span(span)))
 
 
@@ -116,7 +116,7 @@ def _error(span: ReadableSpan) -> str | None:
 
 
 class ObservationSpan:
-    """An observation as OpenTelemetry sees it, and as the application's own exporters do."""
+    """An observation as a span of OpenTelemetry, which the application's exporters see too."""
 
     def __init__(self, span: trace.Span, parent: trace.SpanContext) -> None:
         self._span = span
@@ -129,30 +129,30 @@ class ObservationSpan:
         with trace.use_span(self._span, record_exception=False, set_status_on_exception=False):
             yield
 
-    def end(self, output: Json, metadata: dict[str, Json], error: BaseException | None, said: str | None) -> None:
+    def end(self, output: Json, metadata: dict[str, Json], error: BaseException | None, message: str | None) -> None:
         if output is not None:
             self._span.set_attributes(_value_attributes("output", output))
         if metadata:
             self._span.set_attribute("metadata", json.dumps(metadata))
         if error is not None:
-            with contextlib.suppress(Exception):  # an exception that cannot be shown is still an error
+            with contextlib.suppress(Exception):  # an exception that cannot be formatted is still an error
                 self._span.record_exception(error)
-            self._span.set_status(trace.StatusCode.ERROR, said)
+            self._span.set_status(trace.StatusCode.ERROR, message)
         self._span.end()
 
 
-def begin(name: str, kind: str | None, given: Json) -> ObservationSpan | None:
-    """A span of the application's provider, so that its exporters see the step as well; otherwise one of our own."""
+def begin(name: str, kind: str | None, value: Json) -> ObservationSpan | None:
+    """Start a span of the application's provider, so that its exporters see it, or of ours; `value` is its input."""
     parent = trace.get_current_span().get_span_context()
     provider = trace.get_tracer_provider()
     span = provider.get_tracer(TRACER).start_span(name) if provider in _ATTACHED_PROVIDERS else None
     if span is None or not span.is_recording():
         span = own_provider().get_tracer(TRACER).start_span(name)
-    if not span.is_recording():  # the SDK is switched off by the environment
+    if not span.is_recording():  # the SDK is disabled by an environment variable
         return None
     span.set_attribute("openinference.span.kind", (kind or "chain").upper())
-    if given is not None:
-        span.set_attributes(_value_attributes("input", given))
+    if value is not None:
+        span.set_attributes(_value_attributes("input", value))
     return ObservationSpan(span, parent)
 
 
@@ -164,36 +164,36 @@ def _value_attributes(side: str, value: Json) -> dict[str, str]:
 
 
 def enable_llm_tracing() -> list[str]:
-    """Switch on every OpenInference instrumentation that is installed and fits its library; the names of those."""
+    """Enable every installed OpenInference instrumentation that supports its library; returns their names."""
     attach()
-    return sorted(name for name, entry in _instrumentations().items() if _switch_on(entry) is not None)
+    return sorted(name for name, entry in _instrumentations().items() if _enable(entry) is not None)
 
 
 def instrument(name: str) -> Callable[[], None] | None:
-    """Switch on the OpenInference instrumentation `name`; what switches it off, or `None` if it cannot be switched on.
+    """Enable the OpenInference instrumentation `name`; returns a function that disables it, or `None` if it fails.
 
-    One that the application has switched on itself stays as it is.
+    An instrumentation that the application has enabled is left alone.
     """
     entry = _instrumentations().get(name)
-    return None if entry is None else _switch_on(entry)
+    return None if entry is None else _enable(entry)
 
 
 def _instrumentations() -> dict[str, Any]:
     prefix = "openinference.instrumentation."
-    found = [entry for entry in entry_points(group="opentelemetry_instrumentor") if entry.value.startswith(prefix)]
-    return {entry.value.removeprefix(prefix).partition(":")[0]: entry for entry in found}
+    entries = [entry for entry in entry_points(group="opentelemetry_instrumentor") if entry.value.startswith(prefix)]
+    return {entry.value.removeprefix(prefix).partition(":")[0]: entry for entry in entries}
 
 
-def _switch_on(entry: Any) -> Callable[[], None] | None:
-    with contextlib.suppress(Exception):  # made for another version of its library: that one is not traced
+def _enable(entry: Any) -> Callable[[], None] | None:
+    with contextlib.suppress(Exception):  # it is for another version of its library, which is then not traced
         instrumentor = entry.load()()
         if instrumentor.is_instrumented_by_opentelemetry:
             return lambda: None
         instrumentor.instrument(tracer_provider=own_provider())
         if instrumentor.is_instrumented_by_opentelemetry:
-            return functools.partial(_switch_off, instrumentor)
+            return functools.partial(_disable, instrumentor)
     return None
 
 
-def _switch_off(instrumentor: Any) -> None:
+def _disable(instrumentor: Any) -> None:
     instrumentor.uninstrument()

@@ -1,4 +1,4 @@
-"""Where spans go: to the captures of their context, and to listeners that were added for the whole process."""
+"""Delivers spans to the captures of their context, and to listeners of the whole process."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LISTENERS: list[SpanListener] = []
 
 
 def add_span_listener(listener: SpanListener) -> None:
-    """Call `listener` with every span of the process that is not suppressed; it must return at once."""
+    """Call `listener` with every span of the process that is not suppressed; it must return quickly."""
     _LISTENERS.append(listener)
 
 
 def remove_span_listener(listener: SpanListener) -> None:
-    """Call `listener` no more."""
+    """Stop calling `listener`."""
     _LISTENERS.remove(listener)
 
 
 class _Done:
-    """Something to await that has happened already; a coroutine would warn where it is not awaited."""
+    """An awaitable that is done already. A coroutine would cause a warning if it is not awaited."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
@@ -34,7 +34,7 @@ _DONE = _Done()
 
 
 class MemoryTraceHandler:
-    """Keeps the spans of one capture; those that end after the capture are not part of it."""
+    """The spans of one capture; a span that ends after the capture is not part of it."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -42,12 +42,12 @@ class MemoryTraceHandler:
         self._lock = threading.Lock()
 
     def on_llm(self, span: Span) -> Awaitable[None]:
-        """Keep a span at once; what it returns may be awaited, as pixie's users do, and need not be."""
+        """Add a span of a model call. The result may be awaited, as pixie's users do, but need not be."""
         self.add(span)
         return _DONE
 
     def on_observe(self, span: Span) -> Awaitable[None]:
-        """The same for a step of the application."""
+        """Add a span of a step of the application, like `on_llm`."""
         self.add(span)
         return _DONE
 
@@ -61,11 +61,11 @@ class MemoryTraceHandler:
             self._open = False
 
     def get_trace(self, trace_id: str) -> list[ObservationNode]:
-        """The tree of one trace; nothing if it was not seen."""
+        """The tree of one trace; empty if there are no spans of it."""
         return build_tree([span for span in list(self.spans) if span.trace_id == trace_id])
 
     def get_all_traces(self) -> dict[str, list[ObservationNode]]:
-        """The tree of each trace, by its id, in the order in which they were first seen."""
+        """The tree of each trace by its id, in the order of their first spans."""
         by_trace: dict[str, list[Span]] = {}
         for span in list(self.spans):
             by_trace.setdefault(span.trace_id, []).append(span)
@@ -77,28 +77,28 @@ class MemoryTraceHandler:
 
 
 class TraceScope:
-    """Where the spans that begin in one context go."""
+    """The receivers of the spans that begin in one context."""
 
     __slots__ = ("__weakref__", "captures", "silent")
 
     def __init__(self, captures: tuple[MemoryTraceHandler, ...], silent: bool) -> None:
         self.captures = captures
         self.silent = silent
-        """Whether the listeners of the process are left out."""
+        """Whether spans are kept from the listeners of the process."""
 
 
 SCOPE: ContextVar[TraceScope | None] = ContextVar("proctor_trace_scope", default=None)
 
 
 def is_captured(scope: TraceScope | None) -> bool:
-    """Whether spans of this scope go anywhere; asked for every call of an observed function, so it is short."""
+    """Whether anything receives the spans of this scope. Every call of an observed function asks, so this is short."""
     if scope is None:
         return bool(_LISTENERS)
     return bool(scope.captures) or (not scope.silent and bool(_LISTENERS))
 
 
 def deliver(scope: TraceScope | None, span: Span) -> None:
-    """Hand a finished span to the captures of its scope and to the listeners."""
+    """Pass a finished span to the captures of its scope and to the listeners."""
     if scope is not None:
         for handler in scope.captures:
             handler.add(span)
@@ -109,7 +109,7 @@ def deliver(scope: TraceScope | None, span: Span) -> None:
 
 @contextlib.contextmanager
 def suppress_tracing() -> Iterator[None]:
-    """Keep what happens inside out of every trace: a judge's own calls are not the application's."""
+    """Keep spans that begin in the block out of every trace: the calls of a judge are not the application's."""
     with in_scope(TraceScope((), silent=True)):
         yield
 
@@ -120,5 +120,5 @@ def in_scope(scope: TraceScope) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # a test fixture may be left in another context than it was entered in
+        with contextlib.suppress(ValueError):  # pytest may leave a fixture in another context than it entered it in
             SCOPE.reset(token)

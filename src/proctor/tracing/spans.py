@@ -1,4 +1,4 @@
-"""What was seen inside an application: model calls, observed steps, and the tree they form."""
+"""Spans: the model calls and observed steps of an application, the tree they form, and their tokens and tool calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall, Usage
 from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 
 MAX_VALUE_CHARS = 200
-"""Characters of an input or output that a tree shows as text."""
+"""The default limit for an input or output in the text of a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class TextContent:
 
 @dataclass(frozen=True, slots=True)
 class ImageContent:
-    """An image in a message, by its address."""
+    """An image in a message, as a URL."""
 
     url: str
     detail: str | None = None
@@ -36,7 +36,7 @@ Content: TypeAlias = TextContent | ImageContent
 
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
-    """What the model was told about its task."""
+    """Instructions to the model."""
 
     content: str
     role: ClassVar[str] = "system"
@@ -48,7 +48,7 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the model was asked."""
+    """A message of the user to the model."""
 
     content: tuple[Content, ...] = ()
     role: ClassVar[str] = "user"
@@ -64,7 +64,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """What the model said, and the tools it wants used."""
+    """An answer of the model, with the tool calls that it requests."""
 
     content: tuple[Content, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
@@ -78,7 +78,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultMessage:
-    """What a tool brought back to the model."""
+    """The result of a tool call for the model."""
 
     content: str
     tool_call_id: str | None = None
@@ -99,7 +99,7 @@ def _text(content: Iterable[Content]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool that the model was offered."""
+    """A tool that the model may call."""
 
     name: str
     description: str | None = None
@@ -123,7 +123,7 @@ class LLMSpan:
     request_model: str | None = None
     response_model: str | None = None
     input_tokens: int | None = None
-    """`None` is not known, which differs from zero."""
+    """`None` means unknown, which differs from zero."""
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_creation_tokens: int | None = None
@@ -164,7 +164,7 @@ class ObserveSpan:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     error: str | None = None
     kind: str | None = None
-    """What a library called it (`tool`, `agent`, `chain`, `retriever`); `None` for what the application marked."""
+    """The library's word for it (`tool`, `agent`, `chain`, `retriever`); `None` for steps marked by the application."""
 
 
 Span: TypeAlias = LLMSpan | ObserveSpan
@@ -172,7 +172,7 @@ Span: TypeAlias = LLMSpan | ObserveSpan
 
 @dataclass(frozen=True, slots=True)
 class ObservationNode:
-    """A span with what happened inside it, in the order it began."""
+    """A span with the spans inside it, in the order in which they began."""
 
     span: Span
     children: list[ObservationNode] = field(default_factory=list)
@@ -198,7 +198,7 @@ class ObservationNode:
         return self.span.duration_ms
 
     def walk(self) -> Iterator[tuple[int, ObservationNode]]:
-        """This node and all below it, depth first, each with its depth; a tree may be deeper than Python's stack."""
+        """This node and all descendants with their depths, depth first; without recursion, for very deep trees."""
         waiting = [(0, self)]
         while waiting:
             depth, node = waiting.pop()
@@ -206,43 +206,48 @@ class ObservationNode:
             waiting += [(depth + 1, child) for child in reversed(node.children)]
 
     def find(self, name: str) -> list[ObservationNode]:
-        """The nodes of that name, this one included."""
+        """The nodes with that name, this one included."""
         return [node for _, node in self.walk() if node.name == name]
 
     def find_by_type(self, kind: type[Span] | tuple[type[Span], ...]) -> list[ObservationNode]:
         """The nodes whose span is of that type, this one included."""
         return [node for _, node in self.walk() if isinstance(node.span, kind)]
 
-    def to_text(self, indent: int = 0, *, shown: int | None = MAX_VALUE_CHARS) -> str:
-        """The tree as a person or a judge reads it, begun `indent` levels in; texts up to `shown` characters."""
+    def to_text(self, indent: int = 0, *, max_chars: int | None = MAX_VALUE_CHARS) -> str:
+        """The tree as text for people and judges.
+
+        `indent` is the level of the first line, and `max_chars` the limit for each input and output.
+        """
         lines: list[str] = []
         for depth, node in self.walk():
             pad = "  " * (indent + depth)
-            lines += [pad + line for line in _span_lines(node.span, shown)]
+            lines += [pad + line for line in _span_lines(node.span, max_chars)]
         return "\n".join(lines)
 
 
-def _span_lines(span: Span, shown: int | None) -> list[str]:
+def _span_lines(span: Span, max_chars: int | None) -> list[str]:
     failed = f" failed: {span.error}" if span.error else ""
     head = f"{span.name} [{span.duration_ms:.0f} ms]{failed}"
     if isinstance(span, ObserveSpan):
         kind = "" if span.kind is None else f"{span.kind} "
         sides = [("input", span.input), ("output", span.output)]
-        return [kind + head, *(f"  {side}: {to_text(value, shown)}" for side, value in sides if value is not None)]
-    tokens = [span.input_tokens, span.output_tokens]
-    counted = (
-        "" if tokens == [None, None] else " tokens {} in, {} out".format(*("?" if n is None else n for n in tokens))
+        return [kind + head, *(f"  {side}: {to_text(value, max_chars)}" for side, value in sides if value is not None)]
+    counts = [span.input_tokens, span.output_tokens]
+    tokens = (
+        "" if counts == [None, None] else " tokens {} in, {} out".format(*("?" if n is None else n for n in counts))
     )
-    lines = [f"{span.operation} {head}{counted}"]
+    lines = [f"{span.operation} {head}{tokens}"]
     for message in (*span.input_messages[-1:], *span.output_messages):
-        calls = [f"{call.name}({to_text(dict(call.arguments), shown)})" for call in getattr(message, "tool_calls", ())]
-        said = [to_text(message.text, shown)] if message.text else []
-        lines.append(f"  {message.role}: {', '.join(said + calls)}")
+        calls = [
+            f"{call.name}({to_text(dict(call.arguments), max_chars)})" for call in getattr(message, "tool_calls", ())
+        ]
+        texts = [to_text(message.text, max_chars)] if message.text else []
+        lines.append(f"  {message.role}: {', '.join(texts + calls)}")
     return lines
 
 
 def build_tree(spans: Iterable[Span]) -> list[ObservationNode]:
-    """The roots of what `spans` form, children and roots by start; a span whose parent is missing is a root."""
+    """The roots of the trees that `spans` form, sorted by start. A span whose parent is missing is a root."""
     nodes = [ObservationNode(span) for span in sorted(spans, key=lambda span: span.started_at)]
     by_id: dict[tuple[str, str], ObservationNode] = {}
     for node in nodes:
@@ -257,7 +262,7 @@ def build_tree(spans: Iterable[Span]) -> list[ObservationNode]:
 def _break_cycles(
     nodes: list[ObservationNode], roots: list[ObservationNode], by_id: Mapping[tuple[str, str], ObservationNode]
 ) -> list[ObservationNode]:
-    """Spans read from a file may name each other as parents: the first of such a circle becomes a root."""
+    """Make the first span of each cycle a root: spans from a file may name each other as parents."""
     reached = {id(node) for root in roots for _, node in root.walk()}
     if len(reached) == len(nodes):
         return roots
@@ -267,12 +272,12 @@ def _break_cycles(
         parent = by_id[node.trace_id, node.parent_span_id or ""]
         parent.children[:] = [child for child in parent.children if child is not node]
         roots.append(node)
-        reached.update(id(below) for _, below in node.walk())
+        reached.update(id(descendant) for _, descendant in node.walk())
     return sorted(roots, key=lambda root: root.span.started_at)
 
 
 def usage_of(spans: Iterable[Span]) -> Usage | None:
-    """The tokens of all model calls; `None` if there was none. A sum is known only if each of its parts is."""
+    """The tokens of all model calls, or `None` if there were none. A sum is known only if all its parts are."""
     calls = [call for call in _outermost_calls(build_tree(spans)) if call.operation == "chat"]
     if not calls:
         return None
@@ -287,7 +292,7 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
 
 
 def _with_cost_per_model(calls: Iterable[LLMSpan], total: Usage) -> Usage:
-    """The total of several models; its cost is known only if the price of each is."""
+    """The total of several models with its cost, which is known only if every model has a price."""
     costs = [
         estimate_cost(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
         for call in calls
@@ -297,9 +302,9 @@ def _with_cost_per_model(calls: Iterable[LLMSpan], total: Usage) -> Usage:
 
 
 def tool_calls_of(spans: Sequence[Span]) -> tuple[ToolCall, ...]:
-    """The tools that were used: as steps of the trace if there are any, else as the model asked for them."""
-    used = sorted(_executed_tools(build_tree(spans)), key=lambda span: span.started_at)
-    return tuple(_call_from_span(span) for span in used) or tuple(
+    """The tool calls: from the tool steps of the trace if there are any, else from the model's requests."""
+    steps = sorted(_executed_tools(build_tree(spans)), key=lambda span: span.started_at)
+    return tuple(_call_from_span(span) for span in steps) or tuple(
         _requested_calls(list(_outermost_calls(build_tree(spans))))
     )
 
@@ -310,20 +315,20 @@ def _total(counts: list[int | None]) -> int | None:
 
 
 def _outermost_calls(roots: Sequence[ObservationNode]) -> Iterator[LLMSpan]:
-    """Model calls by start; one inside another is the same call, seen by a second library."""
-    found: list[LLMSpan] = []
+    """Model calls by start. A model call inside another is the same call, reported by a second library."""
+    calls: list[LLMSpan] = []
     waiting = list(roots)
     while waiting:
         node = waiting.pop()
         if isinstance(node.span, LLMSpan):
-            found.append(node.span)
+            calls.append(node.span)
         else:
             waiting += node.children
-    yield from sorted(found, key=lambda span: span.started_at)
+    yield from sorted(calls, key=lambda span: span.started_at)
 
 
 def _executed_tools(roots: Sequence[ObservationNode]) -> Iterator[ObserveSpan]:
-    """Tools as steps; one inside another of its name is the same call, seen by a framework and by `@tool`."""
+    """The tool steps. One inside another with its name is the same call, reported by a framework and by `@tool`."""
     waiting: list[tuple[ObservationNode, ObserveSpan | None]] = [(root, None) for root in roots]
     while waiting:
         node, outer = waiting.pop()
@@ -336,10 +341,12 @@ def _executed_tools(roots: Sequence[ObservationNode]) -> Iterator[ObserveSpan]:
 
 
 def _is_same_call(outer: ObserveSpan, inner: ObserveSpan) -> bool:
-    """A tool that calls itself does so with other arguments; libraries write the same ones each in its own way."""
-    given, taken = outer.input, inner.input
-    comparable = isinstance(given, Mapping) and isinstance(taken, Mapping)
-    return outer.name == inner.name and (given == taken or not comparable)
+    """Whether two nested tool steps are one call. A tool that calls itself does so with different arguments.
+
+    Libraries write the same arguments in different ways; unless both are mappings, they cannot be compared.
+    """
+    comparable = isinstance(outer.input, Mapping) and isinstance(inner.input, Mapping)
+    return outer.name == inner.name and (outer.input == inner.input or not comparable)
 
 
 def _call_from_span(span: ObserveSpan) -> ToolCall:
@@ -356,7 +363,7 @@ def _call_from_span(span: ObserveSpan) -> ToolCall:
 
 
 def _requested_calls(calls: list[LLMSpan]) -> Iterator[ToolCall]:
-    """Each call the model asked for, with the result that a later request carries."""
+    """Each tool call that the model requested, with its result from a later model call."""
     results: Mapping[str, str] = {
         message.tool_call_id: message.content
         for call in calls
@@ -365,6 +372,6 @@ def _requested_calls(calls: list[LLMSpan]) -> Iterator[ToolCall]:
     }
     for call in calls:
         for message in call.output_messages:
-            for asked in message.tool_calls if isinstance(message, AssistantMessage) else ():
-                result = results.get(asked.id or "")
-                yield replace(asked, result=to_json(parse_json_or_keep(result)), started_at=call.ended_at)
+            for request in message.tool_calls if isinstance(message, AssistantMessage) else ():
+                result = results.get(request.id or "")
+                yield replace(request, result=to_json(parse_json_or_keep(result)), started_at=call.ended_at)

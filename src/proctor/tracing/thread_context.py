@@ -5,12 +5,12 @@ Proctor's own threads carry these along. `ThreadPoolExecutor.submit` does not, a
 tools in pools, so `submit` is replaced by one that runs the job in a copy of the caller's context.
 
 Logfire, OpenTelemetry, ddtrace and Sentry patch the same function. So ours looks `submit` up with `getattr`, which
-binds what others put there (a wrapt object taken from `__dict__` would be called without its instance). It passes
-everything through outside a trial and a capture, and it stays in place: putting back the function that was there before
-would throw away what another library has put there since.
+binds the descriptors of others (a wrapt object taken from `__dict__` would be called without its instance). Outside a
+trial and a capture it only calls the original. It is never removed: restoring the original would also remove the patch
+that another library has added since.
 
-`Thread.start` is not patched. A thread of the application's own often serves many trials, and would belong to the
-wrong one. Code that starts threads for one trial uses `contextvars.copy_context().run`.
+`Thread.start` is not patched. A thread of the application often serves many trials, and would belong to the wrong one.
+Code that starts threads for one trial uses `contextvars.copy_context().run`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _PATCH_MARK = "__proctor_carries_context__"
 
 
 def carry_context_into_pools() -> None:
-    """Let jobs of thread pools belong to the trial or capture in which they are submitted, from now on."""
+    """Run jobs of thread pools in the trial or capture in which they are submitted, from now on."""
     with _LOCK:
-        submit = getattr(ThreadPoolExecutor, "submit")  # noqa: B009  what is there may be a descriptor of another library
+        submit = getattr(ThreadPoolExecutor, "submit")  # noqa: B009  it may be a descriptor of another library
         if not _is_patched(submit):
             ThreadPoolExecutor.submit = _submit_with_context(submit)  # type: ignore[method-assign]
 
 
 def _is_patched(function: Any) -> bool:
-    """Whether ours is there, also beneath wrappers that others have put around it."""
+    """Whether our patch is in place, also under wrappers that other libraries have added."""
     while function is not None:
         if getattr(function, "__dict__", {}).get(_PATCH_MARK):
             return True

@@ -25,24 +25,24 @@ def tool(*, side_effects: bool = False) -> Callable[[Callable[P, R]], Callable[P
 def tool(function: Callable[..., Any] | None = None, /, *, side_effects: bool = False) -> Callable[..., Any]:
     """Mark a function as one of the agent's tools: in a trial, each call is recorded with its arguments and result.
 
-    Wherever a trace is captured, the call is a span of it. Outside a trial and a capture the function runs as if it
-    were not marked. A tool with `side_effects` is never called again to see whether it still answers the same.
+    If a trace is captured, the call is a span of it. Outside a trial and a capture the function runs as if it were not
+    marked. A tool with `side_effects` is never re-run by evaluators.
 
-    A call from a thread that does not belong to a trial cannot be recorded. If a running case mocks the tool, such a
-    call raises instead of reaching the real one.
+    A call from a thread outside the trial cannot be recorded. If a running case mocks the tool, such a call raises an
+    error instead of calling the real tool.
     """
     if function is None:
-        return lambda marked: _mark(marked, side_effects)
+        return lambda target: _mark(target, side_effects)
     return _mark(function, side_effects)
 
 
 def _mark(function: Callable[P, R], side_effects: bool) -> Callable[P, R]:
     name = getattr(function, "__name__", type(function).__name__)
-    recorded = _recording_wrapper(function, name)
+    wrapper = _recording_wrapper(function, name)
     mark = Tool(name, function, side_effects)
-    setattr(recorded, TOOL_ATTRIBUTE, mark)
+    setattr(wrapper, TOOL_ATTRIBUTE, mark)
     register_tool(mark)
-    return recorded
+    return wrapper
 
 
 def _recording_wrapper(function: Callable[P, R], name: str) -> Callable[P, R]:
@@ -89,12 +89,12 @@ def _turn_of_call(name: str) -> TurnRecorder | None:
 
 
 def _is_traced(turn: TurnRecorder) -> bool:
-    """Whether a call in this turn is a span: what a thread does after the turn is over is in no trace either."""
+    """Whether a call in this turn becomes a span; a call by a thread after the end of the turn does not."""
     return not turn.closed and is_captured(SCOPE.get())
 
 
 def _call_in_turn(turn: TurnRecorder, name: str, arguments: dict[str, Json], run: functools.partial[Any]) -> Any:
-    """Call a tool that is not a coroutine function; the caller of a generator gets a stream from its mock as well."""
+    """Call a tool that is not a coroutine function. The result of a mocked generator is a generator too."""
     result = turn.call_tool_sync(name, arguments, run, marked=True)
     if inspect.isgeneratorfunction(run.func) and not inspect.isgenerator(result):
         return _stream(result)

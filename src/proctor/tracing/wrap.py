@@ -1,7 +1,7 @@
-"""`wrap`: one line in an application that lets a test supply its inputs and see its outputs and states.
+"""`wrap`: a call in an application that lets a test supply its inputs and see its outputs and states.
 
-Outside a trial it returns what it is passed and costs next to nothing. In a trial, a wrapped input is replaced by the
-value that the case has under its name, and wrapped outputs and states are recorded under theirs.
+Outside a trial it returns its argument and costs next to nothing. In a trial, a wrapped input is replaced by the value
+that the case has for its name, and wrapped outputs and states are recorded by name.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ PURPOSES = ("input", "output", "state")
 
 
 class MissingInput(ProctorError):
-    """The application asks for an input that the case does not have: the case is incomplete, the agent not at fault."""
+    """The application uses an input that the case does not have: the case is incomplete, the agent is not at fault."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
+    def __init__(self, name: str, available: list[str]) -> None:
         self.name = name
-        has = f"it has {', '.join(known)}" if known else "it has none"
+        has = f"it has {', '.join(available)}" if available else "it has none"
         super().__init__(
-            f"the application asks for the input {name!r}, which the case lacks; {has}{did_you_mean(name, known)}"
+            f"the application asks for the input {name!r}, which the case lacks; {has}{did_you_mean(name, available)}"
         )
 
 
 def wrap(data: T, *, purpose: Purpose, name: str, description: str | None = None) -> T:
-    """`data` itself, or what a trial puts in its place.
+    """Return `data`, or in a trial the value of the case for an input of this name.
 
-    Functions are wrapped and not called: an input function then returns the case's value whatever its arguments, and
-    each result of an output or state function is recorded. Generators are recorded as they are drained, never before.
-    `description` is for the reader of the application.
+    Functions are wrapped and not called: an input function then returns the case's value whatever its arguments are,
+    and each result of an output or state function is recorded. Generators are recorded while they are drained.
+    `description` is for readers of the code.
     """
     turn = current_turn()
     if turn is None:
@@ -54,7 +54,7 @@ def wrap(data: T, *, purpose: Purpose, name: str, description: str | None = None
 
 
 def _apply(turn: TurnRecorder, purpose: str, name: str, value: Any) -> Any:
-    """A value on its way through `wrap`: replaced if it is an input, recorded otherwise."""
+    """Replace the value if it is an input, record it otherwise."""
     if purpose == "input" and turn.inputs is not None:
         return _input(turn, name)
     if purpose == "input":
@@ -78,15 +78,15 @@ def _record(turn: TurnRecorder, purpose: str, name: str, value: Json) -> None:
 
 
 def _trace_value(turn: TurnRecorder, purpose: str, name: str, value: Any) -> None:
-    """A span of no length, at the place in the trace where the value passed."""
+    """Add a span without duration to the trace, at the place of the call of `wrap`."""
     if not turn.trace_wraps:
         return
-    passed = Observation(name, value if purpose == "input" else None, kind="wrap")
-    passed.begin()
-    passed.set_metadata("purpose", purpose)
+    observation = Observation(name, value if purpose == "input" else None, kind="wrap")
+    observation.begin()
+    observation.set_metadata("purpose", purpose)
     if purpose != "input":
-        passed.set_output(value)
-    passed.end()
+        observation.set_output(value)
+    observation.end()
 
 
 def _input(turn: TurnRecorder, name: str) -> Json:
@@ -97,7 +97,7 @@ def _input(turn: TurnRecorder, name: str) -> Json:
 
 
 def _wrap_callable(target: Any, purpose: Purpose, name: str) -> Any:
-    """The same function, looked at when it is called; an object that can be called keeps its other methods."""
+    """A function or callable object whose calls go through `wrap`; an object keeps its other methods."""
     if not inspect.isroutine(target) and not isinstance(target, functools.partial):
         return _WrappedObject(target, purpose, name)
     return _wrap_function(target, purpose, name)
@@ -139,7 +139,7 @@ async def _apply_awaited(turn: TurnRecorder, purpose: str, name: str, result: An
 
 
 class _WrappedObject:
-    """Stands for an object that can be called: calls are looked at, everything else is the object's own."""
+    """A callable object whose calls go through `wrap`; all other attributes are those of the original."""
 
     def __init__(self, target: Any, purpose: Purpose, name: str) -> None:
         self.__wrapped__ = target
