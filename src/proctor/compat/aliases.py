@@ -1,6 +1,7 @@
-"""`python -m proctor.compat.aliases FILE` runs a script in which `import deepeval` and the like give Proctor's names.
+"""Run a script in which `import deepeval`, `import pixie` or `import holodeck` gives Proctor's names.
 
-`install_aliases(["deepeval"])` switches them on in code. How it works is in `proctor.import_aliases`.
+On the command line: `python -m proctor.compat.aliases FILE`. In code: `install_aliases(["deepeval"])`. How it works is
+described in `proctor.import_aliases`.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def test_an_initial_state_is_the_state_that_a_session_starts_with(tmp_path: Path
 
 def test_an_initial_state_beside_another_is_refused(tmp_path: Path) -> None:
     session = {"appName": "x", "userId": "u", "state": {"b": 1}, "initial_state": {"a": 1}}
-    with pytest.raises(InvalidSuite, match="initial_state is given beside"):
+    with pytest.raises(InvalidSuite, match="initial_state is set together with"):
         load([write(tmp_path, eval_set(turn("x", "y"), sessionInput=session))])
 
 
@@ -181,7 +181,7 @@ ROWS = [{"query": "one", "reference": "hello one"}, {"query": "two", "reference"
 
 def test_rows_that_the_two_adks_read_differently_say_how_they_are_read(tmp_path: Path) -> None:
     [ambiguous] = [text for text in said(write(tmp_path, ROWS)) if "legacy_rows" in text]
-    assert "2 rows" in ambiguous and "one case each, as ADK-TS" in ambiguous and "conversation" in ambiguous
+    assert "2 rows" in ambiguous and "one case each, like ADK-TS" in ambiguous and "conversation" in ambiguous
 
 
 @pytest.mark.parametrize(("reading", "shape"), [("cases", [1, 1]), ("conversation", [2])])
@@ -239,7 +239,7 @@ def test_an_app_name_is_that_of_sessions_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["artifact_service", "artifactService", "eval_set_results_manager"])
 def test_a_parameter_that_is_not_taken_is_refused_by_name_with_what_to_do(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, eval_set(turn("one", "hello one")))
-    with pytest.raises(TypeError, match=r"AgentEvaluator takes no \w+: \w+"):
+    with pytest.raises(TypeError, match=r"AgentEvaluator does not support \w+: \w+"):
         evaluate(echo, path, 1, **{name: object()})
     with pytest.raises(TypeError, match="no parameter 'num_rums'"):
         evaluate(echo, path, num_rums=1)
@@ -266,5 +266,5 @@ def test_migration_writes_either_spelling(tmp_path: Path) -> None:
     assert "evalCases" in json.loads(new.read_text())
     asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="adk-python"))
     assert "eval_cases" in json.loads(new.read_text())
-    with pytest.raises(UsageError, match="adk or adk-python"):
+    with pytest.raises(UsageError, match="'adk' or 'adk-python'"):
         asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="java"))

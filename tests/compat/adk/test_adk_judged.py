@@ -18,12 +18,12 @@ from proctor.cases.suite import Suite, Turn
 from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.eval_set import read_document
 from proctor.compat.adk.hallucinations import Hallucinations
-from proctor.compat.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
+from proctor.compat.adk.judge_samples import VoteCount, count_votes, judge_from_options, majority_vote, votes_needed
 from proctor.compat.adk.judged_metrics import (
     FinalResponseMatch,
     FinalResponseQuality,
     ResponseEvaluation,
-    RubricBased,
+    RubricEvaluator,
     Safety,
     ToolUseQuality,
     TrajectoryQuality,
@@ -137,7 +137,7 @@ def test_adks_options_say_who_judges() -> None:
     expected = {"judge_model": "gemini-2.5-flash", "judge_model_config": {"temperature": 0.2}}
     assert FinalResponseMatch(judge_model_options=options).model == expected
     assert FinalResponseMatch(judge_model_options=options, model="local:x.gguf").model == "local:x.gguf"
-    assert judge_named({"num_samples": 3}) is None
+    assert judge_from_options({"num_samples": 3}) is None
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def turns_of(suite: Suite) -> list[Evaluable]:
     ]
 
 
-def listed(evaluator: RubricBased, evaluable: Evaluable) -> list[str]:
-    return [rubric.id for rubric in evaluator.in_force(evaluable)]
+def listed(evaluator: RubricEvaluator, evaluable: Evaluable) -> list[str]:
+    return [rubric.id for rubric in evaluator.applicable_rubrics(evaluable)]
 
 
 def test_rubrics_of_case_and_turn_reach_the_evaluator_of_each_turn(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_the_first_message_is_the_starting_prompt_and_the_others_are_judged() ->
     evaluator = UserSimulatorQuality(stop_signal="<bye>", samples=1)
     evaluation = judged(evaluator, simulated(" Hello ", "Parcel 7?", "And the weather?"), judge)
     assert evaluation.score == pytest.approx(2 / 3)
-    assert evaluation.reasoning == "not in order: turn 3 (reason 2)"
+    assert evaluation.reasoning == "does not follow the scenario: turn 3 (reason 2)"
     [question] = judge.asked
     assert "<bye>" in question.instructions
     assert question.material["persona"] == "NOVICE"
@@ -434,7 +434,9 @@ def test_another_beginning_and_a_wrong_end_are_held_against_the_user() -> None:
     replies = {"simulated-user": rulings("yes", "no")}
     evaluation = judged(UserSimulatorQuality(samples=1), simulated("Good day", "Parcel 7?"), replies)
     assert evaluation.score == 0.0
-    assert evaluation.reasoning == "not in order: turn 1 (it is not the starting prompt); turn 2 (the end: reason 2)"
+    assert evaluation.reasoning == (
+        "does not follow the scenario: turn 1 (it is not the starting prompt); turn 2 (the end: reason 2)"
+    )
 
 
 @pytest.mark.parametrize("scenario", [None, 3, {}, {"startingPrompt": "Hello"}])
@@ -471,7 +473,7 @@ def test_a_vote_is_decided_by_the_usable_replies_alone(replies: list[Any]) -> No
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4), st.integers(0, 9))
 def test_the_votes_needed_are_the_fewest_that_could_settle_everything(pairs: list[tuple[int, int]], left: int) -> None:
-    tallies = [Tally(*pair) for pair in pairs]
+    tallies = [VoteCount(*pair) for pair in pairs]
     needed = votes_needed(tallies, left)
     assert 0 <= needed <= left
     settled = all(t.in_favour > t.against + left or t.against >= t.in_favour + left for t in tallies)
@@ -479,11 +481,11 @@ def test_the_votes_needed_are_the_fewest_that_could_settle_everything(pairs: lis
 
 
 def test_no_ballots_make_no_tallies() -> None:
-    assert count([]) == []
-    assert count([[(True, "a")], [(False, "b")]]) == [Tally(1, 1, "b")]
+    assert count_votes([]) == []
+    assert count_votes([[(True, "a")], [(False, "b")]]) == [VoteCount(1, 1, "b")]
 
 
 def test_any_failure_but_a_judges_own_is_raised() -> None:
     judge = ScriptedJudge({"x": ZeroDivisionError()})
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(take_votes(judge, yes_no_question("x", "", {}), lambda reply: [], samples=3))
+        asyncio.run(majority_vote(judge, yes_no_question("x", "", {}), lambda reply: [], samples=3))

@@ -74,7 +74,7 @@ def test_a_function_is_given_what_was_said_and_what_was_expected(base: Path) -> 
     )
     found = evaluation(metric, conversation())
     assert (found.score, found.details["overall_score"]) == (0.5, 5.0)
-    told, actual, expected, scenario = metric._called.__globals__["SEEN"][-1]
+    told, actual, expected, scenario = metric._metric_function.__globals__["SEEN"][-1]
     assert (told.metric_name, told.threshold, told.criterion.language) == ("mine", None, "nl")
     assert [item.user_content.parts[0].text for item in actual] == ["One?", "Two?"]
     (use,) = actual[0].intermediate_data.tool_uses
@@ -90,7 +90,7 @@ def test_of_a_scenario_a_function_learns_the_plan_and_nothing_is_expected(base: 
     metric = AdkMetric(function="desk_metrics.remember", interval=(0, 10), base=base)
     told = {"starting_prompt": "One?", "conversation_plan": "Count.", "user_persona": "a child"}
     evaluation(metric, conversation(eval_metadata={"conversation_scenario": told}))
-    _, _, expected, scenario = metric._called.__globals__["SEEN"][-1]
+    _, _, expected, scenario = metric._metric_function.__globals__["SEEN"][-1]
     assert expected is None
     assert (scenario.starting_prompt, scenario.user_persona.description) == ("One?", "a child")
 
@@ -149,9 +149,9 @@ def test_what_is_not_known_is_not_taken_for_zero() -> None:
 
 
 def test_efficiency_decides_nothing() -> None:
-    from proctor.compat.adk.criteria import informing_spec
+    from proctor.compat.adk.criteria import report_only_spec
 
-    specs = (EvaluatorSpec("ExactMatch"), informing_spec("tool_call_count_v1"))
+    specs = (EvaluatorSpec("ExactMatch"), report_only_spec("tool_call_count_v1"))
     suite = Suite("s", (Case("a", (Turn("Hi.", Expected("No.")),)),), evaluators=specs)
     run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     (trial,) = run.trials

@@ -155,14 +155,14 @@ def test_default_criteria_apply_only_where_a_case_has_something_to_compare(tmp_p
 
 def test_a_case_that_nothing_can_judge_is_a_problem(tmp_path: Path) -> None:
     [problem] = problems(tmp_path, docs.eval_set(docs.case("a", docs.turn())))
-    assert "desk.test.json:5: evalCases[0] gives neither a final response nor tool uses" in problem
+    assert "desk.test.json:5: evalCases[0] has neither a final response nor tool uses" in problem
 
 
 def test_an_empty_conversation_is_a_problem_with_its_line(tmp_path: Path) -> None:
     cases = [docs.case("ok"), {"evalId": "empty", "conversation": []}]
     lines = json.dumps(docs.eval_set(*cases), indent=2).splitlines()
     line = next(number for number, text in enumerate(lines, start=1) if '"conversation": []' in text)
-    expected = f"desk.test.json:{line}: evalCases[1].conversation is empty; give at least one turn"
+    expected = f"desk.test.json:{line}: evalCases[1].conversation is empty; add at least one turn"
     assert problems(tmp_path, docs.eval_set(*cases)) == [expected]
 
 
@@ -189,13 +189,16 @@ def test_a_scenario_becomes_a_case_whose_user_is_played_as_the_config_says(tmp_p
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"conversation": [docs.BOTH], "conversationScenario": SCENARIO}, "conversation is given beside a scenario"),
+        (
+            {"conversation": [docs.BOTH], "conversationScenario": SCENARIO},
+            "conversation is set together with conversation_scenario",
+        ),
         ({"conversationScenario": {"startingPrompt": "Hi"}}, "needs 'conversationPlan'"),
         ({"conversationScenario": SCENARIO | {"userPersona": "novice"}}, "did you mean 'NOVICE'?"),
         ({"conversationScenario": SCENARIO | {"userPersona": {"id": "me"}}}, "needs 'description'"),
         ({"conversationScenario": SCENARIO | {"goal": "x"}}, "goal is not a known key"),
         ({"conversationScenario": []}, "must be an object, not a list"),
-        ({"conversationScenario": SCENARIO}, "or name other criteria in test_config.json"),
+        ({"conversationScenario": SCENARIO}, "or choose other criteria in test_config.json"),
     ],
 )
 def test_a_scenario_that_cannot_be_held_is_a_problem(tmp_path: Path, changed: Any, said: str) -> None:
@@ -205,7 +208,7 @@ def test_a_scenario_that_cannot_be_held_is_a_problem(tmp_path: Path, changed: An
 
 def test_two_cases_of_one_id_are_a_problem(tmp_path: Path) -> None:
     [problem] = problems(tmp_path, docs.eval_set(docs.case("same"), docs.case("same")))
-    assert "evalCases[1] has the id 'same', which an earlier case has already" in problem
+    assert "evalCases[1] has the same id as an earlier case: 'same'" in problem
 
 
 @pytest.mark.parametrize(
@@ -241,7 +244,7 @@ def test_a_key_that_is_not_known_is_reported_where_it_stands(tmp_path: Path, dat
             docs.eval_set(
                 docs.case("a", docs.turn(intermediateData={"toolUses": [docs.TRACK], "invocationEvents": []}))
             ),
-            "both given",
+            "both set",
         ),
     ],
 )

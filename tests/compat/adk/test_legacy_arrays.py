@@ -84,9 +84,9 @@ def test_mocked_outputs_are_pointed_out_once(tmp_path: Path) -> None:
         ([{**TYPESCRIPT, "expected_tool_use": {"name": "x"}}], "[0].expected_tool_use must be a list"),
         ([{**TYPESCRIPT, "expected_tool_use": ["x"]}], "[0].expected_tool_use[0] must be an object"),
         ([{**PYTHON, "expected_tool_use": [{"tool_input": {}}]}], "needs 'tool_name'"),
-        ([{"query": "Hi"}], "[0] gives neither"),
+        ([{"query": "Hi"}], "[0] has neither"),
         ([{"name": "a", "data": []}], "[0].data is empty"),
-        ([{"name": "a", "data": [PYTHON]}, {"name": "a", "data": [PYTHON]}], "[1] has the id 'a'"),
+        ([{"name": "a", "data": [PYTHON]}, {"name": "a", "data": [PYTHON]}], "[1] has the same id as an earlier case"),
         ([{"name": "a", "data": [PYTHON]}, PYTHON], "[1] needs 'data'"),
         ([{"name": "a", "data": [PYTHON], "initial_session": []}], "initial_session must be an object"),
     ],
@@ -101,7 +101,7 @@ def test_bad_rows_are_problems_in_their_place(tmp_path: Path, data: Any, said: s
 def test_an_empty_array_is_a_legacy_file_without_rows(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(InvalidSuite, match="is empty; give at least one row"):
+    with pytest.raises(InvalidSuite, match="is empty; add at least one row"):
         load([path])
 
 
@@ -112,5 +112,5 @@ def test_a_row_that_cannot_be_read_is_not_called_empty_as_well(tmp_path: Path) -
         load([path])
     assert [(problem.where, problem.message.split(";")[0]) for problem in caught.value.problems] == [
         ("[0].reference", "must be text, not a number"),
-        ("[1]", "gives neither a final response nor tool uses, so nothing can be judged"),
+        ("[1]", "has neither a final response nor tool uses to compare with"),
     ]

@@ -103,8 +103,8 @@ def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path:
         ({"criteria": []}, "criteria must be an object"),
         ({"criteria": {"response_mach_score": 0.8}}, "did you mean 'response_match_score'?"),
         ({"criteria": {"RESPONSE_MATCH_SCORE": 0.8}}, "did you mean 'response_match_score'?"),
-        ({"criteria": {"token_usage_v1": 0.8}}, "criteria.token_usage_v1 is only reported and takes no threshold"),
-        ({"criteria": {"multi_turn_task_success_v1": 1}}, "is an ADK metric that is not measured here"),
+        ({"criteria": {"token_usage_v1": 0.8}}, "criteria.token_usage_v1 is only reported and has no threshold"),
+        ({"criteria": {"multi_turn_task_success_v1": 1}}, "is an ADK metric that Proctor does not have"),
         ({"criteria": {"safety_v1": "0.8"}}, "criteria.safety_v1 must be a number, not text"),
         ({"criteria": {"safety_v1": True}}, "must be a number, not true or false"),
         ({"criteria": {"safety_v1": None}}, "must be a number, not nothing"),
@@ -141,7 +141,7 @@ def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path:
                     }
                 },
             },
-            "must be more than min_value",
+            "must be greater than min_value",
         ),
         ({"criteria": {"safety_v1": 1}, "user_simulator_config": {"type": "llm_audio"}}, "must be llm_backed"),
         ({"criteria": {"safety_v1": 1}, "user_simulator_config": {"turns": 3}}, "turns is not a known key"),
@@ -204,7 +204,7 @@ def test_an_evaluator_of_ones_own_is_named_as_file_and_name(tmp_path: Path) -> N
 def test_a_custom_metric_that_is_no_criterion_is_pointed_out(tmp_path: Path) -> None:
     config = {"criteria": {"safety_v1": 1}, "custom_metrics": {"polite": {"code_config": {"name": "checks.py:polite"}}}}
     [warning] = docs.read(tmp_path, docs.eval_set(), config).warnings
-    assert "custom_metrics.polite is not among the criteria" in str(warning)
+    assert "custom_metrics.polite is not listed under criteria" in str(warning)
 
 
 @pytest.mark.parametrize("value", [None, {}])

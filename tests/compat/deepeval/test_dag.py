@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.cases.suite import EvaluatorSpec
-from proctor.compat.deepeval.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
+from proctor.compat.deepeval.dag import BinaryJudgement, DagTask, DagVerdict, JudgementDAG, NonBinaryJudgement
 
 FROM_FILE: dict[str, Any] = {
     "headings": {"task": "List the headings.", "evaluation_params": ["actual_output"]},
@@ -28,13 +28,13 @@ FROM_FILE: dict[str, Any] = {
     },
 }
 FROM_PYTHON = {
-    "headings": TaskNode("List the headings.", evaluation_params=("actual_output",)),
+    "headings": DagTask("List the headings.", evaluation_params=("actual_output",)),
     "complete": BinaryJudgement(
-        "Are intro, body and end all there?", (Verdict(True, child="order"), Verdict(False, 0)), ("headings",)
+        "Are intro, body and end all there?", (DagVerdict(True, child="order"), DagVerdict(False, 0)), ("headings",)
     ),
     "order": NonBinaryJudgement(
         "In which order are they?",
-        (Verdict("right", 10), Verdict("two are swapped", 4), Verdict("all wrong", 2)),
+        (DagVerdict("right", 10), DagVerdict("two are swapped", 4), DagVerdict("all wrong", 2)),
         ("headings",),
     ),
 }
@@ -91,7 +91,7 @@ def test_yes_and_no_may_be_yaml_booleans_or_words() -> None:
     for verdicts in ({True: 10, False: 0}, {"Yes": 10, "no": 0}, {"true": 10, "false": 0}):
         [node] = JudgementDAG(nodes={"one": {"judge": "Good?", "verdicts": verdicts}}).nodes.values()
         assert node == BinaryJudgement(
-            "Good?", (Verdict(True, 10), Verdict(False, 0)), evaluation_params=("input", "actual_output")
+            "Good?", (DagVerdict(True, 10), DagVerdict(False, 0)), evaluation_params=("input", "actual_output")
         )
 
 
@@ -107,7 +107,7 @@ def judge_of(**verdicts: Any) -> dict[str, Any]:
         ({"a": 3}, "a must be a node"),
         ({"a": {}}, "neither 'task' nor 'judge'"),
         ({"a": {"judge": "x", "verdict": {}}}, "a has no 'verdict'"),
-        ({"a": {"judge": " ", "verdicts": {"yes": 1, "no": 0}}}, "does not say what"),
+        ({"a": {"judge": " ", "verdicts": {"yes": 1, "no": 0}}}, "needs a text"),
         ({"a": {"judge": "x", "verdicts": 3}}, "verdicts must be an object"),
         ({"a": judge_of(yes=10)}, "needs a verdict for yes and one for no"),
         ({"a": judge_of(good=10)}, "needs at least two verdicts"),
@@ -119,16 +119,16 @@ def judge_of(**verdicts: Any) -> dict[str, Any]:
         ({"a": {"judge": "x", "verdicts": [{"verdict": "g", "score": 1}] * 2}}, "has the verdict 'g' twice"),
         ({"a": {"judge": "x", "verdicts": {"Yes": 1, "yes": 2, "no": 0}}}, "has the verdict True twice"),
         ({"a": {"judge": "x", "verdicts": [{"score": 1}]}}, "a verdict has 'verdict'"),
-        ({"a": judge_of(yes="b", no=0)}, "leads to 'b', which is no node"),
+        ({"a": judge_of(yes="b", no=0)}, "leads to 'b', which is not a node"),
         ({"a": judge_of(yes="b", no=0), "b": {"task": "x"}}, "leads to the task 'b'"),
-        ({"a": judge_of(yes=1, no=0) | {"uses": ["b"]}}, "uses 'b', which is no node"),
+        ({"a": judge_of(yes=1, no=0) | {"uses": ["b"]}}, "uses 'b', which is not a node"),
         ({"a": judge_of(yes=1, no="b") | {"uses": ["b"]}, "b": judge_of(yes=1, no=0)}, "which is a judgement"),
-        ({"a": judge_of(yes=1, no=0), "b": judge_of(yes=1, no=0)}, "exactly one judgement to begin with.* a, b"),
-        ({"a": {"task": "x"}}, "exactly one judgement to begin with.* there is none"),
-        ({"a": judge_of(yes="b", no=0), "b": judge_of(yes="a", no=0)}, "in a circle: (a -> b -> a|b -> a -> b)"),
-        ({"a": judge_of(yes="a", no=0)}, "in a circle"),
+        ({"a": judge_of(yes=1, no=0), "b": judge_of(yes=1, no=0)}, "exactly one judgement must be the root.* a, b"),
+        ({"a": {"task": "x"}}, "exactly one judgement must be the root.* there is none"),
+        ({"a": judge_of(yes="b", no=0), "b": judge_of(yes="a", no=0)}, "a cycle: (a -> b -> a|b -> a -> b)"),
+        ({"a": judge_of(yes="a", no=0)}, "a cycle"),
         ({"a": judge_of(yes=1, no=0), "b": {"task": "x"}}, "b is never reached"),
-        ({"a": judge_of(yes=1, no=0) | {"evaluation_params": ["reply"]}}, "'reply' is none of"),
+        ({"a": judge_of(yes=1, no=0) | {"evaluation_params": ["reply"]}}, "'reply' must be one of"),
         ({"a": judge_of(yes=1, no=0) | {"evaluation_params": 3}}, "evaluation_params must be a list of names"),
         ({"a": judge_of(yes=1, no=0) | {"uses": [["b"]]}}, "uses must be a list of names"),
     ],

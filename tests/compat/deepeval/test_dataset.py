@@ -19,7 +19,7 @@ from proctor.compat.deepeval import (
     ToolCall,
     Turn,
 )
-from proctor.compat.deepeval.metric_base import evaluable_of
+from proctor.compat.deepeval.metric_base import to_evaluable
 
 GOLDEN = Golden(
     input="a|b; c",
@@ -111,7 +111,7 @@ def test_columns_go_by_whatever_name_they_are_given(tmp_path: Path, kind: str, s
 def test_columns_that_are_not_there_and_parameters_that_do_not_exist_are_told(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("input\nq\n")
-    with pytest.raises(InvalidSuite, match="has no 'answer', where expected_output was to be found"):
+    with pytest.raises(InvalidSuite, match="has no column 'answer', which was named for expected_output"):
         EvaluationDataset().add_goldens_from_csv_file(path, expected_output_col_name="answer")
     for wrong in ("inputt_col_name", "input_col_delimiter", "anything"):
         with pytest.raises(TypeError, match=wrong):
@@ -135,7 +135,7 @@ def test_files_that_deepeval_wrote_are_read_with_all_their_empty_fields(tmp_path
     [golden] = dataset.goldens
     assert golden == Golden(input="q", custom_column_key_values={"team": "loans"})
     case = golden.test_case(actual_output="a", metadata={"id": 1})
-    assert evaluable_of(case).eval_metadata == {"team": "loans", "id": 1}
+    assert to_evaluable(case).eval_metadata == {"team": "loans", "id": 1}
 
 
 def test_questions_and_conversations_are_never_mixed() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import proctor.compat.deepeval as d
 from proctor.compat.deepeval import LLMTestCase, assert_test, evaluate
-from proctor.compat.deepeval.evaluate_results import ErrorConfig, MetricData, verdict
+from proctor.compat.deepeval.evaluate_results import ErrorConfig, MetricData, case_success
 
 QUIET = d.DisplayConfig(print_results=False)
 
@@ -161,7 +161,7 @@ def test_a_failure_shows_what_was_asked_answered_and_called() -> None:
     assert str(caught.value).partition("\n\n")[2].splitlines() == [
         "input              How much?",
         "expected           42",
-        "got                no",
+        "output             no",
         "expected calls     price",
         'calls              price(item="tea") -> {"usd": 4}',
         "retrieval context  passage",
@@ -185,7 +185,7 @@ def test_errors_are_told_apart_from_failures() -> None:
         assert_test(case("no"), [Length(0.9), Breaks(KeyError("x")), d.FaithfulnessMetric()])
     failed, broken, missing = str(caught.value).partition("\n\n")[0].splitlines()
     assert failed.startswith("failed: Length")
-    assert broken.startswith("errors, which say nothing about the application: Breaks (error: KeyError")
+    assert broken.startswith("error (not a failure of the application): Breaks (error: KeyError")
     assert "needs retrieval_context" in missing
 
 
@@ -200,7 +200,7 @@ def test_what_lacks_something_may_be_skipped_and_what_breaks_ignored_but_never_a
     assert_test(case("long enough"), [Length(), d.FaithfulnessMetric(), Breaks(ValueError())], error_config=lenient)
     with pytest.raises(AssertionError, match="skipped: Faithfulness"):
         assert_test(case("a"), [d.FaithfulnessMetric()], error_config=lenient)
-    with pytest.raises(AssertionError, match="errors"):
+    with pytest.raises(AssertionError, match="error "):
         assert_test(case("a"), [Breaks(ValueError())], error_config=lenient)
 
 
@@ -252,7 +252,7 @@ cells = st.builds(
 
 @given(st.lists(cells), st.booleans())
 def test_nothing_passes_unless_something_was_measured_and_nothing_failed(found: list[MetricData], ignore: bool) -> None:
-    passed = verdict(found, ErrorConfig(ignore_errors=ignore))
+    passed = case_success(found, ErrorConfig(ignore_errors=ignore))
     measured = [data for data in found if data.error is None and data.success is not None]
     if passed:
         assert measured

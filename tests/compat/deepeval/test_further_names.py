@@ -160,7 +160,7 @@ def test_a_graph_of_judgements_looks_at_a_conversation() -> None:
     assert metric.measure(TALK) == 1.0
     assert metric.reason is not None and metric.reason.startswith("given: yes")
     assert "I want my money back" in judge.asked[0].material["answer"]
-    with pytest.raises(ValueError, match="turn_window has no effect here"):
+    with pytest.raises(ValueError, match="turn_window is not supported"):
         d.ConversationalTaskNode("a", "b", [question], turn_window=(0, 1))
 
 
@@ -239,7 +239,7 @@ def test_a_flaky_metric_reports_and_never_decides() -> None:
 
 def test_a_flaky_test_case_warns_instead_of_failing() -> None:
     case = LLMTestCase(input="Hi", actual_output="Good morning!", flaky=True)
-    with pytest.warns(UserWarning, match="flaky, so that it does not fail: failed: Fixed"):
+    with pytest.warns(UserWarning, match="marked flaky: failed: Fixed"):
         d.assert_test(case, [Fixed(0.0)])
 
 
@@ -265,15 +265,15 @@ def test_replies_of_judges_are_kept_and_used_as_the_cache_config_says(
     monkeypatch.chdir(tmp_path)
     d.evaluate([CASE], [Fixed(1.0)], display_config=QUIET)
     assert not (tmp_path / ".proctor").exists()
-    from proctor.compat.deepeval.evaluating import kept_replies
+    from proctor.compat.deepeval.evaluating import judge_reply_cache
     from proctor.judging.session import current_session
 
     entry = {"reply": "yes", "judge": "x", "kind": "k", "version": 1}
-    with kept_replies(d.CacheConfig()):
+    with judge_reply_cache(d.CacheConfig()):
         calls = current_session().judges.cache._call_store
         calls.put("key", entry)
         assert calls.get("key") is None
-    with kept_replies(d.CacheConfig(use_cache=True)):
+    with judge_reply_cache(d.CacheConfig(use_cache=True)):
         assert current_session().judges.cache._call_store.get("key")["reply"] == "yes"
 
 
@@ -306,7 +306,7 @@ def test_an_application_that_shows_nothing_is_an_error_and_never_a_pass() -> Non
     assert "needs actual_output" in str(data.error)
     with pytest.raises(ValueError, match="needs metrics"):
         list(dataset.evals_iterator())
-    with pytest.raises(TypeError, match="give them to evals_iterator"):
+    with pytest.raises(TypeError, match="pass them to evals_iterator"):
         d.observe(metrics=[1])(print)
 
 
@@ -326,9 +326,9 @@ def test_columns_may_be_given_in_the_order_of_deepeval(tmp_path: Path) -> None:
     rows.write_text(json.dumps([{"q": "Hi", "a": "Hello", "m": {"x": 1}}]), encoding="utf-8")
     dataset.add_test_cases_from_json_file(rows, "q", "a", addtional_metadata_key_name="m")
     assert dataset.test_cases[1].metadata == {"x": 1}
-    with pytest.raises(TypeError, match="'input_col_name' is given twice"):
+    with pytest.raises(TypeError, match="'input_col_name' is passed twice"):
         dataset.add_test_cases_from_csv_file(path, "q", input_col_name="q")
-    with pytest.raises(TypeError, match="at most 12 columns"):
+    with pytest.raises(TypeError, match="at most 12 positional"):
         dataset.add_test_cases_from_csv_file(path, *"abcdefghijklm")
     with pytest.raises(TypeError, match=re.escape("'inptu_col_name'; did you mean 'input_col_name'?")):
         dataset.add_test_cases_from_csv_file(path, inptu_col_name="q")
@@ -391,7 +391,7 @@ def test_a_threshold_taken_away_takes_the_verdict_with_it() -> None:
     [
         (
             lambda: d.FaithfulnessMetric(treshold=0.7),
-            "takes no 'treshold'; did you mean 'threshold'?",
+            "has no parameter 'treshold'; did you mean 'threshold'?",
         ),
         (lambda: d.GEval("n", ["input"], criterion="c"), "did you mean 'criteria'?"),
         (lambda: LLMTestCase(input="a", actual_ouput="b"), "no field 'actual_ouput'; did you mean 'actual_output'?"),

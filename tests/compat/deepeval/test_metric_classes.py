@@ -174,11 +174,11 @@ def test_a_judge_of_another_tool_is_refused(model: Any) -> None:
 
 
 def test_a_model_without_a_provider_is_openais() -> None:
-    from proctor.compat.deepeval.metric_base import judge_named
+    from proctor.compat.deepeval.metric_base import as_judge
 
-    assert judge_named("gpt-4o") == "openai:gpt-4o"
-    assert judge_named("anthropic:claude") == "anthropic:claude"
-    assert judge_named("rules") == "rules"
+    assert as_judge("gpt-4o") == "openai:gpt-4o"
+    assert as_judge("anthropic:claude") == "anthropic:claude"
+    assert as_judge("rules") == "rules"
 
 
 class Fixed:

@@ -103,7 +103,7 @@ def test_arguments_are_matched_by_the_shape_of_what_is_expected() -> None:
 def test_an_empty_list_of_tools_asserts_nothing_and_says_so() -> None:
     suite = read(agent({"input": "q", "expected_tools": []}))
     assert suite.cases[0].turns[0].expected.tools is None
-    assert "asserts nothing" in suite.warnings[0].message
+    assert "checks nothing" in suite.warnings[0].message
 
 
 def test_each_turn_has_its_own_expectations_and_evaluators() -> None:
@@ -206,7 +206,7 @@ def test_a_test_with_turns_continues_after_a_failed_one() -> None:
         (agent({"input": "q"}, name=" "), "name must not be blank"),
         (agent(), "test_cases is empty"),
         ({"name": "a", "test_cases_file": None}, "needs 'test_cases'"),
-        (agent({"input": "q"}, test_cases_file="t.yaml"), "test_cases_file cannot stand beside"),
+        (agent({"input": "q"}, test_cases_file="t.yaml"), "test_cases_file cannot be used together with"),
         (agent({"input": "q"}, descripton="x"), "did you mean 'description'?"),
         (agent({"input": "q"}, agent=3), "agent must be text"),
         (agent("q"), "test_cases[0] must be an object"),
@@ -215,7 +215,7 @@ def test_a_test_with_turns_continues_after_a_failed_one() -> None:
         (agent({"input": "q", "name": ""}), "test_cases[0].name must not be blank"),
         (agent({"input": "q", "ground_truth": 42}), "test_cases[0].ground_truth must be text, not a number"),
         (agent({"input": "q", "ground_truth": ""}), "ground_truth must not be blank"),
-        (agent({"input": "q", "turns": [{"input": "a"}]}), "test_cases[0].input cannot stand beside 'turns'"),
+        (agent({"input": "q", "turns": [{"input": "a"}]}), "test_cases[0].input cannot be used together with 'turns'"),
         (agent({"turns": []}), "test_cases[0].turns is empty"),
         (agent({"turns": [3]}), "test_cases[0].turns[0] must be an object"),
         (agent({"turns": [{"ground_truth": "x"}]}), "test_cases[0].turns[0] needs 'input'"),
@@ -225,16 +225,16 @@ def test_a_test_with_turns_continues_after_a_failed_one() -> None:
         (agent({"input": "q", "expected_tools": [{"name": "t", "count": 0}]}), "count must be at least 1"),
         (agent({"input": "q", "expected_tools": [{"name": "t", "arg": {}}]}), "did you mean 'args'?"),
         (agent({"input": "q", "expected_tools": [{"name": "t", "args": {"a": {"regex": "("}}}]}), "args.a.regex '('"),
-        (agent({"input": "q", "expected_tools": [{"name": "t", "args": {"a": {"regex": 3}}}]}), "must be a pattern"),
+        (agent({"input": "q", "expected_tools": [{"name": "t", "args": {"a": {"regex": 3}}}]}), "a regular expression"),
         (agent({"input": "q", "expected_tools": [{"name": "t", "args": {"a": {"fuzzy": []}}}]}), "text or a number"),
         (
             agent({"input": "q", "expected_tools": [{"name": "t", "args": {"a": {"regex": "x", "fuzzy": "x"}}}]}),
-            "must have one key",
+            "must have exactly one key",
         ),
         (agent({"input": "q", "files": [{"type": "pdf"}]}), "files[0] needs either 'path' or 'url'"),
         (agent({"input": "q", "files": [{"path": "a", "url": "b", "type": "pdf"}]}), "needs either 'path' or 'url'"),
-        (agent({"input": "q", "files": [{"path": "no.pdf", "type": "pdf"}]}), "no.pdf, which is not there"),
-        (agent({"input": "q", "files": [{"path": "x" * 5000, "type": "pdf"}]}), "which is not there"),
+        (agent({"input": "q", "files": [{"path": "no.pdf", "type": "pdf"}]}), "no.pdf, which does not exist"),
+        (agent({"input": "q", "files": [{"path": "x" * 5000, "type": "pdf"}]}), "which does not exist"),
         (agent({"input": "q", "files": [{"url": "u"}]}), "files[0] needs 'type'"),
         (agent({"input": "q", "files": [{"url": "u", "type": "pfd"}]}), "did you mean 'pdf'?"),
         (agent({"input": "q", "files": [{"url": "u", "type": "pdf", "pages": [0]}]}), "pages[0] must be a page number"),
@@ -278,13 +278,13 @@ def test_an_agent_is_recognised_by_its_content(data: Any, recognised: bool) -> N
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (agent({"input": "q"}, evaluations=None), "test_cases[0] is run, but nothing scores it"),
-        (agent({"input": "q"}, {"input": "r"}, evaluations=None), "test_cases holds no test that can be scored"),
+        (agent({"input": "q"}, evaluations=None), "test_cases[0] is not scored by anything"),
+        (agent({"input": "q"}, {"input": "r"}, evaluations=None), "test_cases has no test that can be scored"),
         (
             agent({"input": "q", "evaluations": [{"metric": "bleu", "enabled": False}]}),
-            "test_cases[0] is run, but nothing scores it",
+            "test_cases[0] is not scored by anything",
         ),
-        (agent({"turns": [{"input": "q"}]}, evaluations=None), "test_cases[0] is run, but nothing scores it"),
+        (agent({"turns": [{"input": "q"}]}, evaluations=None), "test_cases[0] is not scored by anything"),
     ],
 )
 def test_a_test_that_nothing_scores_is_warned_of_and_refuses_nothing(data: Any, told: str) -> None:

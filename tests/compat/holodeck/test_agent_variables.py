@@ -86,7 +86,7 @@ def test_what_a_test_expects_is_never_concealed() -> None:
 @pytest.mark.parametrize("text", ["${1A}", "$A", "${}", "${A", "$${"])
 def test_what_is_no_variable_is_left_as_it_is(text: str) -> None:
     document = Document(Path("a.json"), "{}", {"a": text})
-    assert substitute(document, document.data, conceals=lambda pointer: False, environment={}) == {"a": text}
+    assert substitute(document, document.data, hides_secrets=lambda pointer: False, environment={}) == {"a": text}
     assert document.problems == []
 
 
@@ -110,4 +110,4 @@ def test_a_value_shared_a_billion_times_is_walked_once() -> None:
     for _ in range(30):
         shared = [shared] * 9
     document = Document(Path("a.yaml"), "", {"x-a": shared})
-    assert substitute(document, document.data, conceals=lambda pointer: False).keys() == document.data.keys()
+    assert substitute(document, document.data, hides_secrets=lambda pointer: False).keys() == document.data.keys()

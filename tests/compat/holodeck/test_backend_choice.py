@@ -84,8 +84,8 @@ def test_a_package_of_the_project_that_is_called_agents_is_no_sdk(
 
 
 def test_the_backend_is_part_of_the_fingerprint(tmp_path: Path) -> None:
-    from proctor.compat.holodeck.agent import DescribedAgent
+    from proctor.compat.holodeck.agent import HoloDeckAgent
 
     [suite] = load([project(tmp_path, "http://127.0.0.1:1/v1")])
     spec = spec_of(suite)
-    assert DescribedAgent(spec, "pydantic-ai").fingerprint != DescribedAgent(spec, "openai-agents").fingerprint
+    assert HoloDeckAgent(spec, "pydantic-ai").fingerprint != HoloDeckAgent(spec, "openai-agents").fingerprint

@@ -22,7 +22,7 @@ from proctor.compat.holodeck.backends import (
     ExecutionResult,
     ProctorBackend,
     TokenUsage,
-    reply_of,
+    to_reply,
 )
 
 TOOLS = "def rate(city: str) -> int:\n    '''The rate in a city.'''\n    return len(city)\n"
@@ -82,7 +82,7 @@ def test_a_backend_is_only_chosen_for_an_agent(given: Any) -> None:
 
 def test_a_file_without_a_model_has_no_backend(tmp_path: Path) -> None:
     path = agent(tmp_path, "", model=None)
-    with pytest.raises(BackendInitError, match="it has no 'model'"):
+    with pytest.raises(BackendInitError, match="add 'model'"):
         asyncio.run(BackendSelector.select(path))
 
 
@@ -97,7 +97,7 @@ def test_functions_may_be_replaced_by_others(tmp_path: Path) -> None:
     with model_server(lookup) as server:
         path = agent(tmp_path, server.url)
         assert asyncio.run(use(path)).response == "1: 99"
-    with pytest.raises(BackendInitError, match="no function of loans is called other"):
+    with pytest.raises(BackendInitError, match="loans has no function called other"):
         asyncio.run(BackendSelector.select(path, {"other": len}))
 
 
@@ -166,7 +166,7 @@ def test_an_injected_backend_always_wins(tmp_path: Path) -> None:
 def test_results_are_paired_with_calls_by_their_id() -> None:
     made = [{"name": "a", "arguments": '{"x": 1}', "call_id": 1}, {"name": "a", "args": {"x": 2}, "call_id": 2}]
     told = [{"name": "a", "result": "second", "call_id": 2}, {"name": "a", "result": "no", "call_id": 3}]
-    first, second = reply_of(ExecutionResult("ok", made, told)).tool_calls
+    first, second = to_reply(ExecutionResult("ok", made, told)).tool_calls
     assert (dict(first.arguments), first.result) == ({"x": 1}, None)
     assert (dict(second.arguments), second.result) == ({"x": 2}, "second")
 
@@ -174,7 +174,7 @@ def test_results_are_paired_with_calls_by_their_id() -> None:
 def test_results_without_ids_are_paired_by_name_and_order() -> None:
     made = [{"name": "a"}, {"name": "b"}, {"name": "a"}]
     told = [{"name": "a", "result": 1}, {"name": "a", "result": "broke", "is_error": True}, {"name": "b", "result": 2}]
-    calls_made = reply_of(ExecutionResult("ok", made, told)).tool_calls
+    calls_made = to_reply(ExecutionResult("ok", made, told)).tool_calls
     assert [(call.name, call.result, call.error) for call in calls_made] == [
         ("a", 1, None),
         ("b", 2, None),

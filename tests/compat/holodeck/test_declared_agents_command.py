@@ -72,7 +72,7 @@ def test_an_agent_that_does_not_answer_is_stopped_in_time(project: Path, proctor
 def test_a_missing_key_is_told_before_anything_runs(project: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("test", agent(project))
     assert ended.code == 2
-    assert "agent.yaml:2: model cannot be asked: asking openai needs a key: set OPENAI_API_KEY" in ended.err
+    assert "agent.yaml:2: model cannot be used: calling openai needs a key: set OPENAI_API_KEY" in ended.err
 
 
 def test_a_missing_package_is_told_with_its_extra(project: Path, proctor: Callable[..., Any]) -> None:
@@ -129,7 +129,7 @@ def test_doctor_shows_no_secret_that_was_written_out(project: Path, proctor: Cal
     ended = proctor("doctor", agent(project, model=at("http://127.0.0.1:1/v1", api_key="sk-verysecret")))
     assert ended.code == 2
     assert "sk-verysecret" not in ended.out + ended.err
-    assert "model.api_key was written out" in ended.out
+    assert "model.api_key is a secret" in ended.out
 
 
 def test_a_configuration_file_gives_a_provider_its_address(project: Path, proctor: Callable[..., Any]) -> None:

@@ -170,32 +170,32 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"model": {**OPENAI, "temperature": 3}}, "model.temperature must be at most 2"),
         ({"model": {**OPENAI, "top_p": -1}}, "model.top_p must be at least 0"),
         ({"model": {**OPENAI, "max_tokens": 0}}, "model.max_tokens must be at least 1"),
-        ({"model": {**OPENAI, "endpoint": "ftp://x"}}, "model.endpoint must be an address"),
-        ({"model": {**OPENAI, "endpoint": "http://me:pw@x"}}, "model.endpoint must hold no key"),
-        ({"model": {**OPENAI, "api_key": "sk-written-out"}}, "model.api_key was written out"),
+        ({"model": {**OPENAI, "endpoint": "ftp://x"}}, "model.endpoint must be a URL"),
+        ({"model": {**OPENAI, "endpoint": "http://me:pw@x"}}, "model.endpoint must not contain a key"),
+        ({"model": {**OPENAI, "api_key": "sk-written-out"}}, "model.api_key is a secret"),
         ({"model": {**OPENAI, "api_key": "${NO_SUCH_KEY}"}}, "model.api_key uses ${NO_SUCH_KEY}, which is not set"),
-        ({"model": {**OPENAI, "api_version": "1"}}, "model.api_version has no meaning for openai"),
-        ({"model": {**OPENAI, "auth_provider": "bedrock"}}, "model.auth_provider is not known here"),
+        ({"model": {**OPENAI, "api_version": "1"}}, "model.api_version does not apply to openai"),
+        ({"model": {**OPENAI, "auth_provider": "bedrock"}}, "model.auth_provider is not supported"),
         ({"model": {**OPENAI, "seed": 3}}, "model.seed is not a known key"),
         ({"model": {"provider": "azure_openai", "name": "m"}}, "say where with endpoint"),
-        ({"model": {"provider": "openai", "name": "m"}}, "model cannot be asked: asking openai needs a key: set"),
+        ({"model": {"provider": "openai", "name": "m"}}, "model cannot be used: calling openai needs a key: set"),
         ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'agent-proctor[groq]'"),
-        ({"claude": {"max_turns": 3}}, "claude has no meaning for a model of openai"),
+        ({"claude": {"max_turns": 3}}, "claude does not apply to models of openai"),
         ({"openai": {"max_turns": 0}}, "openai.max_turns must be at least 1"),
         ({"openai": {"effort": "huge"}}, "openai.effort must be one of low, medium, high, max"),
-        ({"openai": {"max_budget_usd": 3}}, "openai.max_budget_usd is not used here; limit what a whole run"),
+        ({"openai": {"max_budget_usd": 3}}, "openai.max_budget_usd is not supported; limit the cost of the whole run"),
         ({"openai": {"colour": 3}}, "openai.colour is not a known key"),
         ({"response_format": {"type": "array"}}, "response_format must be the JSON Schema of an object"),
         ({"response_format": {"type": "object", "properties": 3}}, "response_format is not a JSON Schema"),
         ({"response_format": "no.json"}, "no.json: cannot be read"),
-        ({"tools": [{**FUNCTION, "type": "hierarchical_document"}]}, "which Proctor does not run"),
-        ({"tools": [{**FUNCTION, "name": "a b"}]}, "tools[0].name must be made of letters"),
-        ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name is given to more than one tool"),
+        ({"tools": [{**FUNCTION, "type": "hierarchical_document"}]}, "which Proctor does not support"),
+        ({"tools": [{**FUNCTION, "name": "a b"}]}, "tools[0].name must consist of letters"),
+        ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name is used by more than one tool"),
         ({"tools": [{**FUNCTION, "file": "no.py"}]}, "tools[0].function cannot be found"),
         ({"tools": [{**FUNCTION, "function": "rat"}]}, "did you mean 'rate'?"),
         ({"tools": [{**FUNCTION, "function": "NOT_A_FUNCTION"}]}, "NOT_A_FUNCTION is not a function"),
         ({"tools": [{**FUNCTION, "file": "tools.txt"}]}, "tools[0].file must be a Python file"),
-        ({"tools": [{**FUNCTION, "function": "by_place"}]}, "describe it in 'parameters'"),
+        ({"tools": [{**FUNCTION, "function": "by_place"}]}, "describe its parameters in 'parameters'"),
         ({"tools": [{**FUNCTION, "parameters": {"city": 3}}]}, "tools[0].parameters.city must be an object"),
         ({"tools": [{**FUNCTION, "parameters": {"city": {"type": "txt"}}}]}, "parameters is not a JSON Schema"),
         ({"tools": [{**FUNCTION, "colour": 3}]}, "tools[0].colour is not a known key"),
@@ -221,7 +221,7 @@ def test_what_cannot_be_built_is_one_problem_with_its_place(
 def test_what_only_claude_code_can_do_is_refused(tmp_path: Path, key: str) -> None:
     model = {"provider": "anthropic", "name": "m", "endpoint": NOWHERE}
     [found] = problems(tmp_path, model=model, claude={key: "x"})
-    assert f"claude.{key} is not used here" in found
+    assert f"claude.{key} is not supported" in found
 
 
 PLAIN = st.recursive(

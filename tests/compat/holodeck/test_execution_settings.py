@@ -81,10 +81,10 @@ def test_where_nobody_names_a_timeout_the_suite_has_none_of_its_own(tmp_path: Pa
 @pytest.mark.parametrize(
     ("variable", "text", "complaint"),
     [
-        ("HOLODECK_LLM_TIMEOUT", "soon", "HOLODECK_LLM_TIMEOUT must be a number of seconds above 0, not 'soon'"),
-        ("HOLODECK_FILE_TIMEOUT", "-1", "must be a number of seconds above 0"),
-        ("HOLODECK_FILE_TIMEOUT", "nan", "must be a number of seconds above 0"),
-        ("HOLODECK_PARALLEL_TEST_CASES", "1.5", "must be a whole number from 1"),
+        ("HOLODECK_LLM_TIMEOUT", "soon", "HOLODECK_LLM_TIMEOUT must be a positive number of seconds, not 'soon'"),
+        ("HOLODECK_FILE_TIMEOUT", "-1", "must be a positive number of seconds"),
+        ("HOLODECK_FILE_TIMEOUT", "nan", "must be a positive number of seconds"),
+        ("HOLODECK_PARALLEL_TEST_CASES", "1.5", "must be a whole number, 1 or more"),
         ("HOLODECK_VERBOSE", "maybe", "must be true or false"),
     ],
 )

@@ -124,7 +124,7 @@ def test_evaluators_score_by_themselves() -> None:
     assert (found["score"], found["rouge"], found["passed"]) == (1.0, 1.0, True)
     with pytest.raises(EvaluationError, match="EqualityEvaluator needs ground_truth"):
         asyncio.run(EqualityEvaluator().evaluate(response="x"))
-    with pytest.raises(TypeError, match="no 'answer'"):
+    with pytest.raises(TypeError, match="no argument 'answer'"):
         asyncio.run(NumericEvaluator().evaluate(answer="x"))
 
 

@@ -134,7 +134,7 @@ def test_an_evaluator_whose_required_parameter_is_absent_is_skipped_and_not_call
     [found] = examine(write(tmp_path), evaluators={"equality": needs}).results
     assert needs.calls == []
     assert [(metric.outcome, metric.error) for metric in found.metric_results] == [
-        ("skipped", "it requires context, and the test has none")
+        ("skipped", "it requires context, which the test does not have")
     ]
     assert found.outcome == "error"
 

@@ -88,4 +88,4 @@ def test_a_test_that_nothing_scores_does_not_refuse_the_others(tmp_path: Path) -
     (tmp_path / "agent.yaml").write_text(text)
     done = proctor(tmp_path, "agent.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "test_cases[0] is run, but nothing scores it" in done.stderr
+    assert "test_cases[0] is not scored by anything" in done.stderr

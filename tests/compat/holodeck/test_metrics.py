@@ -10,14 +10,14 @@ from proctor.base.documents import Document
 from proctor.cases.suite import EvaluatorSpec
 from proctor.cases.validation import validate
 from proctor.compat.holodeck.models import EvaluationConfig
-from proctor.compat.holodeck.reader import evaluators_of
+from proctor.compat.holodeck.reader import metric_specs
 
 
 def reading(*metrics: Any) -> tuple[tuple[EvaluatorSpec, ...], list[str], list[str]]:
     data = {"metrics": list(metrics)}
     document = Document(Path("agent.yaml"), json.dumps(data), data)
     config = validate(EvaluationConfig, data, document)
-    specs = () if config is None else evaluators_of(config.metrics, ("metrics",), document)
+    specs = () if config is None else metric_specs(config.metrics, ("metrics",), document)
     return specs, [str(p) for p in document.problems], [p.where for p in document.warnings]
 
 

@@ -59,32 +59,32 @@ WHOLE_FILES: list[tuple[str | bytes, str]] = [
     (written(response_format="3"), "agent.yaml:6: response_format must be the JSON Schema of an object"),
     (written(openai="3"), "agent.yaml:6: openai must be an object, not a number"),
     (written(execution="[]"), "agent.yaml:6: execution must be an object, not a list"),
-    (written(execution="{verbose: true, quiet: true}"), "execution.quiet cannot be true beside 'verbose'"),
-    (written(embedding_provider="{provider: openai, name: e}"), "embedding_provider is of no use: no tool"),
+    (written(execution="{verbose: true, quiet: true}"), "execution.quiet cannot be true together with 'verbose'"),
+    (written(embedding_provider="{provider: openai, name: e}"), "embedding_provider is not used: there is no tool"),
     (written(test_cases=None, test_cases_file="agent.yaml"), "agent.yaml:5: test_cases_file names this file itself"),
     (written(test_cases=None, test_cases_file="."), "agent.yaml:5: test_cases_file names ., which cannot be read"),
     (written(test_cases=None, test_cases_file='"a\\0b"'), "agent.yaml:5: test_cases_file names a"),
     (written(test_cases=None, test_cases_file="no.yaml"), "agent.yaml:5: test_cases_file names no.yaml, which cannot"),
     (tool("type: functon, file: t.py, function: f"), "tools[0].type is 'functon'"),
     (tool("type: []"), "tools[0].type must be text, not a list"),
-    (tool("type: mcp, transport: websocket, url: ws://h"), "transport is 'websocket', which Proctor does not speak"),
+    (tool("type: mcp, transport: websocket, url: ws://h"), "transport is 'websocket', which Proctor does not support"),
     (tool("type: prompt, file: no.txt"), "tools[0].file names no.txt, which cannot be read"),
     (function(), "tools[0].function cannot be found: no file 't.py'"),
 ]  # fmt: skip
 
 NAMED_FILES: list[tuple[str, str, str | bytes, str]] = [
     (SAID, "said.md", b"\xff\xfe", "agent.yaml:3: instructions.file names said.md, which cannot be read"),
-    (SAID, "said.md", "", "agent.yaml:3: instructions.file names said.md, which says nothing"),
-    (SAID, "said.md", "---\nversion: 1\n---\n", "instructions.file names said.md, which says nothing"),
-    (SAID, "said.md", "---\nversion: [1\n---\nBe kind", "said.md:2: has notes between --- and --- that are not valid"),
-    (SAID, "said.md", "---\nversion: 1\nBe kind", "said.md:1: begins with --- and never ends its notes"),
-    (SAID, "said.md", "---\nBe kind\n---\nalways", "said.md:1: has text between --- and --- at its head"),
+    (SAID, "said.md", "", "agent.yaml:3: instructions.file names said.md, which is empty"),
+    (SAID, "said.md", "---\nversion: 1\n---\n", "instructions.file names said.md, which is empty"),
+    (SAID, "said.md", "---\nversion: [1\n---\nBe kind", "said.md:2: has front matter"),
+    (SAID, "said.md", "---\nversion: 1\nBe kind", "said.md:1: starts with --- but has no closing ---"),
+    (SAID, "said.md", "---\nBe kind\n---\nalways", "said.md:1: has text between --- and --- at the start"),
     (function(), "t.py", "def g(): pass", "tools[0].function cannot be found: 't.py:f': t.py has no 'f'"),
     (function(), "t.py", "x = 1\nraise ValueError('boom')", "t.py:2 could not be loaded: ValueError: boom"),
     (function(), "t.py", "import sys\nsys.exit(0)", "t.py:2 could not be loaded: SystemExit: 0"),
     (function(), "t.py", "def f(:", "t.py:1 could not be loaded: SyntaxError"),
-    (STORE, "docs/notes.bin", "x", "tools[0].source names docs, where there is no file to search"),
-    (STORE, "docs/a.txt", " \n", "tools[0].source names docs, which holds no text to search"),
+    (STORE, "docs/notes.bin", "x", "tools[0].source names docs, which has no file to search"),
+    (STORE, "docs/a.txt", " \n", "tools[0].source names docs, which has no text to search"),
     (STORE, "docs/a.json", "{", "a.json cannot be searched: Expecting"),
     (STORE, "docs/a.txt", b"\xff", "a.txt cannot be searched: 'utf-8' codec"),
     (STORE, "docs/a.json", "[" * 100_000, "a.json cannot be searched: maximum recursion"),
@@ -130,7 +130,7 @@ def test_more_text_than_can_be_held_in_memory_is_refused(tmp_path: Path, command
         file.truncate(60_000_000)
     code, said = commanded("test", "agent.yaml")
     assert code == 2
-    assert "agent.yaml:6: tools[0].source holds 60 MB; passages are held in memory, and 50 MB are the most" in said
+    assert "agent.yaml:6: tools[0].source has 60 MB of files; the maximum is 50 MB" in said
 
 
 def test_a_variable_of_another_provider_need_not_be_set(tmp_path: Path, commanded: Command) -> None:

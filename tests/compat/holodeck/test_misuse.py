@@ -127,7 +127,7 @@ def test_no_tests_are_no_success(tmp_path: Path, left: Any) -> None:
     [
         (lambda message: None, "the backend returned NoneType"),
         (lambda message: "x", "the backend returned str"),
-        (lambda message: ExecutionResult(3), "the response of the backend is int"),  # type: ignore[arg-type]
+        (lambda message: ExecutionResult(3), "the response of the backend must be a string, not int"),  # type: ignore[arg-type]
         (lambda message: ExecutionResult("x", tool_calls=["a"]), "tool_calls of the backend"),  # type: ignore[list-item]
         (lambda message: ExecutionResult("x", tool_results=7), "tool_results of the backend"),  # type: ignore[arg-type]
     ],
@@ -164,8 +164,7 @@ def test_an_async_callback_is_told_of_instead_of_being_lost(tmp_path: Path) -> N
     report = examine(write(tmp_path), progress_callback=later, on_test_start=later)
     assert report.summary.passed == 1
     assert sorted(report.warnings) == [
-        f"{name} is async, which nobody waits for; give a plain function"
-        for name in ("on_test_start", "progress_callback")
+        f"{name} is async and was not awaited; use a plain function" for name in ("on_test_start", "progress_callback")
     ]
 
 

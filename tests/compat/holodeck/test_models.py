@@ -62,19 +62,19 @@ def test_a_key_is_shown_in_no_dump(tmp_path: Path) -> None:
 
 
 def test_a_test_that_was_read_may_be_changed_before_it_is_run(tmp_path: Path) -> None:
-    from proctor.compat.holodeck.reader import suite_of
+    from proctor.compat.holodeck.reader import agent_suite
 
     agent = loaded(tmp_path)
     agent.test_cases = [TestCaseModel(name="mine", input="What?", ground_truth="That.")]
-    [case] = suite_of(agent).cases
+    [case] = agent_suite(agent).cases
     assert (case.id, case.turns[0].input, case.turns[0].expected.output) == ("mine", "What?", "That.")
 
 
 def test_an_agent_may_be_made_by_hand(tmp_path: Path) -> None:
-    from proctor.compat.holodeck.reader import suite_of
+    from proctor.compat.holodeck.reader import agent_suite
 
     agent = Agent.model_validate(FILE)
-    suite = suite_of(agent, tmp_path / "agent.yaml")
+    suite = agent_suite(agent, tmp_path / "agent.yaml")
     assert [case.id for case in suite.cases] == ["one", "test-2"]
     assert isinstance(suite.agent, dict)
     assert suite.agent["holodeck"]["model"]["api_key"] == "${OPENAI_API_KEY}"

@@ -181,7 +181,7 @@ def test_a_test_that_nothing_scores_is_run_and_told_of_and_the_others_decide(tmp
     assert (found.agent_response, found.outcome, found.passed) == ("hello", "skipped", False)
     assert found.errors == ["nothing scores this case"]
     assert made.outcome == "passed"
-    assert any("nothing scores it" in warning for warning in made.warnings)
+    assert any("is not scored by anything" in warning for warning in made.warnings)
 
 
 def test_a_run_in_which_nothing_was_scored_is_never_green(tmp_path: Path) -> None:

@@ -28,37 +28,37 @@ def _embedder(key: str, value: Any) -> dict[str, Any]:
 
 
 REFUSED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
-    ("model", "auth_provider"): ({"model": {**MODEL, "auth_provider": "bedrock"}}, "auth_provider is not known here"),
-    ("embedding_provider", "auth_provider"): (_embedder("auth_provider", "vertex"), "auth_provider is not known here"),
-    **{("embedding_provider", key): (_embedder(key, 1), f"{key} has no meaning") for key in UNSAMPLED[:3]},
-    ("embedding_provider", "api_version"): (_embedder("api_version", "1"), "api_version has no meaning"),
+    ("model", "auth_provider"): ({"model": {**MODEL, "auth_provider": "bedrock"}}, "auth_provider is not"),
+    ("embedding_provider", "auth_provider"): (_embedder("auth_provider", "vertex"), "auth_provider is not"),
+    **{("embedding_provider", key): (_embedder(key, 1), f"{key} does not apply") for key in UNSAMPLED[:3]},
+    ("embedding_provider", "api_version"): (_embedder("api_version", "1"), "api_version does not apply"),
     ("evaluations.model", "auth_provider"): (
         {"evaluations": {"metrics": [{"type": "standard", "metric": "fluency"}],
                          "model": {**MODEL, "auth_provider": "bedrock"}}},
-        "auth_provider is not known here",
+        "auth_provider is not",
     ),
-    **{("claude", key): ({"model": CLAUDE, "claude": {key: 1}}, f"claude.{key} is not used") for key in UNUSED_KEYS},
-    **{("openai", key): ({"openai": {key: 1}}, f"openai.{key} is not used here") for key in UNUSED_KEYS},
-    ("tools.vectorstore", "record_prefix"): ({"tools": [{**STORE, "record_prefix": "r"}]}, "record_prefix is not used"),
+    **{("claude", key): ({"model": CLAUDE, "claude": {key: 1}}, f"claude.{key} is not") for key in UNUSED_KEYS},
+    **{("openai", key): ({"openai": {key: 1}}, f"openai.{key} is not") for key in UNUSED_KEYS},
+    ("tools.vectorstore", "record_prefix"): ({"tools": [{**STORE, "record_prefix": "r"}]}, "record_prefix is not"),
     ("tools.mcp", "load_tools"): ({"tools": [{**SERVER, "load_tools": False}]}, "load_tools is false"),
     ("tools.mcp", "load_prompts"): ({"tools": [{**SERVER, "load_prompts": True}]}, "load_prompts is true"),
-    **{("tools.hierarchical_document", key): ({"tools": [{key: 1, **TREE}]}, "which Proctor does not run") for key in
+    **{("tools.hierarchical_document", key): ({"tools": [{key: 1, **TREE}]}, "does not support") for key in
        ("chunking_strategy", "search_mode", "top_k", "enable_reranking")},
 }  # fmt: skip
 """By level and key: a file that has it, and what is said of it before anything runs."""
 
 WARNED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
-    ("agent", "observability"): ({"observability": {"enabled": True}}, "is kept, but has no effect"),
-    ("agent", "deployment"): ({"deployment": {"port": 1}}, "is kept, but has no effect"),
-    ("tools.mcp", "registry_name"): ({"tools": [{**SERVER, "registry_name": "r"}]}, "is kept, but has no effect"),
+    ("agent", "observability"): ({"observability": {"enabled": True}}, "has no effect"),
+    ("agent", "deployment"): ({"deployment": {"port": 1}}, "has no effect"),
+    ("tools.mcp", "registry_name"): ({"tools": [{**SERVER, "registry_name": "r"}]}, "has no effect"),
     ("tools.mcp", "description"): ({"tools": [{**SERVER, "description": "d"}]}, "the server describes its tools"),
     ("evaluations", "optimizer"): (
         {"evaluations": {"metrics": [{"type": "standard", "metric": "equality"}], "optimizer": {"seed": 1}}},
-        "Proctor measures and does not optimise",
+        "Proctor does not optimize",
     ),
     ("metrics.rag", "include_reason"): (
         {"evaluations": {"metrics": [{"type": "rag", "metric_type": "faithfulness", "include_reason": False}]}},
-        "the reason is always kept",
+        "the reason is always stored",
     ),
 }
 """By level and key: a file that has it, and the warning that it changes nothing in a test."""

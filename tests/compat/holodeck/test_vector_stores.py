@@ -16,7 +16,7 @@ from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.formats.loading import load
 from proctor.compat.holodeck.agent_spec import RecordSpec, StoreSpec
-from proctor.compat.holodeck.passages import VectorStore, chunks, passages_of
+from proctor.compat.holodeck.passages import VectorStore, chunks, read_passages
 from proctor.judging.embeddings import cosine
 
 TEXTS = {
@@ -122,8 +122,8 @@ def found(spec: StoreSpec, query: str) -> list[Any]:
 def test_a_least_score_leaves_out_what_is_about_something_else(tmp_path: Path) -> None:
     docs = library(tmp_path)
     assert len(found(StoreSpec("faq", "", docs, Counting()), "refund")) == 3
-    assert len(found(StoreSpec("faq", "", docs, Counting(), least_score=0.5), "refund")) == 1
-    assert found(StoreSpec("faq", "", docs, Counting(), least_score=0.5), "nothing known") == []
+    assert len(found(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "refund")) == 1
+    assert found(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "nothing known") == []
 
 
 def test_fewer_dimensions_forget_what_stands_in_the_others(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ RECORDS = [{"id": "a", "title": "Refund", "body": "30 days", "lang": "en"}, {"id
 def test_records_become_passages(tmp_path: Path, spec: RecordSpec, texts: list[str], ids: list[str], meta: Any) -> None:
     path = tmp_path / "faq.json"
     path.write_text(json.dumps(RECORDS))
-    passages = passages_of(path, 100, 0, spec)
+    passages = read_passages(path, 100, 0, spec)
     assert ([p.text for p in passages], [p.id for p in passages]) == (texts, ids)
     assert dict(passages[0].meta) == meta
 
@@ -159,9 +159,9 @@ def test_records_may_stand_deeper_in_a_file_or_in_a_table(tmp_path: Path) -> Non
     table.write_text("title;body\nRefund;30 days\n")
     lines.write_text('{"title": "Refund"}\n\n{"title": "Price"}\n')
     title = ("title",)
-    assert [p.text for p in passages_of(deep, 9, 0, RecordSpec(title, path=("data", "items")))] == ["Refund", "Price"]
-    assert [p.text for p in passages_of(table, 9, 0, RecordSpec(title, delimiter=";"))] == ["Refund"]
-    assert [p.text for p in passages_of(lines, 9, 0, RecordSpec(title))] == ["Refund", "Price"]
+    assert [p.text for p in read_passages(deep, 9, 0, RecordSpec(title, path=("data", "items")))] == ["Refund", "Price"]
+    assert [p.text for p in read_passages(table, 9, 0, RecordSpec(title, delimiter=";"))] == ["Refund"]
+    assert [p.text for p in read_passages(lines, 9, 0, RecordSpec(title))] == ["Refund", "Price"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_records_may_stand_deeper_in_a_file_or_in_a_table(tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_searched_says_which(tmp_path: Path, name: str, content: bytes, spec: Any) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=name):
-        passages_of(tmp_path / name, 10, 0, spec)
+        read_passages(tmp_path / name, 10, 0, spec)
 
 
 def test_the_text_of_a_pdf_is_searched(tmp_path: Path) -> None:
@@ -185,10 +185,10 @@ def test_the_text_of_a_pdf_is_searched(tmp_path: Path) -> None:
     writer = pypdf.PdfWriter()
     writer.add_blank_page(100, 100)
     writer.write(tmp_path / "a.pdf")
-    assert passages_of(tmp_path / "a.pdf", 10, 0) == []
+    assert read_passages(tmp_path / "a.pdf", 10, 0) == []
     (tmp_path / "b.pdf").write_bytes(b"not a pdf")
     with pytest.raises(UsageError, match=r"b\.pdf"):
-        passages_of(tmp_path / "b.pdf", 10, 0)
+        read_passages(tmp_path / "b.pdf", 10, 0)
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=3), max_size=60), st.integers(1, 12), st.data())
@@ -217,16 +217,16 @@ def test_likeness_is_symmetric_and_never_above_one(left: list[float], right: lis
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        ({"source": "nothing"}, "tools[0].source names nothing, where there is no file to search"),
-        ({"source": "agent.yaml"}, "where there is no file to search"),
-        ({"source": "x" * 5000}, "where there is no file to search"),
+        ({"source": "nothing"}, "tools[0].source names nothing, which has no file to search"),
+        ({"source": "agent.yaml"}, "which has no file to search"),
+        ({"source": "x" * 5000}, "which has no file to search"),
         ({"chunk_size": 0}, "chunk_size must be at least 1"),
         ({"chunk_size": 5, "chunk_overlap": 5}, "chunk_overlap must be less than chunk_size"),
         ({"top_k": 101}, "top_k must be at most 100"),
         ({"top_k": 0}, "top_k must be at least 1"),
         ({"min_similarity_score": 2}, "min_similarity_score must be at most 1"),
-        ({"database": 3}, "database must be a name, or an object with 'provider'"),
-        ({"record_prefix": "r_"}, "record_prefix is not used here"),
+        ({"database": 3}, "database must be a name or an object with 'provider'"),
+        ({"record_prefix": "r_"}, "record_prefix is not supported"),
         ({"delimiter": ";;"}, "delimiter must be one character"),
         ({"embedding_dimensions": 0}, "embedding_dimensions must be at least 1"),
         ({"colour": 1}, "colour is not a known key"),
@@ -249,7 +249,7 @@ def test_a_database_that_is_not_there_is_warned_of_and_the_built_in_index_is_use
     [suite] = load([project(tmp_path, NOWHERE, tools=[store(database=database)])])
     [warning] = suite.warnings
     named = database if isinstance(database, str) else "qdrant"
-    assert f"tools[0].database is {named!r}, which is not used; the built-in index is" in str(warning)
+    assert f"tools[0].database is {named!r}, which is not supported; the built-in index is" in str(warning)
     [spec] = spec_of(suite).tools
     assert isinstance(spec, StoreSpec)
 

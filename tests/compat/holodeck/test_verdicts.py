@@ -146,7 +146,7 @@ def test_7_a_metric_without_threshold_informs_and_passes_nothing_by_itself(tmp_p
     path = write(tmp_path, [{"type": "standard", "metric": "bleu"}], [asked(ground_truth="red green blue")])
     [result] = examine(path, Scripted("one two three")).results
     assert (result.passed, result.metric_results[0].passed) == (False, None)
-    assert "only inform" in result.errors[0]
+    assert "report only" in result.errors[0]
 
     both = [{"type": "standard", "metric": "bleu"}, {"type": "standard", "metric": "equality"}]
     [result] = examine(write(tmp_path, both, [asked(ground_truth="7")]), Scripted("7")).results

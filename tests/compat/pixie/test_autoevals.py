@@ -165,13 +165,13 @@ def test_a_scorer_gets_the_input_the_named_metadata_and_its_own_arguments_which_
 
 
 def test_no_score_is_a_skip_and_never_a_zero() -> None:
-    with pytest.raises(NothingToCompare, match="gave no score"):
+    with pytest.raises(NothingToCompare, match="returned no score"):
         scored(AutoevalsAdapter(Returns(Score("x", None))), seen("o"))
 
 
 @pytest.mark.parametrize("scorer", [autoevals.Levenshtein, autoevals.ExactMatch, autoevals.NumericDiff])
 def test_without_an_expectation_a_comparing_scorer_has_nothing_to_compare(scorer: Any) -> None:
-    with pytest.raises(NothingToCompare, match="the case has none"):
+    with pytest.raises(NothingToCompare, match="needs an expected output"):
         scored(AutoevalsAdapter(scorer), seen(None))
 
 
@@ -208,7 +208,7 @@ def test_a_rationale_is_the_reason_and_all_metadata_are_kept() -> None:
 
 @pytest.mark.parametrize("wrong", ["Levenshtein", 7, None, len, object(), dict])
 def test_what_is_no_scorer_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(UsageError, match="takes a scorer of autoevals"):
+    with pytest.raises(UsageError, match="needs an autoevals scorer"):
         AutoevalsAdapter(wrong)
 
 

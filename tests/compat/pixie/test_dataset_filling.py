@@ -121,7 +121,7 @@ def test_what_is_missing_from_the_file_is_said(proctor: Command, traced: Path) -
     proctor("dataset", "create", "my set")
     ended = proctor("dataset", "save", "my set")
     assert ended.code == 0
-    assert "names no evaluators yet" in ended.err and "names no runnable yet" in ended.err
+    assert "has no evaluators yet" in ended.err and "has no runnable yet" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_what_is_missing_from_the_file_is_said(proctor: Command, traced: Path) -
         (("create", "new", "--runnable", "app"), "is not a reference"),
         (("create", "new", "--evaluator", "ROUGE={"), "must be a JSON object"),
         (("save", "unknown"), "Dataset not found"),
-        (("save", "my set", "--select", "by_name"), "belong together"),
-        (("save", "my set", "--span-name", "x"), "belong together"),
+        (("save", "my set", "--select", "by_name"), "together"),
+        (("save", "my set", "--span-name", "x"), "together"),
         (("save", "my set", "--select", "by_name", "--span-name", "x"), "No span named 'x'"),
         (("save", "my set", "--select", "first"), "is not one of"),
         (("save", "my set", "--expected-output", "gone"), "cannot be read"),

@@ -155,7 +155,7 @@ def test_an_entry_without_input_is_refused_and_nothing_is_written(store: Dataset
 
 def test_an_input_given_twice_is_refused(store: DatasetStore) -> None:
     store.create("faq")
-    with pytest.raises(ValueError, match="'a' is given twice"):
+    with pytest.raises(ValueError, match="two eval_input named 'a'"):
         store.append("faq", Evaluable(eval_input=[NamedData("a", 1), NamedData("a", 2)]))
 
 

@@ -91,7 +91,7 @@ def test_a_recorded_output_is_kept_and_warned_about() -> None:
     assert suite.cases[0].extra == {"x-pixie": {"eval_output": "a"}}
     [warning] = suite.warnings
     assert warning.where == "items[0].eval_output"
-    assert "the agent is run" in warning.message
+    assert "the agent runs" in warning.message
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_name_of_the_file_stands_in_for_a_missing_one() -> None:
     [
         (dataset(), "entries is empty"),
         ({"runnable": "a.py:b"}, "needs 'entries'"),
-        (dataset(entry(), items=[]), "items cannot stand beside 'entries'"),
+        (dataset(entry(), items=[]), "items cannot be used together with 'entries'"),
         (dataset(entry(), evaluators=["..."]), "evaluators[0]"),
         (dataset(entry(), evaluators=[]), "has no evaluators"),
         ({"entries": [entry(evaluators=["..."])]}, "has no evaluators"),
@@ -144,9 +144,9 @@ def test_the_name_of_the_file_stands_in_for_a_missing_one() -> None:
         (dataset(entry(eval_input=["hi"])), "entries[0].eval_input[0] must be an object"),
         (dataset(entry(eval_input=[{"name": "a"}])), "entries[0].eval_input[0] needs 'value'"),
         (dataset(entry(eval_input=[{"value": 1}])), "entries[0].eval_input[0] needs 'name'"),
-        (dataset(entry(eval_input=[{"name": "a", "value": 1}] * 2)), "eval_input[1].name 'a' is given twice"),
+        (dataset(entry(eval_input=[{"name": "a", "value": 1}] * 2)), "eval_input[1].name 'a' occurs twice"),
         (dataset(entry(expectation=1, expected_output=1)), "has both expectation and expected_output"),
-        (dataset(entry(description="a", test_case={"description": "b"})), "is given twice, here and in test_case"),
+        (dataset(entry(description="a", test_case={"description": "b"})), "is set twice, here and in test_case"),
         (dataset(entry(expectaton="x")), "did you mean 'expectation'?"),
         (dataset(entry(eval_metadata=[])), "entries[0].eval_metadata must be an object"),
         (dataset(entry(eval_output="x")), "entries[0].eval_output is not a known key"),

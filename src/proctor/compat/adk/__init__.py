@@ -1,6 +1,8 @@
-"""ADK's documented names: change where they are imported from to `proctor.compat.adk`, and nothing else.
+"""Everything about ADK: its EvalSets and `test_config.json`, its metrics, and `AgentEvaluator`.
 
-The names stand in `__init__.pyi` and are loaded when they are first used.
+`plugin.py` says what the folder adds to Proctor. A file comes in through `eval_set.py`, its criteria through
+`test_config.py`, and a suite goes out. To use ADK's Python names, import them from `proctor.compat.adk` and change
+nothing else. They are listed in `__init__.pyi` and loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ADK's `AgentEvaluator` for any agent Proctor can drive: instances, callables, modules, `module:name`, addresses.
+"""ADK's `AgentEvaluator` for any agent that Proctor can test: an object, a callable, a module, `module:name` or a URL.
 
-Every file is run before anything is raised, and the one error lists every failure of every file.
+All files run before anything is raised. The one error lists every failure of every file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proctor.base.source import read_text
 from proctor.cases.suite import Settings, Suite
 from proctor.cases.threshold import passes
 from proctor.compat.adk.criteria import METRICS
-from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
+from proctor.compat.adk.evaluation_inputs import find_agent, read_eval_set, read_files, with_app_name
 from proctor.compat.adk.keys import CONFIG_NAME, NAME
 from proctor.compat.adk.migration import SPELLINGS, eval_set_text
 from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
@@ -36,20 +36,21 @@ from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
 
 NUM_RUNS = 2
+"""ADK's default number of runs per case."""
 
 __all__ = ["DEFAULT_CRITERIA", "NUM_RUNS", "AgentEvaluationFailed", "AgentEvaluator"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The parameters of an evaluation that all methods take."""
+    """The options that all evaluation methods share."""
 
     num_runs: int = NUM_RUNS
     agent_name: str | None = None
     print_detailed_results: bool = False
     output_file: str | Path | None = None
     app_name: str | None = None
-    """The name of the application in sessions for which a case names none."""
+    """The application name of sessions, for cases that do not name one."""
     judge: Any = None
     store: str | Path | None = None
     parallel: int | None = None
@@ -57,11 +58,11 @@ class _Options:
 
 
 class AgentEvaluator:
-    """Runs EvalSets against an agent and raises if a metric stays below its threshold.
+    """Runs EvalSets against an agent and raises if a metric is below its threshold.
 
-    The methods are coroutines, as ADK documents them; those whose name ends in `_sync` are for code without a loop.
-    Beyond ADK's parameters, `judge` names the judge, `store` a folder that keeps the run, `parallel` how many
-    conversations are held at once, and `timeout` the seconds each may take.
+    The methods are coroutines, as in ADK. The variants with `_sync` in their name are for code without an event loop.
+    They take four parameters that ADK does not have: `judge` (the judge model), `store` (the folder to store the run
+    in), `parallel` (how many conversations run in parallel) and `timeout` (seconds per conversation).
     """
 
     @staticmethod
@@ -74,17 +75,18 @@ class AgentEvaluator:
         initial_session_file: str | Path | None = None,
         **options: Any,
     ) -> Run:
-        """Run every case of a file, or of all `*.test.json` under a folder, `num_runs` times each.
+        """Run every case of a file, or of all `*.test.json` files below a folder, `num_runs` times.
 
-        A metric is held against its mean over runs and turns. `agent_name` picks a sub-agent, `output_file` gets one
-        CSV row per score, and `print_detailed_results` prints every conversation with what was expected beside it.
+        Each metric's mean over runs and turns is compared with its threshold. `agent_name` selects a sub-agent,
+        `output_file` gets one CSV row per score, and `print_detailed_results` prints every conversation next to the
+        expected one.
         """
         __tracebackhide__ = True
-        given = _snake_case(options)
-        path = given.pop("eval_dataset_file_path_or_dir", eval_dataset_file_path_or_dir)
-        session = given.pop("initial_session_file", initial_session_file)
-        wanted, target = _options(given.pop("num_runs", num_runs), given), _one_of(agent, agent_module)
-        return await _evaluate(read_files(path, session), target, wanted)
+        parameters = _snake_case(options)
+        path = parameters.pop("eval_dataset_file_path_or_dir", eval_dataset_file_path_or_dir)
+        session = parameters.pop("initial_session_file", initial_session_file)
+        settings, target = _options(parameters.pop("num_runs", num_runs), parameters), _one_agent(agent, agent_module)
+        return await _evaluate(read_files(path, session), target, settings)
 
     @staticmethod
     async def evaluate_eval_set(
@@ -98,21 +100,21 @@ class AgentEvaluator:
         eval_config: Any = None,
         **options: Any,
     ) -> Run:
-        """The same for an EvalSet in memory: a mapping in either spelling, or an object of ADK's own class.
+        """Run an EvalSet in memory: a mapping in either spelling, or an object of ADK's class.
 
-        `criteria` are as in a `test_config.json`, `eval_config` is the whole of one; without either, ADK's defaults
-        hold. No file is read.
+        `criteria` is the `criteria` object of a `test_config.json`, `eval_config` a whole one. Without either, ADK's
+        defaults apply. No file is read.
         """
         __tracebackhide__ = True
-        given = {"print_detailed_results": print_detailed_results, **_snake_case(options)}
-        eval_set, eval_config = given.pop("eval_set", eval_set), given.pop("eval_config", eval_config)
-        wanted = _options(given.pop("num_runs", num_runs), given)
+        parameters = {"print_detailed_results": print_detailed_results, **_snake_case(options)}
+        eval_set, eval_config = parameters.pop("eval_set", eval_set), parameters.pop("eval_config", eval_config)
+        settings = _options(parameters.pop("num_runs", num_runs), parameters)
         suite = read_eval_set(eval_set, criteria, eval_config)
-        return await _evaluate([suite], _one_of(agent, agent_module), wanted)
+        return await _evaluate([suite], _one_agent(agent, agent_module), settings)
 
     @staticmethod
     async def find_config_for_test_file(test_file: str | Path) -> dict[str, Json]:
-        """The criteria in force for a file: those of `test_config.json` beside it, or ADK's defaults without one.
+        """The criteria for a file: those of the `test_config.json` next to it, or ADK's defaults without one.
 
         A config that cannot be used raises `InvalidSuite`; it is never replaced by the defaults.
         """
@@ -133,17 +135,20 @@ class AgentEvaluator:
         to: str = NAME,
         **options: Any,
     ) -> None:
-        """Write a file of the older array format as an EvalSet: `to="adk-python"` in snake_case, for adk-python."""
+        """Convert a file in the legacy array format to an EvalSet.
+
+        `to="adk"` writes camelCase keys, `to="adk-python"` the snake_case keys that adk-python needs.
+        """
         if to not in SPELLINGS:
-            raise UsageError(f"an EvalSet is written for adk or adk-python, not for {to!r}")
-        given = _snake_case(options)
-        old_eval_data_file = given.pop("old_eval_data_file", old_eval_data_file)
-        new_eval_data_file = given.pop("new_eval_data_file", new_eval_data_file)
-        initial_session_file = given.pop("initial_session_file", initial_session_file)
-        if given:
-            raise TypeError(f"migrate_eval_data_to_new_schema has no parameter {next(iter(given))!r}")
+            raise UsageError(f"to must be 'adk' or 'adk-python', not {to!r}")
+        parameters = _snake_case(options)
+        old_eval_data_file = parameters.pop("old_eval_data_file", old_eval_data_file)
+        new_eval_data_file = parameters.pop("new_eval_data_file", new_eval_data_file)
+        initial_session_file = parameters.pop("initial_session_file", initial_session_file)
+        if parameters:
+            raise TypeError(f"migrate_eval_data_to_new_schema has no parameter {next(iter(parameters))!r}")
         if not str(old_eval_data_file) or not str(new_eval_data_file):
-            raise UsageError("name both the old file and the new one")
+            raise UsageError("pass both old_eval_data_file and new_eval_data_file")
         suites = read_files(old_eval_data_file, initial_session_file, announce=False)
         target = Path(new_eval_data_file)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -154,123 +159,132 @@ class AgentEvaluator:
     find_config_for_test_file_sync = staticmethod(sync_version(find_config_for_test_file, __name__))
     migrate_eval_data_to_new_schema_sync = staticmethod(sync_version(migrate_eval_data_to_new_schema, __name__))
 
-    evaluateEvalSet = evaluate_eval_set  # noqa: N815  ADK-TS spells them so
+    evaluateEvalSet = evaluate_eval_set  # noqa: N815  ADK-TS's spelling
     findConfigForTestFile = find_config_for_test_file  # noqa: N815
     migrateEvalDataToNewSchema = migrate_eval_data_to_new_schema  # noqa: N815
 
 
-def _options(num_runs: Any, given: Mapping[str, Any]) -> _Options:
-    known = {item.name for item in fields(_Options)} - {"num_runs"}
-    if refused := next((name for name in given if name in REFUSED and given[name] is not None), None):
-        raise TypeError(f"AgentEvaluator takes no {refused}: {REFUSED[refused]}")
-    given = {name: value for name, value in given.items() if name not in REFUSED}
-    if unknown := [name for name in given if name not in known]:
-        raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}")
+def _options(num_runs: Any, parameters: Mapping[str, Any]) -> _Options:
+    """Check the parameters and return them as options."""
+    names = {item.name for item in fields(_Options)} - {"num_runs"}
+    if unsupported := next(
+        (name for name in parameters if name in UNSUPPORTED_PARAMETERS and parameters[name] is not None), None
+    ):
+        raise TypeError(f"AgentEvaluator does not support {unsupported}: {UNSUPPORTED_PARAMETERS[unsupported]}")
+    parameters = {name: value for name, value in parameters.items() if name not in UNSUPPORTED_PARAMETERS}
+    if unknown := [name for name in parameters if name not in names]:
+        raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(names))}")
     if isinstance(num_runs, bool) or not isinstance(num_runs, int) or num_runs < 1:
         raise UsageError(f"num_runs must be a whole number of at least 1, not {num_runs!r:.80}")
-    return _Options(num_runs, **given)
+    return _Options(num_runs, **parameters)
 
 
-REFUSED = {
-    "artifact_service": "each conversation gets its own in memory; give the agent as an App or Runner that has yours",
-    "eval_set_results_manager": "results are kept with store=, and read again with `proctor show`",
+UNSUPPORTED_PARAMETERS = {
+    "artifact_service": "each conversation gets its own in memory; pass the agent as an App or Runner that uses yours",
+    "eval_set_results_manager": "store results with store=, and read them with `proctor show`",
 }
-"""Parameters of adk-python that are not taken, and what to do instead."""
+"""adk-python's parameters that are not supported, with what to do instead."""
 
 
 def _snake_case(options: Mapping[str, Any]) -> dict[str, Any]:
-    """ADK-TS's names of the parameters as adk-python has them."""
+    """Parameters spelled as in ADK-TS, under adk-python's names."""
     return {re.sub(r"[A-Z]", lambda upper: f"_{upper[0].lower()}", name): value for name, value in options.items()}
 
 
-def _one_of(agent: Any, agent_module: Any) -> Any:
-    """adk-python calls it `agent_module`."""
+def _one_agent(agent: Any, agent_module: Any) -> Any:
+    """The agent from either parameter; adk-python calls it `agent_module`."""
     if (agent is None) == (agent_module is None):
-        raise UsageError("name the agent to evaluate, once")
+        raise UsageError("pass the agent to evaluate as either agent or agent_module")
     return agent_module if agent is None else agent
 
 
-async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
-    __tracebackhide__ = True  # what failed is in the message, and not in our source
-    if wanted.app_name is not None:
-        suites = [with_app_name(suite, wanted.app_name) for suite in suites]
+async def _evaluate(suites: list[Suite], agent: Any, options: _Options) -> Run:
+    """Run the suites and raise `AgentEvaluationFailed` unless they pass."""
+    __tracebackhide__ = True  # the message says what failed; our stack frames do not
+    if options.app_name is not None:
+        suites = [with_app_name(suite, options.app_name) for suite in suites]
     async with AsyncExitStack() as cleanup:
         request = RunRequest(
             suites,
             RunOptions(
-                overrides=Settings(repeat=wanted.num_runs, parallel=wanted.parallel, timeout=wanted.timeout),
-                judge=wanted.judge,
+                overrides=Settings(repeat=options.num_runs, parallel=options.parallel, timeout=options.timeout),
+                judge=options.judge,
             ),
-            agent=await agent_of(agent, wanted.agent_name, cleanup),
-            store=None if wanted.store is None else Path(wanted.store),
+            agent=await find_agent(agent, options.agent_name, cleanup),
+            store=None if options.store is None else Path(options.store),
         )
         run, verdict = await run_suites_async(request)
-    if wanted.print_detailed_results:
+    if options.print_detailed_results:
         print_conversations(run)
-    if wanted.output_file is not None:
-        append(run, Path(wanted.output_file))
-    for unmeasured in unmeasured_criteria(run):
-        warnings.warn(unmeasured, UserWarning, stacklevel=3)
+    if options.output_file is not None:
+        append(run, Path(options.output_file))
+    for message in skipped_criteria(run):
+        warnings.warn(message, UserWarning, stacklevel=3)
     if verdict.outcome != "passed":
-        raise AgentEvaluationFailed(failures_of(run, verdict), run)
+        raise AgentEvaluationFailed(list_failures(run, verdict), run)
     return run
 
 
-REASON = 300
-"""The most characters of one reason."""
-LOST = 5
-"""The most runs and turns that are listed one by one for a metric."""
+MAX_REASON = 300
+"""The maximum number of characters of a reason."""
+MAX_PLACES = 5
+"""The maximum number of runs and turns listed per metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that kept an evaluation from passing."""
+    """One reason why an evaluation did not pass."""
 
     file: str
     eval_id: str
     metric: str
-    """Empty where the agent gave no answer at all."""
+    """Empty if the agent gave no answer."""
     threshold: float | None
     score: float | None
-    """The mean over runs and turns, on the metric's own scale; `None` where nothing was measured."""
-    lost: tuple[str, ...]
-    """Each place that lost it, and why: `run 2, turn 1 (0.0): expected get_weather(...)`."""
+    """The mean over runs and turns on the metric's own scale, or None if nothing was measured."""
+    places: tuple[str, ...]
+    """Where it failed and why, e.g. `run 2, turn 1 (0.0): expected get_weather(...)`."""
     measured: bool = True
-    """Whether it is the agent that failed, or nothing is known because something else broke."""
+    """True if the agent failed; False if an error left the result unknown."""
 
     def __str__(self) -> str:
         where = f"{self.file}: {self.eval_id}"
         if not self.metric:
-            return "\n    ".join([where, *self.lost])
+            return "\n    ".join([where, *self.places])
         if not self.measured:
             head = f"{where}: {self.metric} could not be measured"
         else:
             head = f"{where}: {self.metric} is {self.score:.4g}, below {self.threshold:g}"
-        return "\n    ".join([head, *self.lost])
+        return "\n    ".join([head, *self.places])
 
 
 class AgentEvaluationFailed(AssertionError):
-    """An agent did not meet its criteria, or that could not be found out; `failures` has each, `run` everything."""
+    """An agent did not meet its criteria, or an error left that unknown.
+
+    `failures` lists the criteria that were not met, `errors` those that could not be measured, and `run` is the whole
+    run.
+    """
 
     def __init__(self, failures: Sequence[Failure], run: Run) -> None:
         self.failures = [failure for failure in failures if failure.measured]
         self.errors = [failure for failure in failures if not failure.measured]
-        """What was not measured, through no fault of the agent as far as is known."""
+        """What could not be measured because something other than the agent broke."""
         self.run = run
         super().__init__(escape_control("\n".join(_message_lines(self.failures, self.errors))))
 
 
 def _message_lines(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
+    """The lines of the error message."""
     if failures:
-        yield f"{len(failures)} of the criteria were not met:" if len(failures) > 1 else "a criterion was not met:"
+        yield f"{len(failures)} criteria were not met:" if len(failures) > 1 else "1 criterion was not met:"
         yield from (f"  {failure}" for failure in failures)
     if errors:
-        yield f"{len(errors)} could not be measured, which says nothing about the agent:"
+        yield f"{len(errors)} could not be measured (errors, not failures of the agent):"
         yield from (f"  {error}" for error in errors)
 
 
-def failures_of(run: Run, verdict: RunVerdict) -> list[Failure]:
-    """Everything that kept a run from passing, case by case in the order of its files."""
+def list_failures(run: Run, verdict: RunVerdict) -> list[Failure]:
+    """Everything that kept a run from passing, case by case in file order."""
     infos = {info.name: info for info in run.suites}
     open_cases = {
         (suite.name, case.case_id)
@@ -282,31 +296,32 @@ def failures_of(run: Run, verdict: RunVerdict) -> list[Failure]:
     for trial in run.trials:
         if (trial.suite, trial.case.id) in open_cases:
             trials.setdefault((trial.suite, trial.case.id), []).append(trial)
-    found = [failure for (suite, _), group in trials.items() for failure in _failures(infos[suite], group)]
-    if found:
-        return found
+    failures = [failure for (suite, _), group in trials.items() for failure in _failures(infos[suite], group)]
+    if failures:
+        return failures
     return [Failure(_file(info), "all cases", "", None, None, (verdict.reason,), False) for info in run.suites[:1]]
 
 
-def unmeasured_criteria(run: Run) -> Iterator[str]:
-    """Each criterion that is in force for a case and found nothing to compare there, in any run or turn."""
-    seen: dict[tuple[str, str, str], list[Score]] = {}
+def skipped_criteria(run: Run) -> Iterator[str]:
+    """A message for each criterion that had nothing to compare in any run or turn of a case."""
+    scores_by_metric: dict[tuple[str, str, str], list[Score]] = {}
     for trial in run.trials:
         for score in trial.scores:
             if not score.report_only:
-                seen.setdefault((trial.suite, trial.case.id, score.evaluator), []).append(score)
-    for (suite, eval_id, metric), scores in seen.items():
+                scores_by_metric.setdefault((trial.suite, trial.case.id, score.evaluator), []).append(score)
+    for (suite, eval_id, metric), scores in scores_by_metric.items():
         if all(score.outcome is Outcome.SKIPPED for score in scores):
             yield f"{suite}: {eval_id}: {metric} was not measured: {_one_line(scores[0].reasoning)}"
 
 
 def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failure]:
+    """The failures of one case: trials that did not finish, then metrics below their threshold."""
     file, eval_id = _file(info), trials[0].case.id
-    for broken in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
-        ended = [trial for trial in trials if trial.outcome is broken and trial.reason]
-        if ended:
-            reasons = [_at(trial, None, len(trials)) + trial.reason for trial in ended]
-            yield Failure(file, eval_id, "", None, None, (*reasons, *_skips(ended)), broken is Outcome.FAILED)
+    for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
+        broken_trials = [trial for trial in trials if trial.outcome is outcome and trial.reason]
+        if broken_trials:
+            reasons = [_at(trial, None, len(trials)) + trial.reason for trial in broken_trials]
+            yield Failure(file, eval_id, "", None, None, (*reasons, *_skips(broken_trials)), outcome is Outcome.FAILED)
     metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if not score.report_only)
     for metric in metrics:
         scores = [(trial, score) for trial in trials for score in trial.scores if score.evaluator == metric]
@@ -316,7 +331,7 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failur
 
 
 def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Why each metric was skipped, where that is all there is to say; the same for other turns and runs is not."""
+    """Why each metric was skipped, once per reason, if every metric of the trials was skipped."""
     scores = [score for trial in trials for score in trial.scores if not score.report_only]
     if all(score.outcome is Outcome.SKIPPED for score in scores):
         yield from dict.fromkeys(f"{score.evaluator} was skipped: {_one_line(score.reasoning)}" for score in scores)
@@ -325,7 +340,7 @@ def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
 def _failure(
     file: str, eval_id: str, metric: str, scores: Sequence[tuple[TrialResult, Score]], runs: int
 ) -> Failure | None:
-    """What a metric comes to over all runs and turns; `None` if it is met, or had nothing to compare."""
+    """A metric's failure over all runs and turns, or None if it was met or had nothing to compare."""
     threshold = next((score.threshold for _, score in scores if score.threshold is not None), 0.0)
     values = [score.value for _, score in scores if score.value is not None]
     unmeasured = [pair for pair in scores if pair[1].outcome in (Outcome.ERROR, Outcome.PENDING)]
@@ -335,34 +350,39 @@ def _failure(
         return Failure(file, eval_id, metric, _on_adk_scale(metric, threshold), None, _places(unmeasured, runs), False)
     if mean is None or passes(mean, threshold):
         return None
-    lost = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
+    failing = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
     return Failure(
         file,
         eval_id,
         metric,
         _on_adk_scale(metric, threshold),
         _on_adk_scale(metric, mean),
-        _places(lost, runs, metric),
+        _places(failing, runs, metric),
     )
 
 
 def _on_adk_scale(metric: str, share: float) -> float:
-    """A score on the scale that its metric has in ADK."""
-    known = METRICS.get(metric)
-    return share if known is None else round(known.least + share * (known.most - known.least), 10)
+    """A score from 0 to 1, converted to the scale that the metric has in ADK."""
+    adk_metric = METRICS.get(metric)
+    return (
+        share
+        if adk_metric is None
+        else round(adk_metric.minimum + share * (adk_metric.maximum - adk_metric.minimum), 10)
+    )
 
 
 def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str = "") -> tuple[str, ...]:
-    shown = []
-    for trial, score in scores[:LOST]:
+    """A line per score with its run, turn, value and reason."""
+    lines = []
+    for trial, score in scores[:MAX_PLACES]:
         value = "" if score.value is None else f"({_on_adk_scale(metric, score.value):.4g}) "
-        shown.append(f"{_at(trial, score.turn, runs)}{value}{_one_line(score.reasoning)}".strip())
-    more = len(scores) - len(shown)
-    return (*shown, f"and {more} more") if more > 0 else tuple(shown)
+        lines.append(f"{_at(trial, score.turn, runs)}{value}{_one_line(score.reasoning)}".strip())
+    more = len(scores) - len(lines)
+    return (*lines, f"and {more} more") if more > 0 else tuple(lines)
 
 
 def _one_line(reasoning: str) -> str:
-    return " ".join(shorten(reasoning, REASON).split())
+    return " ".join(shorten(reasoning, MAX_REASON).split())
 
 
 def _at(trial: TrialResult, turn: int | None, runs: int) -> str:
@@ -376,7 +396,7 @@ def _file(info: SuiteInfo) -> str:
 
 
 def print_conversations(run: Run) -> None:
-    """Every conversation with what was expected beside it, tool call by tool call."""
+    """Print every conversation next to the expected one, tool call by tool call."""
     for trial in run.trials:
         repeated = f" (run {trial.number})" if trial.number > 1 else ""
         text = as_text(explain(trial, FULL))

@@ -1,4 +1,4 @@
-"""ADK's conversations: contents (what is said, which tools are used), and scenarios for a simulated user."""
+"""Read ADK's conversations: contents (text and tool calls), and scenarios for a simulated user."""
 
 from __future__ import annotations
 
@@ -26,125 +26,131 @@ PART_KINDS = (
     "tool_call",
     "tool_response",
 )
-"""What a part can be instead of text."""
+"""The kinds of part other than text."""
 
-NEWER = "an older google-genai"
-"""Contents and parts are google-genai's, and each of its versions adds to them."""
-PART_NOTES = ("thought_signature", "video_metadata", "media_resolution", "part_metadata")
-CALL_NOTES = ("id", "partial_args", "will_continue")
-EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version")
+OLDER_GENAI = "an older google-genai"
+"""Used in warnings about unknown keys: each version of google-genai adds keys to contents and parts."""
+IGNORED_PART_KEYS = ("thought_signature", "video_metadata", "media_resolution", "part_metadata")
+"""Known keys of a part that are not used."""
+IGNORED_CALL_KEYS = ("id", "partial_args", "will_continue")
+IGNORED_EVENT_KEYS = ("author", "grounding_metadata", "usage_metadata", "model_version")
 
 
 @dataclass(frozen=True, slots=True)
 class ContentText:
-    """A content as Proctor uses it: its words, and the whole of it where it holds more than words."""
+    """What Proctor uses of a content: its text and the tool calls in it."""
 
     text: str | None = None
-    kept: Json = None
-    others: tuple[str, ...] = ()
-    """The kinds of part that are not text."""
+    original: Json = None
+    """The whole content if it has more than text; else None."""
+    other_parts: tuple[str, ...] = ()
+    """The kinds of its parts that are not text."""
     calls: tuple[ExpectedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The expected tool calls, and the whole intermediate data where it holds more than those."""
+    """The expected tool calls of an invocation."""
 
     calls: tuple[ExpectedCall, ...] | None = None
-    kept: Json = None
+    original: Json = None
+    """The whole intermediate data if it has more than the calls; else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
+    """One part of a content."""
+
     text: str | None = None
-    others: tuple[str, ...] = ()
+    other_parts: tuple[str, ...] = ()
     call: ExpectedCall | None = None
-    bare: bool = False
+    is_plain_text: bool = False
     """Whether the part is a text and nothing else."""
 
 
 def read_content(document: Document, data: Json, pointer: Pointer, role: str) -> ContentText:
-    """The words of a content, joined by line breaks as ADK joins them; a thought is not said to anyone."""
+    """Read a content. Its texts are joined by line breaks, as ADK joins them; thoughts are left out."""
     if (text := _only_text(data)) and data == {"role": role, "parts": [{"text": text}]}:
         return ContentText(text)
     fields = Fields(document, data, pointer, camel=True)
-    said_by = fields.text("role")
+    actual_role = fields.text("role")
     parts = fields.each("parts", lambda part, place: _read_part(document, part, place))
-    fields.report_unknown_keys(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=OLDER_GENAI)
     text = "\n".join(part.text for part in parts if part.text) or None
-    usual = said_by in (None, role) and len(parts) == 1 and parts[0].bare
+    is_plain = actual_role in (None, role) and len(parts) == 1 and parts[0].is_plain_text
     return ContentText(
         text=text,
-        kept=None if usual else data,
-        others=tuple(kind for part in parts for kind in part.others),
+        original=None if is_plain else data,
+        other_parts=tuple(kind for part in parts for kind in part.other_parts),
         calls=tuple(part.call for part in parts if part.call is not None),
     )
 
 
 def read_tool_use(document: Document, data: Json, pointer: Pointer) -> ToolUse:
-    """The calls that intermediate data lists, as `toolUses` or as the events of a recorded invocation."""
+    """Read the calls in intermediate data: `toolUses`, or the events of a recorded invocation."""
     fields = Fields(document, data, pointer, camel=True)
     uses = fields.items("tool_uses")
     events = fields.items("invocation_events")
     notes = [fields.items("tool_responses"), fields.items("intermediate_responses")]
     fields.report_unknown_keys(nulls=True)
     if uses and events is not None:
-        fields.problem("tool_uses", "and invocation events are both given; keep one of them")
+        fields.problem("tool_uses", "and invocation_events are both set; keep one of them")
     if events is not None:
-        return ToolUse(_calls_of_events(document, events, fields.at("invocation_events")), data)
+        return ToolUse(_event_calls(document, events, fields.at("invocation_events")), data)
     if uses is None:
         return ToolUse(None, data if any(notes) else None)
     place = fields.at("tool_uses")
     calls = [read_call(document, use, (*place, index)) for index, use in enumerate(uses)]
-    bare = not any(notes) and all(_given(use) <= {"name", "args"} for use in uses)
-    return ToolUse(tuple(call for call in calls if call is not None), None if bare else data)
+    is_plain = not any(notes) and all(_present_keys(use) <= {"name", "args"} for use in uses)
+    return ToolUse(tuple(call for call in calls if call is not None), None if is_plain else data)
 
 
 def read_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall | None:
-    """One expected call; without `args` it takes none, as ADK compares it."""
+    """Read one expected call. A call without `args` must have no arguments, as ADK compares it."""
     fields = Fields(document, data, pointer, camel=True)
     name = fields.text("name", required=fields.valid, blank=False)
     arguments = fields.mapping("args", {})
-    for note in CALL_NOTES:
+    for note in IGNORED_CALL_KEYS:
         fields.take(note)
-    fields.report_unknown_keys(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=OLDER_GENAI)
     return None if name is None else expected_call(name, arguments)
 
 
 def expected_call(name: str, arguments: dict[str, Json]) -> ExpectedCall:
-    """A call with literal arguments: ADK has no other kind."""
+    """An expected call with literal arguments, which are the only kind ADK has."""
     return ExpectedCall(name, {key: Equals(value) for key, value in arguments.items()})
 
 
 def literal_call(call: ExpectedCall) -> dict[str, Json]:
-    """A call as ADK writes it: with the arguments that are literals."""
+    """An expected call as ADK writes it, with the arguments that are literals."""
     arguments = call.args or {}
     return {"name": call.name, "args": {k: m.value for k, m in arguments.items() if isinstance(m, Equals)}}
 
 
 def literal_state(value: Json) -> Json:
-    """State as ADK means it: what looks like a matcher is none."""
+    """State in which an object that looks like a matcher is compared literally, as ADK does."""
     if isinstance(value, dict):
         is_form = any(name.startswith("$") for name in value)
         return {"$equals": value} if is_form else {name: literal_state(item) for name, item in value.items()}
     return [literal_state(item) for item in value] if isinstance(value, list) else value
 
 
-def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
+def _event_calls(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
+    """The function calls in the events of a recorded invocation."""
     calls: list[ExpectedCall] = []
     for index, event in enumerate(events):
         fields = Fields(document, event, (*pointer, index), camel=True)
-        for note in EVENT_NOTES:
+        for note in IGNORED_EVENT_KEYS:
             fields.take(note)
         content = fields.take("content")
-        fields.report_unknown_keys(ignored_by=NEWER)
+        fields.report_unknown_keys(ignored_by=OLDER_GENAI)
         if content is not None:
             calls.extend(read_content(document, content, fields.at("content"), "model").calls)
     return tuple(calls)
 
 
 def _only_text(data: Json) -> str | None:
-    """The text of a content written in the usual way, which is nearly all of them and needs no closer look."""
+    """The text of a content with one text part, which nearly all of them have; this skips the full reader."""
     match data:
         case {"parts": [{"text": str(text)}]}:
             return text
@@ -156,30 +162,30 @@ def _read_part(document: Document, data: Json, pointer: Pointer) -> _Part:
     fields = Fields(document, data, pointer, camel=True)
     text = fields.text("text")
     thought = fields.boolean("thought", False)
-    others = tuple(kind for kind in PART_KINDS if fields.take(kind) is not None)
-    for note in PART_NOTES:
+    other_parts = tuple(kind for kind in PART_KINDS if fields.take(kind) is not None)
+    for note in IGNORED_PART_KEYS:
         fields.take(note)
     call = fields.take("function_call")
-    fields.report_unknown_keys(ignored_by=NEWER)
+    fields.report_unknown_keys(ignored_by=OLDER_GENAI)
     return _Part(
         text=None if thought else text,
-        others=others,
+        other_parts=other_parts,
         call=None if call is None else read_call(document, call, fields.at("function_call")),
-        bare=bool(text) and _given(data) == {"text"},
+        is_plain_text=bool(text) and _present_keys(data) == {"text"},
     )
 
 
-def _given(data: Json) -> set[str]:
-    """The keys that say something; dumps of ADK's models spell out every absent one as null."""
+def _present_keys(data: Json) -> set[str]:
+    """The keys with a value; ADK's models write every absent key as null."""
     return {key for key, value in data.items() if value is not None} if isinstance(data, dict) else set()
 
 
-REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
-"""What ADK demands of custom instructions."""
+REQUIRED_PLACEHOLDERS = ("stop_signal", "conversation_plan", "conversation_history")
+"""The placeholders that ADK requires in custom instructions."""
 
 
 def read_scenario(fields: Fields) -> Scenario | None:
-    """The `conversation_scenario` of a case; how its user is played is the config's to say."""
+    """Read the `conversation_scenario` of a case. The simulator's settings are in `test_config.json`."""
     inner = fields.inside("conversation_scenario")
     if inner is None or not inner.valid:
         return None
@@ -193,10 +199,11 @@ def read_scenario(fields: Fields) -> Scenario | None:
 
 
 def _persona(fields: Fields) -> Json:
+    """Read the persona: the name of a known one, or an object with a description."""
     value = fields.take("user_persona")
     if isinstance(value, str) and value not in PERSONAS:
-        known = f"must be one of {', '.join(PERSONAS)}, or an object, not {value!r}"
-        fields.problem("user_persona", known + did_you_mean(value.upper(), PERSONAS))
+        message = f"must be one of {', '.join(PERSONAS)}, or an object, not {value!r}"
+        fields.problem("user_persona", message + did_you_mean(value.upper(), PERSONAS))
         return None
     if isinstance(value, Mapping):
         inner = Fields(fields.document, value, fields.at("user_persona"), camel=True)
@@ -213,22 +220,23 @@ def _persona(fields: Fields) -> Json:
 
 
 def read_simulator(fields: Fields | None) -> dict[str, Any]:
-    """What a `user_simulator_config` says of every scenario beside it, as the fields of a `Scenario`."""
+    """Read a `user_simulator_config` as fields of `Scenario`; it applies to every scenario next to it."""
     if fields is None or not fields.valid:
         return {}
-    if (played := fields.text("type", "llm_backed")) != "llm_backed":
-        fields.problem("type", f"must be llm_backed, not {played!r}; users do not speak here, they write")
-    given: dict[str, Any] = {"model": _player(fields)}
+    if (kind := fields.text("type", "llm_backed")) != "llm_backed":
+        fields.problem("type", f"must be llm_backed, not {kind!r}; audio users are not supported")
+    settings: dict[str, Any] = {"model": _user_model(fields)}
     if fields.has("max_allowed_invocations"):
-        given["max_turns"] = _most_turns(fields)
+        settings["max_turns"] = _max_turns(fields)
     if fields.take("custom_instructions") is not None:
-        given["instructions"] = _instructions(fields)
-    given["show_tools"] = fields.boolean("include_function_calls", False)
+        settings["instructions"] = _instructions(fields)
+    settings["show_tools"] = fields.boolean("include_function_calls", False)
     fields.report_unknown_keys(nulls=True)
-    return {name: value for name, value in given.items() if value not in (None, False)}
+    return {name: value for name, value in settings.items() if value not in (None, False)}
 
 
-def _player(fields: Fields) -> Json:
+def _user_model(fields: Fields) -> Json:
+    """The model that plays the user: a name, or an object if it has settings."""
     model = fields.text("model", blank=False)
     settings = read_model_settings(fields, "model_configuration", "model")
     if model is None:
@@ -238,7 +246,8 @@ def _player(fields: Fields) -> Json:
     return {"judge_model": model, **({"judge_model_config": settings} if settings else {})}
 
 
-def _most_turns(fields: Fields) -> int | None:
+def _max_turns(fields: Fields) -> int | None:
+    """The maximum number of turns; -1 means as many as Proctor allows."""
     count: int | None = fields.integer("max_allowed_invocations")
     if count == -1:
         return MAX_TURNS
@@ -249,8 +258,9 @@ def _most_turns(fields: Fields) -> int | None:
 
 
 def _instructions(fields: Fields) -> str:
+    """Read custom instructions and report a missing placeholder."""
     text = read_instructions(fields, "custom_instructions")
-    missing = [name for name in REQUIRED if not re.search(rf"\{{\{{\s*{name}\s*\}}\}}", text)]
+    missing = [name for name in REQUIRED_PLACEHOLDERS if not re.search(rf"\{{\{{\s*{name}\s*\}}\}}", text)]
     if text and missing:
-        fields.problem("custom_instructions", f"needs {{{{ {missing[0]} }}}}, as ADK does")
+        fields.problem("custom_instructions", f"needs {{{{ {missing[0]} }}}}, which ADK requires")
     return text

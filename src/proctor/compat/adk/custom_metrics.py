@@ -1,4 +1,4 @@
-"""ADK's `custom_metrics`: calls a metric function with ADK's objects (or look-alikes) and reads ADK's result."""
+"""ADK's `custom_metrics`: call a metric function with ADK's objects (or look-alikes) and read ADK's result."""
 
 from __future__ import annotations
 
@@ -24,51 +24,55 @@ from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 from proctor.evaluators.values import as_text
 
-OPAQUE = frozenset({"args", "response"})
-"""What stays data: arguments and results of tools."""
+USER_DATA_KEYS = frozenset({"args", "response"})
+"""Keys whose values stay plain data: the arguments and results of tools."""
 
 
 def invocations(evaluable: Evaluable) -> tuple[list[Any], list[Any]]:
-    """What was said turn by turn, and what was expected."""
+    """The actual and the expected invocations, turn by turn, as ADK's objects."""
     actual = [_actual(exchange, number) for number, exchange in enumerate(evaluable.turns, 1)]
     expected = [_expected(exchange.turn, number) for number, exchange in enumerate(evaluable.turns, 1)]
     return _as_objects("eval_case", "Invocation", actual), _as_objects("eval_case", "Invocation", expected)
 
 
 def metric_object(name: str, function: str, criterion: Mapping[str, Json]) -> Any:
-    """The metric as the function gets it; Proctor applies the threshold, not the function."""
-    told = {"metric_name": name, "threshold": None, "custom_function_path": function}
-    given = {"threshold": 0.0, **criterion}
+    """The metric as the function receives it. The threshold is 0 because Proctor applies it, not the function."""
+    fields = {"metric_name": name, "threshold": None, "custom_function_path": function}
+    options = {"threshold": 0.0, **criterion}
     if not _adk_is_loaded():
-        return SimpleNamespace(**told, criterion=SimpleNamespace(**given))
+        return SimpleNamespace(**fields, criterion=SimpleNamespace(**options))
     metrics = importlib.import_module("google.adk.evaluation.eval_metrics")
-    return metrics.EvalMetric(**told, criterion=metrics.BaseCriterion.model_validate(given))
+    return metrics.EvalMetric(**fields, criterion=metrics.BaseCriterion.model_validate(options))
 
 
 def scenario_object(scenario: Mapping[str, Json]) -> Any:
-    """The scenario of a simulated conversation."""
+    """The scenario of a simulated conversation as ADK's object."""
     persona = scenario.get("user_persona")
-    described = None if persona is None else {"id": "persona", "description": as_text(persona), "behaviors": []}
-    (made,) = _as_objects(
+    persona_data = None if persona is None else {"id": "persona", "description": as_text(persona), "behaviors": []}
+    (result,) = _as_objects(
         "conversation_scenarios",
         "ConversationScenario",
         [
             {
                 "starting_prompt": scenario.get("starting_prompt", ""),
                 "conversation_plan": scenario.get("conversation_plan", ""),
-                "user_persona": described,
+                "user_persona": persona_data,
             }
         ],
     )
-    return made
+    return result
 
 
 def _adk_is_loaded() -> bool:
-    """Metric functions of a program that has loaded ADK expect its objects; loading it only for this takes a second."""
+    """Whether the program has imported ADK, so that its metric functions expect ADK's classes.
+
+    ADK is not imported only for this, because that takes a second.
+    """
     return "google.adk" in sys.modules
 
 
 def _as_objects(module: str, name: str, data: Sequence[Mapping[str, Json]]) -> list[Any]:
+    """Data as objects of an ADK class, or as look-alikes if ADK is not loaded."""
     if not _adk_is_loaded():
         return [_look_alike(item) for item in data]
     kind = getattr(importlib.import_module(f"google.adk.evaluation.{module}"), name)
@@ -77,26 +81,31 @@ def _as_objects(module: str, name: str, data: Sequence[Mapping[str, Json]]) -> l
 
 def _look_alike(data: Any) -> Any:
     if isinstance(data, Mapping):
-        return SimpleNamespace(**{key: value if key in OPAQUE else _look_alike(value) for key, value in data.items()})
+        return SimpleNamespace(
+            **{key: value if key in USER_DATA_KEYS else _look_alike(value) for key, value in data.items()}
+        )
     return [_look_alike(item) for item in data] if isinstance(data, list) else data
 
 
 def _actual(exchange: Exchange, number: int) -> dict[str, Json]:
     reply = exchange.reply
     answer = reply.text if reply.text or reply.structured is None else as_text(reply.structured)
-    used = {
+    intermediate = {
         "tool_uses": [_use(call) for call in reply.tool_calls],
         "tool_responses": [_response(call) for call in reply.tool_calls if call.result is not None],
         "intermediate_responses": [],
     }
-    return _invocation(exchange.turn, number) | {"final_response": _content("model", answer), "intermediate_data": used}
+    return _invocation(exchange.turn, number) | {
+        "final_response": _content("model", answer),
+        "intermediate_data": intermediate,
+    }
 
 
 def _expected(turn: Turn, number: int) -> dict[str, Json]:
-    wanted = turn.expected
-    calls = None if wanted.tools is None else [_wanted(call) for call in wanted.tools]
+    expected = turn.expected
+    calls = None if expected.tools is None else [_expected_use(call) for call in expected.tools]
     return _invocation(turn, number) | {
-        "final_response": None if wanted.output is UNSET else _content("model", as_text(wanted.output)),
+        "final_response": None if expected.output is UNSET else _content("model", as_text(expected.output)),
         "intermediate_data": None
         if calls is None
         else {"tool_uses": calls, "tool_responses": [], "intermediate_responses": []},
@@ -104,8 +113,8 @@ def _expected(turn: Turn, number: int) -> dict[str, Json]:
 
 
 def _invocation(turn: Turn, number: int) -> dict[str, Json]:
-    kept = turn.extra.get("x-adk")
-    name = kept.get("invocationId") if isinstance(kept, Mapping) else None
+    extra = turn.extra.get("x-adk")
+    name = extra.get("invocationId") if isinstance(extra, Mapping) else None
     return {
         "invocation_id": str(name or f"turn-{number}"),
         "user_content": _content("user", as_text(turn.input)),
@@ -128,7 +137,7 @@ def _response(call: ToolCall) -> dict[str, Json]:
     return {"id": call.id, "name": call.name, "response": result if isinstance(result, dict) else {"result": result}}
 
 
-def _wanted(call: ExpectedCall) -> dict[str, Json]:
+def _expected_use(call: ExpectedCall) -> dict[str, Json]:
     literal = {name: m.value if isinstance(m, Equals) else m.to_json() for name, m in (call.args or {}).items()}
     return {"id": None, "name": call.name, "args": to_json(literal)}
 
@@ -136,47 +145,47 @@ def _wanted(call: ExpectedCall) -> dict[str, Json]:
 @evaluator(family="code", scope="case", example={"function": "checks.brevity"})
 @dataclass(frozen=True, kw_only=True)
 class AdkMetric:
-    """The score that a metric function of the user gives a conversation: ADK's `custom_metrics`.
+    """The score that a metric function of yours gives a conversation: ADK's `custom_metrics`.
 
-    What a function of your own says, as `custom_metrics` names it ([docs/adk.md](adk.md#metrics-of-your-own)),
-    brought from its `interval` to 0 to 1. Skipped if it gives no score.
+    The score of a function listed under `custom_metrics` ([docs/adk.md](adk.md#metrics-of-your-own)), converted from
+    its `interval` to 0 to 1. Skipped if it returns no score.
     """
 
     function: str
     """`package.module.function`, called with (eval_metric, actual_invocations, expected_invocations, scenario)."""
     metric: str = ""
-    """The name of the metric, as the function is told."""
+    """The metric's name, as passed to the function."""
     criterion: Mapping[str, Json] = field(default_factory=dict)
-    """What the function is told beside that."""
+    """The other options of the criterion, as passed to the function."""
     interval: Sequence[float] = (0.0, 1.0)
-    """The scale on which the function measures."""
+    """The range of the function's scores: minimum, maximum."""
     base: Path | None = None
 
     def __post_init__(self) -> None:
-        least, most = self._scale
-        if not least < most:
-            raise ValueError(f"interval must be two numbers, the smaller first, not {self.interval!r}")
-        if not callable(self._called):
-            raise ValueError(f"{self.function} is no function")
+        minimum, maximum = self._range
+        if not minimum < maximum:
+            raise ValueError(f"interval must be [minimum, maximum], not {self.interval!r}")
+        if not callable(self._metric_function):
+            raise ValueError(f"{self.function} is not a function")
 
     @property
     def version(self) -> str:
-        return source_fingerprint(self._called)
+        return source_fingerprint(self._metric_function)
 
     @staticmethod
     def reference_in(arguments: Mapping[str, Any]) -> str:
-        """The code that an evaluator with these arguments calls, for validation, which loads none."""
+        """The reference to the function that these arguments name; validation uses it without loading code."""
         module, _, name = str(arguments.get("function", "")).rpartition(".")
         return f"{module}:{name}"
 
     @property
-    def _called(self) -> Any:
+    def _metric_function(self) -> Any:
         return resolve(self.reference_in({"function": self.function}), self.base)
 
     @property
-    def _scale(self) -> tuple[float, float]:
-        least, most = self.interval
-        return float(least), float(most)
+    def _range(self) -> tuple[float, float]:
+        minimum, maximum = self.interval
+        return float(minimum), float(maximum)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         scenario = (evaluable.eval_metadata or {}).get("conversation_scenario")
@@ -187,53 +196,55 @@ class AdkMetric:
             None if scenario is not None else expected,
             scenario_object(scenario) if isinstance(scenario, Mapping) else None,
         )
-        result = await _called(self._called, arguments)
+        result = await _call(self._metric_function, arguments)
         return self._read(result)
 
     def _read(self, result: Any) -> Evaluation:
-        per_turn = [_number(_part(found, "score")) for found in _part(result, "per_invocation_results") or ()]
-        overall = _number(result) if isinstance(result, (int, float)) else _number(_part(result, "overall_score"))
-        known = [score for score in per_turn if score is not None]
-        if overall is None and not known:
-            raise NothingToCompare(f"{self.function} gave no score")
-        value = math.fsum(known) / len(known) if overall is None else overall
-        least, most = self._scale
+        per_turn = [_number(_get(turn, "score")) for turn in _get(result, "per_invocation_results") or ()]
+        overall = _number(result) if isinstance(result, (int, float)) else _number(_get(result, "overall_score"))
+        scores = [score for score in per_turn if score is not None]
+        if overall is None and not scores:
+            raise NothingToCompare(f"{self.function} returned no score")
+        value = math.fsum(scores) / len(scores) if overall is None else overall
+        minimum, maximum = self._range
         details: dict[str, Json] = {"overall_score": value}
         if per_turn:
             details["turns"] = per_turn
-        return Evaluation((value - least) / (most - least), _reason(value, per_turn, result), details)
+        return Evaluation((value - minimum) / (maximum - minimum), _reason(value, per_turn, result), details)
 
 
-async def _called(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """What the function returns; a sync function runs in a thread."""
+async def _call(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call the function; a sync function runs in a thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     result = await run_in_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 
-def _part(thing: Any, name: str) -> Any:
+def _get(thing: Any, name: str) -> Any:
+    """A field of an object or a mapping, or None."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
 def _number(value: Any) -> float | None:
+    """A score as a number; raises if it is not one."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InvalidScore(f"the metric function gave the score {value!r}; a score is a number")
+        raise InvalidScore(f"the metric function returned the score {value!r}; a score must be a number")
     return float(value)
 
 
 def _reason(value: float, per_turn: Sequence[float | None], result: Any) -> str:
-    said = [f"the function gives {value:g}"]
+    parts = [f"the function returned {value:g}"]
     if len(per_turn) > 1:
-        said.append("by turn " + ", ".join("none" if score is None else f"{score:g}" for score in per_turn))
-    said += [str(to_json(_part(rubric, "rationale"))) for rubric in _rubrics(result) if _part(rubric, "rationale")]
-    return "; ".join(said)
+        parts.append("by turn " + ", ".join("none" if score is None else f"{score:g}" for score in per_turn))
+    parts += [str(to_json(_get(rubric, "rationale"))) for rubric in _rubrics(result) if _get(rubric, "rationale")]
+    return "; ".join(parts)
 
 
 def _rubrics(result: Any) -> list[Any]:
-    found = list(_part(result, "overall_rubric_scores") or ())
-    for turn in _part(result, "per_invocation_results") or ():
-        found += _part(turn, "rubric_scores") or ()
-    return found
+    scores = list(_get(result, "overall_rubric_scores") or ())
+    for turn in _get(result, "per_invocation_results") or ():
+        scores += _get(turn, "rubric_scores") or ()
+    return scores

@@ -1,6 +1,7 @@
-"""Reads ADK's EvalSets, camelCase or snake_case at every level, and its legacy arrays.
+"""Read ADK's EvalSets, in camelCase or snake_case at every level, and its legacy arrays.
 
-In a legacy array ADK-TS means a case by each row; adk-python means a turn by each row and a case by each file.
+A row of a legacy array means two things: a case in ADK-TS; a turn in adk-python, where the file is one case. The keys
+of tool calls tell the two apart. If there are none, `legacy_rows` in `test_config.json` decides.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ from proctor.compat.adk.conversations import (
 from proctor.compat.adk.criteria import read_rubrics
 from proctor.compat.adk.keys import ID_KEYS, SET_KEYS, is_row
 from proctor.compat.adk.test_config import (
-    ADK,
+    ADK_PYTHON,
     Draft,
-    Gates,
-    Placed,
-    assemble,
-    chosen_reading,
-    initial_state,
-    keep,
-    name_of,
-    session_of,
+    LocatedCase,
+    TestConfig,
+    as_extra,
+    build_suite,
+    legacy_rows_setting,
+    read_initial_state,
+    read_session,
+    suite_name,
 )
 
 
-def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
-    """The suite of a document, judged by the config beside it, or by `gates` if they are given."""
+def read_document(document: Document, config: TestConfig | None = None) -> list[Suite]:
+    """The suite of a document, scored by `config`, or by the `test_config.json` next to the file without it."""
     data = document.data
     if is_legacy(data):
-        reading = chosen_reading(document.path) if gates is None else None
-        return assemble(document, read_rows(document, reading), gates)
+        legacy_rows = legacy_rows_setting(document.path) if config is None else None
+        return build_suite(document, read_rows(document, legacy_rows), config)
     if isinstance(data, dict) and ID_KEYS & data.keys() and not SET_KEYS & data.keys():
         case = _read_case(document, data, ())
-        return assemble(document, Draft(name_of(document.path), (Placed(case, ()),)), gates)
-    return assemble(document, _read_set(document), gates)
+        return build_suite(document, Draft(suite_name(document.path), (LocatedCase(case, ()),)), config)
+    return build_suite(document, _read_set(document), config)
 
 
 def is_legacy(data: Json) -> bool:
-    """Whether it is an array of rows, or one row, as ADK had them before EvalSets."""
+    """Whether the data is an array of rows, or a single row, in ADK's format before EvalSets."""
     return isinstance(data, list) or (isinstance(data, dict) and is_row(data))
 
 
@@ -63,17 +64,17 @@ def _read_set(document: Document) -> Draft:
     notes = {"name": fields.text("name") or None, "creationTimestamp": fields.number("creation_timestamp")}
     cases = fields.each(
         "eval_cases",
-        lambda data, pointer: Placed(_read_case(document, data, pointer), pointer),
+        lambda data, pointer: LocatedCase(_read_case(document, data, pointer), pointer),
         required=fields.valid,
         least=1,
     )
     draft = Draft(
-        name=fields.text("eval_set_id", name_of(document.path), required=fields.valid, blank=False),
+        name=fields.text("eval_set_id", suite_name(document.path), required=fields.valid, blank=False),
         cases=tuple(cases),
         description=fields.text("description", ""),
-        extra=keep(notes),
+        extra=as_extra(notes),
     )
-    fields.report_unknown_keys(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     return draft
 
 
@@ -81,8 +82,8 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
     fields = Fields(document, data, pointer, camel=True)
     scenario = _read_scenario(fields)
     turns = _read_conversation(fields) if scenario is None else (Turn(scenario.start),)
-    state, session = session_of(fields.inside("session_input"))
-    state = initial_state(fields) or state
+    state, session = read_session(fields.inside("session_input"))
+    state = read_initial_state(fields) or state
     notes = {"creationTimestamp": fields.number("creation_timestamp")}
     case = Case(
         id=fields.text("eval_id", "", required=fields.valid, blank=False),
@@ -90,25 +91,25 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         metadata=_rubrics(fields),
         state=state,
         final_state=_final_state(fields),
-        extra=keep(session | notes),
+        extra=as_extra(session | notes),
         scenario=scenario,
         position=fields.position("eval_id"),
     )
-    fields.report_unknown_keys(ignored_by=ADK)
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     return case
 
 
 def _final_state(fields: Fields) -> Mapping[str, Json] | None:
-    given = fields.mapping("final_session_state")
-    return {name: literal_state(value) for name, value in given.items()} if given else None
+    state = fields.mapping("final_session_state")
+    return {name: literal_state(value) for name, value in state.items()} if state else None
 
 
 def _read_scenario(fields: Fields) -> Scenario | None:
-    """What a simulated user is told, where the conversation is not written down."""
+    """Read the scenario of a case whose conversation is not written down."""
     if fields.take("conversation_scenario") is None:
         return None
     if fields.take("conversation"):
-        fields.problem("conversation", "is given beside a scenario, whose user makes up the turns; keep one of them")
+        fields.problem("conversation", "is set together with conversation_scenario; keep one of them")
     return read_scenario(fields)
 
 
@@ -116,44 +117,45 @@ def _read_conversation(fields: Fields) -> tuple[Turn, ...]:
     simulated = fields.take("conversation_scenario") is not None
     conversation = fields.items("conversation", required=fields.valid and not simulated)
     if conversation is not None and not conversation and not simulated:
-        fields.problem("conversation", "is empty; give at least one turn")
+        fields.problem("conversation", "is empty; add at least one turn")
     place = fields.at("conversation")
     return tuple(_read_turn(fields.document, data, (*place, index)) for index, data in enumerate(conversation or ()))
 
 
 def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
     fields = Fields(document, data, pointer, camel=True)
-    asked = _content(fields, "user_content", "user")
-    answered = _content(fields, "final_response", "model")
-    used = _tool_use(fields)
-    if fields.valid and asked is None:
-        document.problem(pointer, "needs 'userContent' (what the user says)")
-    elif asked is not None:
-        _check_user(fields, asked)
-    output = UNSET if answered is None or answered.text is None else answered.text
+    user = _content(fields, "user_content", "user")
+    response = _content(fields, "final_response", "model")
+    tool_use = _tool_use(fields)
+    if fields.valid and user is None:
+        document.problem(pointer, "needs 'userContent' (the user's message)")
+    elif user is not None:
+        _check_user(fields, user)
+    output = UNSET if response is None or response.text is None else response.text
     turn = Turn(
-        input="" if asked is None else asked.text or "",
-        expected=Expected(output=output, tools=used.calls),
+        input="" if user is None else user.text or "",
+        expected=Expected(output=output, tools=tool_use.calls),
         metadata=_rubrics(fields),
-        extra=keep(_turn_notes(fields, asked, answered, used)),
+        extra=as_extra(_turn_notes(fields, user, response, tool_use)),
     )
     fields.report_unknown_keys(nulls=True)
     return turn
 
 
 def _rubrics(fields: Fields) -> Mapping[str, Json]:
-    """Rubrics of a case or turn as its metadata, which is where the rubric evaluators look for them."""
+    """The rubrics of a case or turn as metadata, which is where the rubric evaluators look for them."""
     rubrics = read_rubrics(fields)
     return {"rubrics": rubrics} if rubrics else {}
 
 
 def _turn_notes(
-    fields: Fields, asked: ContentText | None, answered: ContentText | None, used: ToolUse
+    fields: Fields, user: ContentText | None, response: ContentText | None, tool_use: ToolUse
 ) -> dict[str, Json]:
+    """The parts of an invocation that Proctor stores and does not use."""
     return {
-        "userContent": None if asked is None else asked.kept,
-        "finalResponse": None if answered is None else answered.kept,
-        "intermediateData": used.kept,
+        "userContent": None if user is None else user.original,
+        "finalResponse": None if response is None else response.original,
+        "intermediateData": tool_use.original,
         "invocationId": fields.text("invocation_id") or None,
         "creationTimestamp": fields.number("creation_timestamp"),
         "appDetails": fields.mapping("app_details"),
@@ -175,83 +177,86 @@ def _tool_use(fields: Fields) -> ToolUse:
     return read_tool_use(fields.document, data, fields.at("intermediate_data"))
 
 
-def _check_user(fields: Fields, asked: ContentText) -> None:
-    """Only text reaches the agent: without any there is no message, and what else was said is pointed out once."""
+def _check_user(fields: Fields, user: ContentText) -> None:
+    """Report a user message without text, and warn once about parts that are not text."""
     document = fields.document
-    if asked.text is None and isinstance(fields.take("user_content"), dict):
+    if user.text is None and isinstance(fields.take("user_content"), dict):
         fields.problem("user_content", "has no text to send to the agent")
-    for kind in asked.others:
-        message = f"has parts of kind {kind}, which are kept but not sent to the agent; only text is"
+    for kind in user.other_parts:
+        message = f"has parts of kind {kind}, which are not sent to the agent; only text is"
         if all(warning.message != message for warning in document.warnings):
             document.warn(fields.at("user_content"), message)
 
 
-DEPRECATED = "is in ADK's legacy format; AgentEvaluator.migrate_eval_data_to_new_schema writes it as an EvalSet"
-AMBIGUOUS = (
-    "has {} rows without tools, which are read as one case each, as ADK-TS reads them; adk-python reads them as turns "
-    'of one conversation. To choose, write "legacy_rows": "cases" or "conversation" into the test_config.json beside it'
+LEGACY_FORMAT_WARNING = (
+    "is in ADK's legacy format; AgentEvaluator.migrate_eval_data_to_new_schema writes it as an EvalSet"
 )
-MOCKED = "has mock_tool_output, which is ignored: the agent calls its real tools"
+AMBIGUOUS_ROWS_WARNING = (
+    "has {} rows without tools, which are read as one case each, like ADK-TS; adk-python reads them as turns of one "
+    'conversation. To choose, set "legacy_rows" to "cases" or "conversation" in the test_config.json next to it'
+)
+MOCK_OUTPUT_WARNING = "has mock_tool_output, which is ignored: the agent calls its real tools"
 
 Dialect = Literal["typescript", "python"]
+"""Which ADK wrote the tool calls of a legacy array."""
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The rows of one file as they are read, with the first place where each dialect shows."""
+    """The rows of one file while they are read, with the first place where each dialect occurs."""
 
     document: Document
     dialects: dict[Dialect, Pointer] = field(default_factory=dict)
     mocked: bool = False
 
-    def seen(self, dialect: Dialect, pointer: Pointer) -> None:
+    def add_dialect(self, dialect: Dialect, pointer: Pointer) -> None:
         self.dialects.setdefault(dialect, pointer)
 
 
-def read_rows(document: Document, reading: str | None = None) -> Draft:
-    """The cases of a flat array, of a single row, or of a legacy evalset; `reading` says what a row is."""
-    document.warn((), DEPRECATED)
+def read_rows(document: Document, legacy_rows: str | None = None) -> Draft:
+    """Read a flat array, a single row, or a legacy evalset. `legacy_rows` says what a row is."""
+    document.warn((), LEGACY_FORMAT_WARNING)
     data = document.data
     rows = _Rows(document)
     if not data:
-        document.problem((), "is empty; give at least one row")
-        return Draft(name_of(document.path), ())
+        document.problem((), "is empty; add at least one row")
+        return Draft(suite_name(document.path), ())
     if isinstance(data, list) and any(isinstance(entry, dict) and "data" in entry for entry in data):
-        cases = tuple(Placed(_read_entry(rows, entry, (index,)), (index,)) for index, entry in enumerate(data))
+        cases = tuple(LocatedCase(_read_entry(rows, entry, (index,)), (index,)) for index, entry in enumerate(data))
     else:
-        cases = _read_flat(rows, data, reading)
+        cases = _read_flat_rows(rows, data, legacy_rows)
     if len(rows.dialects) == 2:
         place = rows.dialects["python"]
         document.problem(place, "mixes tool_name/tool_input (adk-python) with name/args (ADK-TS); use one of them")
-    return Draft(name_of(document.path), cases)
+    return Draft(suite_name(document.path), cases)
 
 
-def _read_flat(rows: _Rows, data: Json, reading: str | None) -> tuple[Placed, ...]:
+def _read_flat_rows(rows: _Rows, data: Json, legacy_rows: str | None) -> tuple[LocatedCase, ...]:
     places: list[tuple[Json, Pointer]] = (
         [(row, (index,)) for index, row in enumerate(data)] if isinstance(data, list) else [(data, ())]
     )
     turns = [_read_row(rows, row, pointer) for row, pointer in places]
-    if len(places) > 1 and not rows.dialects and reading is None:
-        rows.document.warn((), AMBIGUOUS.format(len(places)))
-    if "python" in rows.dialects or (not rows.dialects and reading == "conversation"):
-        whole = Case(name_of(rows.document.path), tuple(turns), position=rows.document.position(()))
-        return (Placed(whole, ()),)
+    if len(places) > 1 and not rows.dialects and legacy_rows is None:
+        rows.document.warn((), AMBIGUOUS_ROWS_WARNING.format(len(places)))
+    if "python" in rows.dialects or (not rows.dialects and legacy_rows == "conversation"):
+        conversation = Case(suite_name(rows.document.path), tuple(turns), position=rows.document.position(()))
+        return (LocatedCase(conversation, ()),)
     pairs = enumerate(zip(turns, places, strict=True))
     return tuple(
-        Placed(Case(f"eval-{index}", (turn,), position=rows.document.position(pointer)), pointer)
+        LocatedCase(Case(f"eval-{index}", (turn,), position=rows.document.position(pointer)), pointer)
         for index, (turn, (_, pointer)) in pairs
     )
 
 
 def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
-    """One entry of a legacy evalset: a named conversation and the session it starts from."""
+    """Read one entry of a legacy evalset: a named conversation and the session it starts from."""
     fields = Fields(rows.document, data, pointer)
     turns = fields.each("data", lambda row, place: _read_row(rows, row, place), required=fields.valid, least=1)
-    state, session = session_of(fields.inside("initial_session"))
-    state = initial_state(fields) or state
+    state, session = read_session(fields.inside("initial_session"))
+    state = read_initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
-    fields.report_unknown_keys(ignored_by=ADK)
-    return Case(name, tuple(turns), state=state, extra=keep(session), position=fields.position("name"))
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
+    return Case(name, tuple(turns), state=state, extra=as_extra(session), position=fields.position("name"))
 
 
 def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
@@ -259,13 +264,13 @@ def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
     query = fields.text("query", "", required=fields.valid, blank=False)
     reference = fields.text("reference")
     calls = _read_calls(rows, fields)
-    said = _read_responses(rows, fields)
-    fields.report_unknown_keys(ignored_by=ADK)
+    responses = _read_responses(rows, fields)
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     uses = {} if calls is None else {"toolUses": [literal_call(call) for call in calls]}
     return Turn(
         input=query,
         expected=Expected(output=reference or UNSET, tools=calls),
-        extra=keep({"intermediateData": uses | {"intermediateResponses": said} if said else None}),
+        extra=as_extra({"intermediateData": uses | {"intermediateResponses": responses} if responses else None}),
     )
 
 
@@ -280,7 +285,7 @@ def _read_calls(rows: _Rows, fields: Fields) -> tuple[ExpectedCall, ...] | None:
 
 def _read_call(rows: _Rows, data: Json, pointer: Pointer) -> ExpectedCall | None:
     python = isinstance(data, dict) and bool({"tool_name", "tool_input"} & data.keys())
-    rows.seen("python" if python else "typescript", pointer)
+    rows.add_dialect("python" if python else "typescript", pointer)
     if not python:
         return read_call(rows.document, data, pointer)
     fields = Fields(rows.document, data, pointer)
@@ -288,21 +293,21 @@ def _read_call(rows: _Rows, data: Json, pointer: Pointer) -> ExpectedCall | None
     arguments = fields.mapping("tool_input", {})
     if fields.take("mock_tool_output") is not None and not rows.mocked:
         rows.mocked = True
-        rows.document.warn(pointer, MOCKED)
-    fields.report_unknown_keys(ignored_by=ADK)
+        rows.document.warn(pointer, MOCK_OUTPUT_WARNING)
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     return None if name is None else expected_call(name, arguments)
 
 
 def _read_responses(rows: _Rows, fields: Fields) -> list[Json]:
-    """What sub-agents are expected to say on the way, in the shape an EvalSet gives it."""
+    """Read the intermediate responses expected of sub-agents, in the shape they have in an EvalSet."""
     name = "expected_intermediate_agent_responses"
     if fields.has(name):
-        rows.seen("python", fields.at(name))
+        rows.add_dialect("python", fields.at(name))
 
     def read(data: Json, pointer: Pointer) -> Json:
         inner = Fields(rows.document, data, pointer)
         author, text = inner.text("author", ""), inner.text("text", "")
-        inner.report_unknown_keys(ignored_by=ADK)
+        inner.report_unknown_keys(ignored_by=ADK_PYTHON)
         return [author, [{"text": text}]]
 
     return fields.each(name, read)

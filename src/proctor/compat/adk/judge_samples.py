@@ -1,6 +1,8 @@
-"""The base of ADK's judged metrics: `judge_model_options`, and a majority of independent samples for each item.
+"""The base of ADK's judged metrics: `judge_model_options`, and a majority vote of independent samples per item.
 
-No more samples are asked for than can change the majority.
+The judge is asked the same question several times, and each reply votes on every item in it. Asking for all samples at
+once would waste calls: with five samples, three equal votes decide. So samples are requested in batches of the size
+that could decide every item, until the remaining ones cannot change any majority.
 """
 
 from __future__ import annotations
@@ -19,57 +21,64 @@ from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge, Question
 
 Ballot = Sequence[tuple[bool, str]]
-"""One reply: for each item whether it is in favour, and why."""
+"""One reply: for each item, whether it is in favor, and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How the vote on one item went."""
+class VoteCount:
+    """The votes on one item."""
 
     in_favour: int
     against: int
     reason: str = ""
-    """What the first of the majority said."""
+    """The first reason given by the majority."""
     abstained: tuple[str, ...] = ()
-    """Why there is no vote of a sample that was asked, for each."""
+    """Why a sample has no vote, for each sample without one."""
 
     @property
     def votes(self) -> dict[str, Json]:
-        """The tally as it is kept."""
+        """The counts as stored in the details of a score."""
         votes: dict[str, Json] = {"in_favour": self.in_favour, "against": self.against}
         return votes | ({"abstained": list(self.abstained)} if self.abstained else {})
 
     @property
-    def carried(self) -> bool:
-        """More for than against: a tie is lost."""
+    def has_majority(self) -> bool:
+        """Whether more votes are in favor than against; a tie is lost."""
         return self.in_favour > self.against
 
 
-async def take_votes(
-    judge: Judge, question: Question[Any], read: Callable[[Any], Ballot], *, samples: int, at_once: int | None = None
-) -> list[Tally]:
-    """One tally per item of the replies to `question`, which is put up to `samples` times.
+async def majority_vote(
+    judge: Judge,
+    question: Question[Any],
+    read: Callable[[Any], Ballot],
+    *,
+    samples: int,
+    max_parallel: int | None = None,
+) -> list[VoteCount]:
+    """Ask `question` up to `samples` times and return the votes per item of the reply.
 
-    A reply that cannot be used is no vote; when there is no vote at all, the first failure is raised. As many are asked
-    at once as are needed in any case (and no more than `at_once`), and none that could not change anything.
+    A reply that cannot be used is not a vote. If there are no votes at all, the first failure is raised. `read` turns a
+    reply into a ballot. At most `max_parallel` samples run in parallel.
     """
     ballots: list[Ballot] = []
     failures: list[JudgeFailed] = []
-    asked = 0
-    while asked < samples and (needed := votes_needed(count(ballots), samples - asked)):
-        batch = range(asked, asked + min(needed, at_once or needed))
+    sent = 0
+    while sent < samples and (needed := votes_needed(count_votes(ballots), samples - sent)):
+        batch = range(sent, sent + min(needed, max_parallel or needed))
         ballots += [read(reply) for reply in await _ask(judge, question, batch, failures)]
-        asked = batch.stop
+        sent = batch.stop
     if not ballots:
         raise failures[0]
-    return [replace(tally, abstained=tuple(map(str, failures))) for tally in count(ballots)]
+    return [replace(votes, abstained=tuple(map(str, failures))) for votes in count_votes(ballots)]
 
 
-async def take_all(judge: Judge, question: Question[Any], *, samples: int, at_once: int | None = None) -> list[Any]:
-    """Every usable reply to `question`, which is put `samples` times; without any, the first failure is raised."""
+async def ask_samples(
+    judge: Judge, question: Question[Any], *, samples: int, max_parallel: int | None = None
+) -> list[Any]:
+    """Every usable reply to `question`, asked `samples` times; raises the first failure if there is none."""
     replies: list[Any] = []
     failures: list[JudgeFailed] = []
-    width = at_once or samples
+    width = max_parallel or samples
     for start in range(0, samples, width):
         replies += await _ask(judge, question, range(start, min(samples, start + width)), failures)
     if not replies:
@@ -78,7 +87,7 @@ async def take_all(judge: Judge, question: Question[Any], *, samples: int, at_on
 
 
 async def _ask(judge: Judge, question: Question[Any], batch: range, failures: list[JudgeFailed]) -> list[Any]:
-    """The replies to one question put several times at once; a judge that can never answer it ends the sampling."""
+    """The replies to one batch of samples; raises if the judge cannot answer this kind of question at all."""
     replies = await asyncio.gather(*(judge.ask(question, sample=i) for i in batch), return_exceptions=True)
     usable: list[Any] = []
     for reply in replies:
@@ -91,88 +100,93 @@ async def _ask(judge: Judge, question: Question[Any], batch: range, failures: li
     return usable
 
 
-def count(ballots: Sequence[Ballot]) -> list[Tally]:
-    """The tally of each item; all ballots have the same items."""
-    return [_tally(votes) for votes in zip(*ballots, strict=True)]
+def count_votes(ballots: Sequence[Ballot]) -> list[VoteCount]:
+    """The votes per item; all ballots have the same items."""
+    return [_count_item(votes) for votes in zip(*ballots, strict=True)]
 
 
-def votes_needed(tallies: Sequence[Tally], left: int) -> int:
-    """The fewest further votes, of `left`, that could settle every item; none if all are settled."""
-    if not tallies:
-        return _needed(0, 0, left)
-    return max(_needed(tally.in_favour, tally.against, left) for tally in tallies)
+def votes_needed(items: Sequence[VoteCount], remaining: int) -> int:
+    """The smallest number of further votes, of `remaining`, that could decide every item; 0 if all are decided."""
+    if not items:
+        return _needed(0, 0, remaining)
+    return max(_needed(item.in_favour, item.against, remaining) for item in items)
 
 
-def _needed(in_favour: int, against: int, left: int) -> int:
-    """Settled for: in_favour + n > against + (left - n). Settled against: against + n >= in_favour + (left - n)."""
-    to_carry = (against + left - in_favour) // 2 + 1
-    to_lose = (in_favour + left - against + 1) // 2
-    return max(0, min(to_carry, to_lose, left))
+def _needed(in_favour: int, against: int, remaining: int) -> int:
+    """The votes needed to decide one item.
+
+    Won: in_favour + n > against + (remaining - n). Lost: against + n >= in_favour + (remaining - n).
+    """
+    to_win = (against + remaining - in_favour) // 2 + 1
+    to_lose = (in_favour + remaining - against + 1) // 2
+    return max(0, min(to_win, to_lose, remaining))
 
 
-def _tally(votes: Sequence[tuple[bool, str]]) -> Tally:
+def _count_item(votes: Sequence[tuple[bool, str]]) -> VoteCount:
     in_favour = sum(verdict for verdict, _ in votes)
     against = len(votes) - in_favour
     side = in_favour > against
-    return Tally(in_favour, against, next((reason for verdict, reason in votes if verdict is side), ""))
+    return VoteCount(in_favour, against, next((reason for verdict, reason in votes if verdict is side), ""))
 
 
-OPTIONS = ("judge_model", "judge_model_config", "num_samples", "parallelism_limit")
+JUDGE_OPTIONS = ("judge_model", "judge_model_config", "num_samples", "parallelism_limit")
+"""The keys of `judge_model_options`."""
 
-SETTINGS: Final = ("temperature", "top_p", "topP", "max_output_tokens", "maxOutputTokens")
-"""What of a `judge_model_config` a judge can be told."""
+MODEL_SETTINGS: Final = ("temperature", "top_p", "topP", "max_output_tokens", "maxOutputTokens")
+"""The keys of `judge_model_config` that have an effect here, in both spellings."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdkJudged(JudgedEvaluator):
-    """The base of ADK's judged metrics; each item of a reply is decided by the majority of the samples."""
+class AdkJudgedEvaluator(JudgedEvaluator):
+    """The base of ADK's judged metrics. The majority of the samples decides each item of a reply."""
 
     judge_model_options: Mapping[str, Json] = field(default_factory=dict)
     """ADK's: `judge_model`, `judge_model_config`, `num_samples`, `parallelism_limit`."""
 
-    usual_samples: ClassVar[int] = 5
+    default_samples: ClassVar[int] = 5
+    """How often the judge is asked if `num_samples` is not set."""
 
     def __post_init__(self) -> None:
         options = self.judge_model_options
         if not isinstance(options, Mapping):
             raise ValueError(f"judge_model_options must be an object, not {options!r:.80}")
-        unknown = [name for name in options if name not in OPTIONS]
+        unknown = [name for name in options if name not in JUDGE_OPTIONS]
         if unknown:
-            raise ValueError(f"judge_model_options has no {unknown[0]!r}; it has {', '.join(OPTIONS)}")
+            raise ValueError(f"judge_model_options has no {unknown[0]!r}; it has {', '.join(JUDGE_OPTIONS)}")
         counts = {f"judge_model_options.{name}": options.get(name) for name in ("num_samples", "parallelism_limit")}
         for name, count in (counts | {"samples": self.samples}).items():
             if count is not None:
                 require_int(name, count, least=1)
         if self.model is None:
-            object.__setattr__(self, "model", judge_named(options))
+            object.__setattr__(self, "model", judge_from_options(options))
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        # The samples are taken item by item in `assess`, so the panel is to ask each of its judges for one opinion.
-        options = {**self.judge_model_options, "num_samples": self.votes}
+        # `assess` takes the samples itself, so the panel must ask each of its judges only once.
+        options = {**self.judge_model_options, "num_samples": self.sample_count}
         return await JudgedEvaluator.__call__(replace(self, samples=1, judge_model_options=options), evaluable)
 
     @property
-    def votes(self) -> int:
+    def sample_count(self) -> int:
         """How often the judge is asked."""
-        given: int | None = self.judge_model_options.get("num_samples") or self.samples
-        return given or self.usual_samples
+        samples: int | None = self.judge_model_options.get("num_samples") or self.samples
+        return samples or self.default_samples
 
     @property
-    def at_once(self) -> int | None:
-        """How many samples may be under way at the same time, where the options say."""
+    def max_parallel(self) -> int | None:
+        """How many samples may run in parallel, or None for no limit."""
         limit: int | None = self.judge_model_options.get("parallelism_limit")
         return limit
 
-    async def vote(self, judge: Judge, question: Question[Any], read: Callable[[Any], Ballot]) -> list[Tally]:
-        """What most samples say of each item."""
-        return await take_votes(judge, question, read, samples=self.votes, at_once=self.at_once)
+    async def vote(self, judge: Judge, question: Question[Any], read: Callable[[Any], Ballot]) -> list[VoteCount]:
+        """The majority vote of the samples on each item."""
+        return await majority_vote(judge, question, read, samples=self.sample_count, max_parallel=self.max_parallel)
 
 
-def judge_named(options: Mapping[str, Json]) -> Json:
-    """The part of ADK's options that names the judge; `None` where they name none."""
+def judge_from_options(options: Mapping[str, Json]) -> Json:
+    """The judge that ADK's options name, or None if they name none."""
     model = options.get("judge_model")
     if not isinstance(model, str) or not model:
         return None
-    given = options.get("judge_model_config") or {}
-    settings = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+    config = options.get("judge_model_config") or {}
+    settings = {name: config[name] for name in MODEL_SETTINGS if config.get(name) is not None}
     return {"judge_model": model, **({"judge_model_config": settings} if settings else {})}

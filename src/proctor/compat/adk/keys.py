@@ -1,4 +1,4 @@
-"""The names by which ADK's files are recognised."""
+"""The names and keys by which ADK's files are recognized."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ ROW_KEYS = frozenset({"reference", "expected_tool_use"})
 
 
 def is_row(data: Mapping[str, Json]) -> bool:
-    """Whether it is one row of a legacy array."""
+    """Whether the data is one row of a legacy array."""
     return "query" in data and bool(ROW_KEYS & data.keys())

@@ -1,4 +1,4 @@
-"""ADK's efficiency measures: how much of something an answer took, which no threshold fails."""
+"""ADK's efficiency metrics: how many calls, tokens or seconds an answer took. They are only reported."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "to
 @evaluator(family="limits", variant_of="Limits")
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures.
+    """Reports how many calls, tokens or seconds an answer took (ADK's efficiency metrics); always scores 1.
 
-    1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `gate: false`. Skipped
-    if the agent does not report it.
+    1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `report_only: true`.
+    Skipped if the agent does not report it.
     """
 
     what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
+    """What to report."""
 
     def __post_init__(self) -> None:
         require_choice("what", self.what, tuple(UNITS))
@@ -31,7 +32,7 @@ class Measured:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         value, details = self._measure(evaluable)
         if value is None:
-            raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
+            raise NothingToCompare(f"the agent does not report its {self.what.replace('_', ' ')}")
         unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
         return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
 
@@ -40,8 +41,8 @@ class Measured:
         if self.what == "tool_calls":
             return len(evaluable.tool_calls), {}
         if self.what == "seconds":
-            spent = evaluable.duration_ms
-            return None if spent is None else round(spent / 1000, 3), {}
+            duration_ms = evaluable.duration_ms
+            return None if duration_ms is None else round(duration_ms / 1000, 3), {}
         if usage is None:
             return None, {}
         if self.what == "model_calls":

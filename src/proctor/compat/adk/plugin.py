@@ -1,4 +1,4 @@
-"""What Proctor knows of ADK. Light to import: it is looked at whenever a file is loaded."""
+"""What ADK adds to Proctor. Every command that loads files imports this module, so it must stay light."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLUGIN = Plugin(
     formats=[
         Format(
             name=NAME,
-            summary="ADK's EvalSets, as ADK-TS and adk-python write them, and the flat arrays before EvalSets.",
+            summary="ADK's EvalSets, from ADK-TS and adk-python, and the older flat arrays.",
             recognises=recognises,
             read="proctor.compat.adk.eval_set:read_document",
             file_names=SUITE_NAMES,

@@ -1,4 +1,4 @@
-"""How ADK's files are recognised."""
+"""How ADK's files are recognized."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.compat.adk.keys import CONFIG_NAME, CONVERSATION_KEYS, ID_KEYS, SET
 
 
 def recognises(path: Path, data: Json) -> bool:
-    """An EvalSet, a single EvalCase, or legacy rows."""
+    """Whether the file is an EvalSet, a single EvalCase, or legacy rows."""
     if path.name == CONFIG_NAME or path.suffix not in JSON_AND_YAML:
         return False
     if isinstance(data, dict):

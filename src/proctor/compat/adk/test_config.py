@@ -1,6 +1,6 @@
-"""ADK's `test_config.json`: which metrics judge the files beside it, and the least score each must reach.
+"""ADK's `test_config.json`: which metrics score the files next to it, and the threshold of each.
 
-`assemble` makes a suite of cases and these criteria, for EvalSets and legacy arrays alike.
+`build_suite` combines cases and criteria into a suite, for EvalSets and legacy arrays alike.
 """
 
 from __future__ import annotations
@@ -18,76 +18,80 @@ from proctor.base.source import Pointer, pointer_text, read_text
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite
 from proctor.compat.adk.conversations import read_simulator
 from proctor.compat.adk.criteria import (
-    IN_FINAL,
-    INFORMING,
+    INCLUDE_INTERMEDIATE,
     METRICS,
-    UNMEASURED,
+    REPORT_ONLY,
+    UNSUPPORTED_METRICS,
     CustomMetric,
     Metric,
-    informing_spec,
     read_custom_metrics,
     read_options,
+    report_only_spec,
 )
 from proctor.compat.adk.keys import CONFIG_NAME, NAME
 
 LEGACY_ROWS = "legacy_rows"
-"""The key of ours in a config: what the rows of a legacy array are, where the two ADKs read them differently."""
-UNSUPPORTED = {"live_model_config": "needs a live session, which is not available"}
+"""A key of Proctor's own: what the rows of a legacy array are if the two ADKs read them differently."""
+UNSUPPORTED = {"live_model_config": "needs a live session, which Proctor does not support"}
+"""Keys that Proctor does not support, and why."""
 
 DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""ADK's criteria for files without a config."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
-    """The evaluators of a file, and whether a config chose them or they are ADK's defaults."""
+class TestConfig:
+    """The evaluators and settings that apply to a file."""
 
     specs: tuple[EvaluatorSpec, ...]
-    chosen: bool
+    is_explicit: bool
+    """Whether a config sets the evaluators; False for ADK's defaults."""
     simulator: Mapping[str, Json] = field(default_factory=dict)
-    """How the users of scenarios are played, as the fields of a `Scenario`."""
-    notes: Mapping[str, Json] = field(default_factory=dict)
-    """What the config says of custom metrics and simulated users, as it stands there, for the way back."""
+    """The settings of simulated users, as fields of `Scenario`."""
+    extra: Mapping[str, Json] = field(default_factory=dict)
+    """The config's custom metrics and simulator settings, stored as they are in the file."""
 
 
-DEFAULTS: Final = Gates(
-    tuple(METRICS[name].spec(name, threshold, {}) for name, threshold in DEFAULT_CRITERIA.items()), chosen=False
+DEFAULT_CONFIG: Final = TestConfig(
+    tuple(METRICS[name].spec(name, threshold, {}) for name, threshold in DEFAULT_CRITERIA.items()), is_explicit=False
 )
 
 
-def load_gates(document: Document) -> Gates:
-    """The criteria in force for a file: those of the config beside it, ADK's defaults when there is none.
+def load_test_config(document: Document) -> TestConfig:
+    """The config next to a file, or ADK's defaults without one.
 
-    A config that cannot be used is the document's problem, located in the config, and never replaced by the defaults.
+    A config that cannot be used is a problem of the document, located in the config, and never replaced by the
+    defaults.
     """
     path = document.path.parent / CONFIG_NAME
     if not path.exists():
-        return DEFAULTS
+        return DEFAULT_CONFIG
     try:
         config = Document(path, read_text(path))
-        gates = read_config(config)
+        test_config = read_config(config)
         config.finish()
         document.warnings.extend(config.warnings)
     except InvalidSuite as error:
         document.problems.extend(error.problems)
-        return Gates((), chosen=True)
-    return gates
+        return TestConfig((), is_explicit=True)
+    return test_config
 
 
-def chosen_reading(path: Path) -> str | None:
-    """What the config beside a file of legacy rows says that they are: `cases`, `conversation`, or nothing."""
+def legacy_rows_setting(path: Path) -> str | None:
+    """What the config next to a legacy file says its rows are: `cases`, `conversation`, or None."""
     config = path.parent / CONFIG_NAME
     if not config.exists():
         return None
     try:
         data = Document(config, read_text(config)).data
     except InvalidSuite:
-        return None  # said when the criteria are read
-    said = [data.get(name) for name in (LEGACY_ROWS, "legacyRows")] if isinstance(data, Mapping) else []
-    return next((value for value in said if value in ("cases", "conversation")), None)
+        return None  # `load_test_config` reports it
+    values = [data.get(name) for name in (LEGACY_ROWS, "legacyRows")] if isinstance(data, Mapping) else []
+    return next((value for value in values if value in ("cases", "conversation")), None)
 
 
-def read_config(document: Document) -> Gates:
-    """What a whole `test_config.json` asks for; the document has what is wrong with it."""
+def read_config(document: Document) -> TestConfig:
+    """Read a whole `test_config.json`; problems are added to the document."""
     fields = Fields(document, document.data, camel=True)
     fields.choice(LEGACY_ROWS, ("cases", "conversation"))
     for name, reason in UNSUPPORTED.items():
@@ -95,13 +99,13 @@ def read_config(document: Document) -> Gates:
             fields.problem(name, reason)
     criteria = fields.mapping("criteria", required=fields.valid)
     simulator, custom = _simulator(fields), _custom_metrics(fields)
-    kept = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
-    notes = {note: value for note, name in kept.items() if (value := fields.take(name))}
-    fields.report_unknown_keys(ignored_by=ADK)
+    stored_keys = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
+    notes = {note: value for note, name in stored_keys.items() if (value := fields.take(name))}
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
     for name in custom.keys() - (criteria or {}).keys():
-        document.warn((*fields.at("custom_metrics"), name), "is not among the criteria, so it is not measured")
-    return Gates(specs, chosen=True, simulator=simulator, notes=notes)
+        document.warn((*fields.at("custom_metrics"), name), "is not listed under criteria, so it is not used")
+    return TestConfig(specs, is_explicit=True, simulator=simulator, extra=notes)
 
 
 def read_criteria(
@@ -110,9 +114,9 @@ def read_criteria(
     pointer: Pointer,
     custom: Mapping[str, CustomMetric] = MappingProxyType({}),
 ) -> tuple[EvaluatorSpec, ...]:
-    """One evaluator per metric, in the order given."""
+    """One evaluator per metric, in the order of the file. `custom` are the config's custom metrics by name."""
     if not criteria:
-        document.problem(pointer, "is empty; name at least one metric, or remove the file to get ADK's defaults")
+        document.problem(pointer, "is empty; add at least one metric, or remove the file to use ADK's defaults")
     specs = [(name, _read_metric(document, name, value, (*pointer, name), custom)) for name, value in criteria.items()]
     return tuple(
         replace(spec, position=custom[name].position if name in custom else document.position((*pointer, name)))
@@ -138,28 +142,30 @@ def _read_metric(
 ) -> EvaluatorSpec | None:
     if name in custom:
         return _read_custom(document, custom[name], value, pointer)
-    if name in INFORMING:
+    if name in REPORT_ONLY:
         if value not in (None, {}):
-            document.problem(pointer, f'is only reported and takes no threshold; write "{name}": {{}}')
-        return informing_spec(name)
+            document.problem(pointer, f'is only reported and has no threshold; write "{name}": {{}}')
+        return report_only_spec(name)
     metric = METRICS.get(name)
     if metric is None:
-        known = "is an ADK metric that is not measured here" if name in UNMEASURED else "is not a known metric"
-        document.problem(pointer, known + did_you_mean(name.lower(), [*METRICS, *INFORMING, *custom]))
+        message = (
+            "is an ADK metric that Proctor does not have" if name in UNSUPPORTED_METRICS else "is not a known metric"
+        )
+        document.problem(pointer, message + did_you_mean(name.lower(), [*METRICS, *REPORT_ONLY, *custom]))
         return None
     if not isinstance(value, dict):
         return metric.spec(name, _threshold(document, metric, value, pointer), {})
     fields = Fields(document, value, pointer, camel=True)
     threshold = _threshold(document, metric, fields.take("threshold"), fields.at("threshold"))
     options = read_options(fields, metric)
-    if IN_FINAL not in metric.options and fields.boolean(IN_FINAL):
-        document.warn(fields.at(IN_FINAL), "has no effect on this metric")
+    if INCLUDE_INTERMEDIATE not in metric.options and fields.boolean(INCLUDE_INTERMEDIATE):
+        document.warn(fields.at(INCLUDE_INTERMEDIATE), "has no effect on this metric")
     fields.report_unknown_keys(nulls=True)
     return metric.spec(name, threshold, options)
 
 
 def _read_custom(document: Document, metric: CustomMetric, value: Json, pointer: Pointer) -> EvaluatorSpec:
-    """Beside the threshold, a criterion says whatever the function understands."""
+    """The evaluator for a custom metric; options other than the threshold are passed to the function."""
     if not isinstance(value, dict):
         return metric.spec(_threshold(document, metric, value, pointer), {})
     options = {name: item for name, item in value.items() if name != "threshold"}
@@ -167,24 +173,24 @@ def _read_custom(document: Document, metric: CustomMetric, value: Json, pointer:
 
 
 def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, pointer: Pointer) -> float:
-    """The threshold as a number in the metric's own range."""
+    """Read a threshold in the metric's own range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         document.problem(pointer, f"must be a number, not {json_type_name(value)}")
-    elif metric.least <= value <= metric.most:
+    elif metric.minimum <= value <= metric.maximum:
         return float(value)
     else:
-        document.problem(pointer, f"must be between {metric.least:g} and {metric.most:g}")
-    return metric.least
+        document.problem(pointer, f"must be between {metric.minimum:g} and {metric.maximum:g}")
+    return metric.minimum
 
 
-ADK = "adk-python"
-"""Whose models say which keys are ignored rather than refused."""
-KEPT = "x-adk"
-"""Where `extra` keeps what ADK says and Proctor does not use."""
+ADK_PYTHON = "adk-python"
+"""Used in warnings about unknown keys: adk-python's models ignore them."""
+EXTRA_KEY = "x-adk"
+"""The key of `extra` under which a case, turn or suite stores ADK's data that Proctor does not use."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LocatedCase:
     """A case and its place in the file, where problems with it are reported."""
 
     case: Case
@@ -193,48 +199,51 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A suite without its criteria yet."""
+    """A suite without its criteria."""
 
     name: str
-    cases: tuple[Placed, ...]
+    cases: tuple[LocatedCase, ...]
     description: str = ""
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
-def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> list[Suite]:
-    """The suite of a draft, judged by `gates` or else by the config beside it; raises every problem of both."""
-    gates = load_gates(document) if gates is None else gates
+def build_suite(document: Document, draft: Draft, config: TestConfig | None = None) -> list[Suite]:
+    """The suite of a draft, scored by `config` or else the config next to the file; raises with all problems."""
+    config = load_test_config(document) if config is None else config
     _report_duplicates(document, draft)
-    cases = tuple(_judged(document, placed, gates) for placed in draft.cases)
+    cases = tuple(_with_evaluators(document, located, config) for located in draft.cases)
     document.finish()
     return [
         Suite(
             name=draft.name,
             cases=cases,
-            evaluators=gates.specs,
+            evaluators=config.specs,
             criteria=Criteria(trials="mean"),
             description=draft.description,
             path=document.path,
             format=NAME,
             warnings=tuple(document.warnings),
-            extra=keep({**draft.extra.get(KEPT, {}), **gates.notes}),
+            extra=as_extra({**draft.extra.get(EXTRA_KEY, {}), **config.extra}),
         )
     ]
 
 
-def evaluators_for(case: Case, gates: Gates) -> tuple[EvaluatorSpec, ...]:
-    """Criteria of a config hold for every case; ADK's defaults only where a case has something to compare."""
-    specs = gates.specs if gates.chosen else tuple(spec for spec in gates.specs if _has_data(spec, case))
+def evaluators_for(case: Case, config: TestConfig) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators of a case.
+
+    The criteria of a config apply to every case, ADK's defaults only to cases with something to compare.
+    """
+    specs = config.specs if config.is_explicit else tuple(spec for spec in config.specs if _has_data(spec, case))
     return specs if case.final_state is None else (*specs, EvaluatorSpec("FinalState"))
 
 
-def name_of(path: Path) -> str:
+def suite_name(path: Path) -> str:
     """`faq` for `faq.test.json` and `faq.evalset.json`."""
     return path.stem.removesuffix(".test").removesuffix(".evalset") or path.name
 
 
-def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Json]]:
-    """The state that a session starts with, and the names ADK gives to the session."""
+def read_session(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Json]]:
+    """Read the initial state of a session, and ADK's names for the session."""
     if fields is None:
         return {}, {}
     names = {
@@ -242,41 +251,42 @@ def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Jso
         "userId": fields.text("user_id"),
         "sessionId": fields.text("session_id"),
     }
-    state = initial_state(fields) or fields.mapping("state", {})
-    fields.report_unknown_keys(ignored_by=ADK)
+    state = read_initial_state(fields) or fields.mapping("state", {})
+    fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     return state, {key: value for key, value in names.items() if value is not None}
 
 
-def initial_state(fields: Fields) -> Mapping[str, Json] | None:
-    """The state under the other name that people give it, which ADK tolerates."""
-    given: Mapping[str, Json] | None = fields.mapping("initial_state")
-    if given and (fields.take("state") or fields.take("session_input")):
-        fields.problem("initial_state", "is given beside the state of the session; keep one of them")
-    return given
+def read_initial_state(fields: Fields) -> Mapping[str, Json] | None:
+    """Read the state under `initial_state`, another name that ADK accepts."""
+    state: Mapping[str, Json] | None = fields.mapping("initial_state")
+    if state and (fields.take("state") or fields.take("session_input")):
+        fields.problem("initial_state", "is set together with the state of the session; keep one of them")
+    return state
 
 
-def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:
-    """`extra` for whatever says something; ADK writes zero for a time that means nothing."""
-    given = {name: value for name, value in notes.items() if value not in (None, 0, [], {})}
-    return {KEPT: given} if given else {}
+def as_extra(notes: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Data as `extra`, without empty values; ADK writes zero for a time that is not set."""
+    data = {name: value for name, value in notes.items() if value not in (None, 0, [], {})}
+    return {EXTRA_KEY: data} if data else {}
 
 
-def _judged(document: Document, placed: Placed, gates: Gates) -> Case:
-    case = placed.case
-    if case.scenario is not None and gates.simulator:
-        case = replace(case, scenario=replace(case.scenario, **gates.simulator))
-    specs = evaluators_for(case, gates)
-    if case.turns and not specs and not gates.chosen and not _is_faulty(document, placed.pointer):
+def _with_evaluators(document: Document, located: LocatedCase, config: TestConfig) -> Case:
+    """The case with its evaluators and simulator settings; reports a case that nothing can score."""
+    case = located.case
+    if case.scenario is not None and config.simulator:
+        case = replace(case, scenario=replace(case.scenario, **config.simulator))
+    specs = evaluators_for(case, config)
+    if case.turns and not specs and not config.is_explicit and not _has_problem(document, located.pointer):
         document.problem(
-            placed.pointer,
-            "gives neither a final response nor tool uses, so nothing can be judged; "
-            "give one of them, or name other criteria in test_config.json",
+            located.pointer,
+            "has neither a final response nor tool uses to compare with; "
+            "add one of them, or choose other criteria in test_config.json",
         )
-    return case if specs == gates.specs else replace(case, evaluators=specs)
+    return case if specs == config.specs else replace(case, evaluators=specs)
 
 
-def _is_faulty(document: Document, pointer: Pointer) -> bool:
-    """Whether something else is wrong with a case already, which may well be what it is judged by."""
+def _has_problem(document: Document, pointer: Pointer) -> bool:
+    """Whether the case has another problem already, which may explain why nothing scores it."""
     place = pointer_text(pointer)
     return any(problem.path == document.path and problem.where.startswith(place) for problem in document.problems)
 
@@ -288,8 +298,8 @@ def _has_data(spec: EvaluatorSpec, case: Case) -> bool:
 
 
 def _report_duplicates(document: Document, draft: Draft) -> None:
-    seen: set[str] = set()
-    for placed in draft.cases:
-        if placed.case.id and placed.case.id in seen:
-            document.problem(placed.pointer, f"has the id {placed.case.id!r}, which an earlier case has already")
-        seen.add(placed.case.id)
+    ids: set[str] = set()
+    for located in draft.cases:
+        if located.case.id and located.case.id in ids:
+            document.problem(located.pointer, f"has the same id as an earlier case: {located.case.id!r}")
+        ids.add(located.case.id)

@@ -1,7 +1,8 @@
-"""DeepEval's documented names: write `proctor.compat.deepeval` for `deepeval`, here and in its modules.
+"""Everything about DeepEval: its test cases, metrics, datasets, `evaluate` and `assert_test`.
 
-`proctor.compat.deepeval.metrics`, `.test_case` and `.dataset` have what DeepEval's modules of these names have; all
-of it can be imported from here as well. The names stand in `__init__.pyi` and are loaded when they are first used.
+To use it, write `proctor.compat.deepeval` instead of `deepeval`. The modules `metrics`, `test_case` and `dataset` have
+the same names in them as DeepEval's, and all of these can also be imported from here. They are listed in `__init__.pyi`
+and loaded on first use. A test case goes in, Proctor's evaluators score it, and DeepEval's result objects come out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeepEval's metrics that look at a whole conversation or a whole text, and its graphs of judgements."""
+"""DeepEval's metrics of whole conversations and long texts, and its graphs of judgements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proctor.cases.suite import NamedData
 from proctor.compat.deepeval import dag as dag_nodes
 from proctor.compat.deepeval.dag import JudgementDAG
 from proctor.compat.deepeval.evaluators import GoalAccuracy
-from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
+from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, as_judge
 from proctor.evaluators.agent import StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.geval import GEval
@@ -22,7 +22,7 @@ from proctor.evaluators.retrieval import Faithfulness
 from proctor.evaluators.values import require_int
 from proctor.judging.judge import Judge
 
-SEEN_AS = {
+CONVERSATION_PARTS = {
     "role": "actual_output",
     "content": "actual_output",
     "scenario": "input",
@@ -35,31 +35,34 @@ SEEN_AS = {
     "user_description": "metadata",
     "chatbot_role": "metadata",
 }
-"""What criteria about a conversation look at: here the conversation is the answer, and its scenario the question."""
+"""The part of an answer that stands for each part of a conversation.
+
+To the evaluator, the conversation is the answer and its scenario is the question.
+"""
 
 
-def parts_of_conversation(given: Iterable[Any] | None) -> tuple[str, ...]:
-    """The parts of an answer that stand for parts of a conversation, which is always shown."""
-    named = [str(getattr(part, "value", part)) for part in given or ()]
-    unknown = [part for part in named if part not in SEEN_AS]
+def conversation_parts(params: Iterable[Any] | None) -> tuple[str, ...]:
+    """The parts of an answer that stand for parts of a conversation; the conversation itself is always one."""
+    names = [str(getattr(part, "value", part)) for part in params or ()]
+    unknown = [part for part in names if part not in CONVERSATION_PARTS]
     if unknown:
-        raise ValueError(f"evaluation_params must be some of {', '.join(SEEN_AS)}, not {unknown[0]!r}")
-    return tuple(dict.fromkeys(["actual_output", *(SEEN_AS[part] for part in named)]))
+        raise ValueError(f"evaluation_params must be some of {', '.join(CONVERSATION_PARTS)}, not {unknown[0]!r}")
+    return tuple(dict.fromkeys(["actual_output", *(CONVERSATION_PARTS[part] for part in names)]))
 
 
-def conversation_as_answer(seen: Evaluable) -> Evaluable:
-    """What criteria about a conversation are measured by."""
-    scenario = (seen.eval_metadata or {}).get("scenario", "")
+def conversation_as_answer(evaluable: Evaluable) -> Evaluable:
+    """The conversation with its transcript as the answer and its scenario as the question."""
+    scenario = (evaluable.eval_metadata or {}).get("scenario", "")
     return replace(
-        seen,
+        evaluable,
         eval_input=(NamedData("input", scenario),),
-        eval_output=(NamedData("output", "\n".join(transcript(seen.turns))),),
-        expectation=UNSET if seen.expectation is None else seen.expectation,
+        eval_output=(NamedData("output", "\n".join(transcript(evaluable.turns))),),
+        expectation=UNSET if evaluable.expectation is None else evaluable.expectation,
     )
 
 
 class ConversationalGEval(ConversationMetric):
-    """A conversation meets criteria of your own, marked by steps that are the same for every test case."""
+    """Whether a conversation meets your criteria, scored by steps that are the same for every test case."""
 
     def __init__(
         self,
@@ -78,9 +81,9 @@ class ConversationalGEval(ConversationMetric):
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),
-            evaluation_params=parts_of_conversation(evaluation_params),
+            evaluation_params=conversation_parts(evaluation_params),
             rubric=tuple(rubric or ()),
-            model=judge_named(model),
+            model=as_judge(model),
             strict_mode=strict_mode,
         )
         super().__init__(evaluator, threshold=threshold, strict_mode=strict_mode, **options)
@@ -94,10 +97,10 @@ class ConversationalGEval(ConversationMetric):
 
 
 class GoalAccuracyMetric(ConversationMetric):
-    """How far the user's goals were reached, and how sound the way there was."""
+    """How far the user's goals were reached, and how sound the plan was."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(GoalAccuracy(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(GoalAccuracy(model=as_judge(model)), threshold=threshold, **options)
 
 
 class StepEfficiencyMetric(SingleTurnMetric):
@@ -106,11 +109,11 @@ class StepEfficiencyMetric(SingleTurnMetric):
     needs = ("input", "tools_called")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(StepEfficiency(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(StepEfficiency(model=as_judge(model)), threshold=threshold, **options)
 
 
 class SummarizationMetric(SingleTurnMetric):
-    """A summary (`actual_output`) says nothing its original (`input`) does not, and leaves nothing important out."""
+    """Whether a summary (`actual_output`) adds nothing to its original (`input`) and omits nothing important."""
 
     def __init__(
         self,
@@ -122,34 +125,34 @@ class SummarizationMetric(SingleTurnMetric):
         **options: Any,
     ) -> None:
         require_limit(truths_extraction_limit)
-        evaluator = Summarization(n=n, assessment_questions=tuple(assessment_questions or ()), model=judge_named(model))
+        evaluator = Summarization(n=n, assessment_questions=tuple(assessment_questions or ()), model=as_judge(model))
         super().__init__(evaluator, threshold=threshold, **options)
 
 
 def require_limit(limit: int | None) -> None:
-    """DeepEval lists truths before it judges, so many at most; here passages are read whole, and none is left out."""
+    """Check DeepEval's limit on extracted truths. It has no effect: Proctor's judge reads passages whole."""
     if limit is not None:
         require_int("truths_extraction_limit", limit, least=0)
 
 
-QUESTIONS = (
-    "Write {n} questions about what is most important in the original, each to be answered by yes or no, and each with "
-    "the answer yes by the original. A summary that leaves nothing important out answers all of them as well. Write "
-    "one question a line, without numbers, and nothing else."
+QUESTIONS_PROMPT = (
+    "Write {n} questions about what is most important in the original. Each must be a yes-or-no question that the "
+    "original answers with yes. A summary that leaves out nothing important answers all of them with yes too. Write "
+    "one question per line, without numbers, and nothing else."
 )
-ANSWERS = (
-    "Answer each numbered question by the text alone: 'yes' if the text says so, 'no' if it says otherwise or does not "
-    "tell. Know nothing that the text does not say."
+ANSWERS_PROMPT = (
+    "Answer each numbered question from the text alone: 'yes' if the text says so, 'no' if it says otherwise or does "
+    "not say. Use no knowledge that is not in the text."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summarization(JudgedEvaluator):
-    """The lower of two shares: of the summary's claims that hold, and of the questions that it answers as well."""
+    """The lower of two shares: of the summary's claims that are supported, and of the questions it answers."""
 
     n: int = 5
     assessment_questions: tuple[str, ...] = ()
-    """Questions that a good summary answers with yes; without any, the judge works out `n` of them."""
+    """Questions that a good summary answers with yes; without any, the judge writes `n` of them."""
 
     def __post_init__(self) -> None:
         require_int("n", self.n, least=1)
@@ -157,44 +160,44 @@ class Summarization(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         original, summary = question_text(evaluable), answer_text(evaluable)
         if not original.strip():
-            raise NothingToCompare("needs the original (`input`), and it is empty")
+            raise NothingToCompare("needs the original text in `input`, which is empty")
         if not summary.strip():
             return Evaluation(0.0, "the summary is empty")
-        covered = await self._covered(original, summary, judge)
-        seen = replace(evaluable, retrieval_context=(original,), context=None, tool_calls=())
-        aligned = await Faithfulness(mode="grounded").assess(seen, judge)
+        covered = await self._covered_questions(original, summary, judge)
+        grounded_in_original = replace(evaluable, retrieval_context=(original,), context=None, tool_calls=())
+        aligned = await Faithfulness(mode="grounded").assess(grounded_in_original, judge)
         coverage = mean(float(item.counts) for item in covered)
-        said = f"{aligned.reasoning}; {summarize_findings(covered, 'questions are answered by the summary as well')}"
+        reasoning = f"{aligned.reasoning}; {summarize_findings(covered, 'questions are answered by the summary')}"
         details = {"alignment": aligned.score, "coverage": coverage, "questions": findings_as_details(covered)}
-        return Evaluation(min(aligned.score, coverage), said, {**aligned.details, **details})
+        return Evaluation(min(aligned.score, coverage), reasoning, {**aligned.details, **details})
 
-    async def _covered(self, original: str, summary: str, judge: Judge) -> list[Finding]:
+    async def _covered_questions(self, original: str, summary: str, judge: Judge) -> list[Finding]:
         questions = list(self.assessment_questions)
         if questions:
-            known = await self._answers(questions, original, judge)
-            questions = [one for one, (is_yes, _) in zip(questions, known, strict=True) if is_yes]
+            original_answers = await self._answers(questions, original, judge)
+            questions = [one for one, (is_yes, _) in zip(questions, original_answers, strict=True) if is_yes]
             if not questions:
                 raise NothingToCompare("the original answers none of the assessment_questions with yes")
         else:
-            asked = text_question("summary-questions", QUESTIONS.format(n=self.n), {"original": original})
-            lines = [line.strip() for line in (await judge.ask(asked)).output.splitlines()]
+            prompt = text_question("summary-questions", QUESTIONS_PROMPT.format(n=self.n), {"original": original})
+            lines = [line.strip() for line in (await judge.ask(prompt)).output.splitlines()]
             questions = [line for line in lines if line][: self.n]
             if not questions:
-                raise NothingToCompare("the judge found nothing in the original to ask about")
-        found = await self._answers(questions, summary, judge)
+                raise NothingToCompare("the judge wrote no questions about the original")
+        summary_answers = await self._answers(questions, summary, judge)
         words = {True: "answered", False: "not answered"}
-        return [Finding(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
+        return [Finding(one, words[yes], yes, why) for one, (yes, why) in zip(questions, summary_answers, strict=True)]
 
     async def _answers(self, questions: Sequence[str], text: str, judge: Judge) -> list[tuple[bool, str]]:
         material = {"text": text, "question": list(questions)}
         return verdicts_in_order(
-            await judge.ask(yes_no_questions("summary-answers", ANSWERS, material, len(questions)))
+            await judge.ask(yes_no_questions("summary-answers", ANSWERS_PROMPT, material, len(questions)))
         )
 
 
 @dataclass(eq=False)
 class VerdictNode:
-    """What a judgement may come to: a score from 0 to 10, or the next judgement."""
+    """One possible result of a judgement: a score from 0 to 10, or the next judgement."""
 
     verdict: bool | str
     score: int | None = None
@@ -203,7 +206,7 @@ class VerdictNode:
 
 @dataclass(eq=False)
 class BinaryJudgementNode:
-    """A question answered by yes or no."""
+    """A yes-or-no question."""
 
     criteria: str
     children: Sequence[VerdictNode]
@@ -213,7 +216,7 @@ class BinaryJudgementNode:
 
 @dataclass(eq=False)
 class NonBinaryJudgementNode:
-    """A question answered by one of several verdicts."""
+    """A question with several possible verdicts."""
 
     criteria: str
     children: Sequence[VerdictNode]
@@ -223,7 +226,7 @@ class NonBinaryJudgementNode:
 
 @dataclass(eq=False)
 class TaskNode:
-    """Something to find out first, which its children use."""
+    """A task whose result its children use."""
 
     instructions: str
     output_label: str
@@ -234,55 +237,55 @@ class TaskNode:
 
 @dataclass(eq=False)
 class DeepAcyclicGraph:
-    """Where to begin."""
+    """A graph of nodes, by its root nodes."""
 
     root_nodes: Sequence[Any] = field(default_factory=list)
 
 
-class _OfConversation:
-    """A node that looks at a conversation; what it is shown goes by the names of `MultiTurnParams`."""
+class _ConversationNode:
+    """A node about a conversation; its `evaluation_params` are `MultiTurnParams`."""
 
     turn_window: Any = None
 
     def __post_init__(self) -> None:
         if self.turn_window is not None:
-            raise ValueError("turn_window has no effect here: a node sees the whole conversation; leave it out")
+            raise ValueError("turn_window is not supported: a node sees the whole conversation; remove it")
 
 
 @dataclass(eq=False)
 class ConversationalVerdictNode(VerdictNode):
-    """What a judgement on a conversation may come to."""
+    """One possible result of a judgement about a conversation."""
 
 
 @dataclass(eq=False)
-class ConversationalBinaryJudgementNode(_OfConversation, BinaryJudgementNode):
-    """A question about a conversation, answered by yes or no."""
+class ConversationalBinaryJudgementNode(_ConversationNode, BinaryJudgementNode):
+    """A yes-or-no question about a conversation."""
 
     turn_window: Any = None
 
 
 @dataclass(eq=False)
-class ConversationalNonBinaryJudgementNode(_OfConversation, NonBinaryJudgementNode):
-    """A question about a conversation, answered by one of several verdicts."""
+class ConversationalNonBinaryJudgementNode(_ConversationNode, NonBinaryJudgementNode):
+    """A question about a conversation with several possible verdicts."""
 
     turn_window: Any = None
 
 
 @dataclass(eq=False)
-class ConversationalTaskNode(_OfConversation, TaskNode):
-    """Something to find out about a conversation first."""
+class ConversationalTaskNode(_ConversationNode, TaskNode):
+    """A task about a conversation whose result its children use."""
 
     turn_window: Any = None
 
 
 class DAGMetric(SingleTurnMetric):
-    """One judgement after another, down to a verdict with a score."""
+    """A graph of judgements that ends in a verdict with a score."""
 
     def __init__(
         self, name: str, dag: DeepAcyclicGraph, threshold: float | None = 0.5, model: Any = None, **options: Any
     ) -> None:
         self.name = name
-        evaluator = JudgementDAG(nodes=_Named().of(dag), name=name, model=judge_named(model))
+        evaluator = JudgementDAG(nodes=_GraphConverter().convert(dag), name=name, model=as_judge(model))
         super().__init__(evaluator, threshold=threshold, **options)
 
     @property
@@ -291,14 +294,14 @@ class DAGMetric(SingleTurnMetric):
 
 
 class ConversationalDAGMetric(ConversationMetric):
-    """One judgement on a conversation after another, down to a verdict with a score."""
+    """A graph of judgements about a conversation that ends in a verdict with a score."""
 
     def __init__(
         self, name: str, dag: DeepAcyclicGraph, threshold: float | None = 0.5, model: Any = None, **options: Any
     ) -> None:
         self.name = name
         evaluator = JudgementDAG(
-            nodes=_Named().of(dag), name=name, model=judge_named(model), evaluation_params=("actual_output",)
+            nodes=_GraphConverter().convert(dag), name=name, model=as_judge(model), evaluation_params=("actual_output",)
         )
         super().__init__(evaluator, threshold=threshold, **options)
 
@@ -310,51 +313,51 @@ class ConversationalDAGMetric(ConversationMetric):
         return f"{self.name} (ConversationalDAG)"
 
 
-class _Named:
-    """Nodes that hold each other become nodes that name each other."""
+class _GraphConverter:
+    """Converts nodes that contain each other to nodes that refer to each other by name."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
         self._uses: dict[int, list[str]] = {}
         self._nodes: list[Any] = []
 
-    def of(self, graph: DeepAcyclicGraph) -> dict[str, dag_nodes.Node]:
+    def convert(self, graph: DeepAcyclicGraph) -> dict[str, dag_nodes.Node]:
         for node in graph.root_nodes:
             self._walk(node, ())
         return {self._names[id(node)]: self._node(node) for node in self._nodes}
 
-    def _walk(self, node: Any, above: tuple[int, ...]) -> str:
-        if id(node) in above:
-            raise ValueError("the graph leads back to where it came from")
+    def _walk(self, node: Any, ancestors: tuple[int, ...]) -> str:
+        if id(node) in ancestors:
+            raise ValueError("the graph has a cycle")
         if not isinstance(node, (TaskNode, BinaryJudgementNode, NonBinaryJudgementNode)):
-            raise TypeError(f"a graph is made of tasks and judgements, not of a {type(node).__name__}")
+            raise TypeError(f"a node must be a task or a judgement, not {type(node).__name__}")
         if id(node) not in self._names:
             label = node.label or (node.output_label if isinstance(node, TaskNode) else node.criteria)
-            taken = set(self._names.values())
-            self._names[id(node)] = label if label not in taken else f"{label} #{len(taken) + 1}"
+            names = set(self._names.values())
+            self._names[id(node)] = label if label not in names else f"{label} #{len(names) + 1}"
             self._nodes.append(node)
         for child in node.children:
-            following = child.child if isinstance(child, VerdictNode) else child
-            if following is not None:
-                self._walk(following, (*above, id(node)))
+            next_node = child.child if isinstance(child, VerdictNode) else child
+            if next_node is not None:
+                self._walk(next_node, (*ancestors, id(node)))
             if isinstance(node, TaskNode) and self._names[id(node)] not in self._uses.setdefault(id(child), []):
                 self._uses[id(child)].append(self._names[id(node)])
         return self._names[id(node)]
 
     def _node(self, node: Any) -> dag_nodes.Node:
-        named = node.evaluation_params
-        read = parts_of_conversation if isinstance(node, _OfConversation) else _parts
-        parts = None if named is None else read(named)
+        params = node.evaluation_params
+        read = conversation_parts if isinstance(node, _ConversationNode) else _case_parts
+        parts = None if params is None else read(params)
         uses = tuple(self._uses.get(id(node), ()))
         if isinstance(node, TaskNode):
-            return dag_nodes.TaskNode(node.instructions, uses, parts)
+            return dag_nodes.DagTask(node.instructions, uses, parts)
         kind = dag_nodes.BinaryJudgement if isinstance(node, BinaryJudgementNode) else dag_nodes.NonBinaryJudgement
         return kind(node.criteria, tuple(self._verdict(child) for child in node.children), uses, parts)
 
-    def _verdict(self, node: VerdictNode) -> dag_nodes.Verdict:
+    def _verdict(self, node: VerdictNode) -> dag_nodes.DagVerdict:
         child = None if node.child is None else self._names[id(node.child)]
-        return dag_nodes.Verdict(node.verdict, node.score, child)
+        return dag_nodes.DagVerdict(node.verdict, node.score, child)
 
 
-def _parts(given: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(getattr(part, "value", part) for part in given)
+def _case_parts(params: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(getattr(part, "value", part) for part in params)

@@ -1,4 +1,9 @@
-"""Judgements that lead to one another, from files or Python, until a verdict has a score."""
+"""Graphs of judgements: each verdict has a score or leads to the next judgement.
+
+The nodes come from a suite file or from Python. `read_nodes` checks them and their links and reports all problems. For
+an answer, `_Walk` follows the verdicts from the root to a score; a task runs when a judgement that uses its result is
+reached.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +22,19 @@ from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import choose
 
-TOP = 10
+MAX_SCORE = 10
+"""The highest score of a verdict."""
 
 _KEYS = {
     "task": ("task", "uses", "evaluation_params"),
     "judge": ("judge", "verdicts", "uses", "evaluation_params"),
 }
+"""The keys of each kind of node in a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class TaskNode:
-    """Something to find out first, which other nodes use."""
+class DagTask:
+    """A task whose result other nodes use."""
 
     instructions: str
     uses: tuple[str, ...] = ()
@@ -35,8 +42,8 @@ class TaskNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judgement may come to, and what follows: a score from 0 to 10, or the next judgement."""
+class DagVerdict:
+    """One possible result of a judgement, and what follows: a score from 0 to 10, or the next judgement."""
 
     verdict: bool | str
     score: float | None = None
@@ -45,206 +52,220 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class BinaryJudgement:
-    """A question answered by yes or no."""
+    """A yes-or-no question."""
 
     criteria: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[DagVerdict, ...]
     uses: tuple[str, ...] = ()
     evaluation_params: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NonBinaryJudgement:
-    """A question answered by one of several verdicts."""
+    """A question with several possible verdicts."""
 
     criteria: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[DagVerdict, ...]
     uses: tuple[str, ...] = ()
     evaluation_params: tuple[str, ...] | None = None
 
 
 Judgement: TypeAlias = BinaryJudgement | NonBinaryJudgement
-Node: TypeAlias = TaskNode | BinaryJudgement | NonBinaryJudgement
+Node: TypeAlias = DagTask | BinaryJudgement | NonBinaryJudgement
 
 
-def read_nodes(given: Any, usual_parts: Sequence[str]) -> dict[str, Node]:
-    """The nodes by name; raises `ValueError` with everything that is wrong with them or their graph."""
-    if not isinstance(given, Mapping) or not given:
-        raise ValueError("nodes must be an object that has each node by its name")
+def read_nodes(data: Any, default_parts: Sequence[str]) -> dict[str, Node]:
+    """The nodes by name; raises `ValueError` with all problems of the nodes and their graph.
+
+    `default_parts` are the `evaluation_params` of nodes that do not set them.
+    """
+    if not isinstance(data, Mapping) or not data:
+        raise ValueError("nodes must be an object with a node under each name")
     problems: list[str] = []
-    nodes = {str(name): _node(str(name), node, tuple(usual_parts), problems) for name, node in given.items()}
-    sound = {name: node for name, node in nodes.items() if node is not None}
-    for name, node in sound.items():
-        problems += _links(name, node, nodes)
-        if not isinstance(node, TaskNode):
-            problems += _branches(name, node)
+    nodes = {str(name): _read_node(str(name), node, tuple(default_parts), problems) for name, node in data.items()}
+    valid = {name: node for name, node in nodes.items() if node is not None}
+    for name, node in valid.items():
+        problems += _link_problems(name, node, nodes)
+        if not isinstance(node, DagTask):
+            problems += _verdict_problems(name, node)
     if not problems:
-        problems += _shape(sound)
+        problems += _graph_problems(valid)
     if problems:
         raise ValueError("; ".join(problems))
-    return sound
+    return valid
 
 
-def root_of(nodes: Mapping[str, Node]) -> str:
+def root_node(nodes: Mapping[str, Node]) -> str:
     """The judgement that no verdict leads to."""
     return _roots(nodes)[0]
 
 
-def _node(name: str, given: Any, usual: tuple[str, ...], problems: list[str]) -> Node | None:
-    node = given
-    if isinstance(given, Mapping):
-        kind = "task" if "task" in given else "judge"
-        unknown = [key for key in given if key not in _KEYS[kind]]
-        if kind not in given or unknown:
+def _read_node(name: str, data: Any, default_parts: tuple[str, ...], problems: list[str]) -> Node | None:
+    node = data
+    if isinstance(data, Mapping):
+        kind = "task" if "task" in data else "judge"
+        unknown = [key for key in data if key not in _KEYS[kind]]
+        if kind not in data or unknown:
             wrong = f"has no {unknown[0]!r}" if unknown else "has neither 'task' nor 'judge'"
-            problems.append(f"{name} {wrong}; a node is a task ({_listed('task')}) or a judgement ({_listed('judge')})")
+            problems.append(
+                f"{name} {wrong}; a node is a task ({_keys_text('task')}) or a judgement ({_keys_text('judge')})"
+            )
             return None
-        node = _from_file(name, given, kind, problems)
-    elif not isinstance(given, (TaskNode, BinaryJudgement, NonBinaryJudgement)):
-        problems.append(f"{name} must be a node, not {given!r:.80}")
+        node = _node_from_data(name, data, kind, problems)
+    elif not isinstance(data, (DagTask, BinaryJudgement, NonBinaryJudgement)):
+        problems.append(f"{name} must be a node, not {data!r:.80}")
         return None
-    words = node.instructions if isinstance(node, TaskNode) else node.criteria
-    if not isinstance(words, str) or not words.strip():
-        problems.append(f"{name} does not say what is to be done or judged")
-    parts = usual if node.evaluation_params is None else tuple(node.evaluation_params)
-    problems += [f"{name}: {part!r} is none of {', '.join(CASE_PARTS)}" for part in parts if part not in CASE_PARTS]
+    text = node.instructions if isinstance(node, DagTask) else node.criteria
+    if not isinstance(text, str) or not text.strip():
+        problems.append(f"{name} needs a text: the task to do or the question to judge")
+    parts = default_parts if node.evaluation_params is None else tuple(node.evaluation_params)
+    problems += [f"{name}: {part!r} must be one of {', '.join(CASE_PARTS)}" for part in parts if part not in CASE_PARTS]
     rest = (tuple(node.uses), parts)
-    return TaskNode(words, *rest) if isinstance(node, TaskNode) else type(node)(words, tuple(node.verdicts), *rest)
+    return DagTask(text, *rest) if isinstance(node, DagTask) else type(node)(text, tuple(node.verdicts), *rest)
 
 
-def _listed(kind: str) -> str:
+def _keys_text(kind: str) -> str:
     return ", ".join(_KEYS[kind])
 
 
-def _from_file(name: str, given: Mapping[str, Any], kind: str, problems: list[str]) -> Node:
-    parts = given.get("evaluation_params")
+def _node_from_data(name: str, data: Mapping[str, Any], kind: str, problems: list[str]) -> Node:
+    parts = data.get("evaluation_params")
     rest = (
-        _names(name, "uses", given.get("uses") or (), problems),
-        None if parts is None else _names(name, "evaluation_params", parts, problems),
+        _read_names(name, "uses", data.get("uses") or (), problems),
+        None if parts is None else _read_names(name, "evaluation_params", parts, problems),
     )
     if kind == "task":
-        return TaskNode(given["task"], *rest)
-    verdicts = _verdicts(name, given.get("verdicts"), problems)
+        return DagTask(data["task"], *rest)
+    verdicts = _read_verdicts(name, data.get("verdicts"), problems)
     binary = bool(verdicts) and all(isinstance(verdict.verdict, bool) for verdict in verdicts)
-    return (BinaryJudgement if binary else NonBinaryJudgement)(given["judge"], verdicts, *rest)
+    return (BinaryJudgement if binary else NonBinaryJudgement)(data["judge"], verdicts, *rest)
 
 
-def _names(name: str, key: str, given: Any, problems: list[str]) -> tuple[str, ...]:
-    """One name or several."""
-    listed = (given,) if isinstance(given, str) else given
-    if isinstance(listed, (list, tuple)) and all(isinstance(item, str) for item in listed):
-        return tuple(listed)
-    problems.append(f"{name}: {key} must be a list of names, not {given!r:.80}")
+def _read_names(name: str, key: str, value: Any, problems: list[str]) -> tuple[str, ...]:
+    """Read one name or a list of names."""
+    names = (value,) if isinstance(value, str) else value
+    if isinstance(names, (list, tuple)) and all(isinstance(item, str) for item in names):
+        return tuple(names)
+    problems.append(f"{name}: {key} must be a list of names, not {value!r:.80}")
     return ()
 
 
-def _verdicts(name: str, given: Any, problems: list[str]) -> tuple[Verdict, ...]:
-    """`{yes: 10, no: other_node}`, or a list of objects with `verdict` and `score` or `child`."""
-    if isinstance(given, Mapping):
-        items = [(said, {"child" if isinstance(then, str) else "score": then}) for said, then in given.items()]
-    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(i, Mapping) for i in given):
-        items = [(item.get("verdict"), {k: v for k, v in item.items() if k != "verdict"}) for item in given]
+def _read_verdicts(name: str, data: Any, problems: list[str]) -> tuple[DagVerdict, ...]:
+    """Read `{yes: 10, no: other_node}`, or a list of objects with `verdict` and `score` or `child`."""
+    if isinstance(data, Mapping):
+        items = [
+            (answer, {"child" if isinstance(consequence, str) else "score": consequence})
+            for answer, consequence in data.items()
+        ]
+    elif isinstance(data, Sequence) and not isinstance(data, str) and all(isinstance(i, Mapping) for i in data):
+        items = [(item.get("verdict"), {k: v for k, v in item.items() if k != "verdict"}) for item in data]
     else:
         problems.append(f"{name}: verdicts must be an object from verdict to score or next node, or a list of objects")
         return ()
-    found: list[Verdict] = []
-    for said, then in items:
-        if then.keys() - {"score", "child"} or not isinstance(said, (str, bool)):
-            problems.append(
-                f"{name}: a verdict has 'verdict' and either 'score' or 'child', not {said!r:.40}: {then!r:.80}"
-            )
+    verdicts: list[DagVerdict] = []
+    for answer, consequence in items:
+        if consequence.keys() - {"score", "child"} or not isinstance(answer, (str, bool)):
+            wrong = f"{answer!r:.40}: {consequence!r:.80}"
+            problems.append(f"{name}: a verdict has 'verdict' and either 'score' or 'child', not {wrong}")
         else:
-            found.append(Verdict(said, **then))
+            verdicts.append(DagVerdict(answer, **consequence))
     words = {"yes": True, "true": True, "no": False, "false": False}
     plain = [
-        words.get(v.verdict.strip().lower(), v.verdict) if isinstance(v.verdict, str) else v.verdict for v in found
+        words.get(v.verdict.strip().lower(), v.verdict) if isinstance(v.verdict, str) else v.verdict for v in verdicts
     ]
-    if all(isinstance(said, bool) for said in plain):
-        return tuple(Verdict(said, v.score, v.child) for said, v in zip(plain, found, strict=True))
-    return tuple(found)
+    if all(isinstance(answer, bool) for answer in plain):
+        return tuple(DagVerdict(answer, v.score, v.child) for answer, v in zip(plain, verdicts, strict=True))
+    return tuple(verdicts)
 
 
-def _links(name: str, node: Node, nodes: Mapping[str, Node | None]) -> list[str]:
+def _link_problems(name: str, node: Node, nodes: Mapping[str, Node | None]) -> list[str]:
+    """References to nodes that do not exist or are of the wrong kind."""
     problems = []
-    for used in node.uses:
-        if used not in nodes:
-            problems.append(f"{name} uses {used!r}, which is no node")
-        elif nodes[used] is not None and not isinstance(nodes[used], TaskNode):
-            problems.append(f"{name} uses {used!r}, which is a judgement; only the outcome of a task can be used")
-    for verdict in () if isinstance(node, TaskNode) else node.verdicts:
+    for task in node.uses:
+        if task not in nodes:
+            problems.append(f"{name} uses {task!r}, which is not a node")
+        elif nodes[task] is not None and not isinstance(nodes[task], DagTask):
+            problems.append(f"{name} uses {task!r}, which is a judgement; only the result of a task can be used")
+    for verdict in () if isinstance(node, DagTask) else node.verdicts:
         if verdict.child is not None and verdict.child not in nodes:
-            problems.append(f"{name}: the verdict {verdict.verdict!r} leads to {verdict.child!r}, which is no node")
-        elif verdict.child is not None and isinstance(nodes[verdict.child], TaskNode):
+            problems.append(f"{name}: the verdict {verdict.verdict!r} leads to {verdict.child!r}, which is not a node")
+        elif verdict.child is not None and isinstance(nodes[verdict.child], DagTask):
             problems.append(
-                f"{name}: the verdict {verdict.verdict!r} leads to the task {verdict.child!r}; name a judgement"
+                f"{name}: the verdict {verdict.verdict!r} leads to the task {verdict.child!r}, not to a judgement"
             )
     return problems
 
 
-def _branches(name: str, node: Judgement) -> list[str]:
+def _verdict_problems(name: str, node: Judgement) -> list[str]:
+    """Missing, duplicate or incomplete verdicts of a judgement."""
     problems = []
-    said = [verdict.verdict for verdict in node.verdicts]
-    problems += [f"{name} has the verdict {one!r} twice" for one in dict.fromkeys(said) if said.count(one) > 1]
-    if isinstance(node, BinaryJudgement) and set(said) != {True, False}:
+    answers = [verdict.verdict for verdict in node.verdicts]
+    problems += [
+        f"{name} has the verdict {answer!r} twice" for answer in dict.fromkeys(answers) if answers.count(answer) > 1
+    ]
+    if isinstance(node, BinaryJudgement) and set(answers) != {True, False}:
         problems.append(f"{name} needs a verdict for yes and one for no")
     if isinstance(node, NonBinaryJudgement):
-        if len(said) < 2:
+        if len(answers) < 2:
             problems.append(f"{name} needs at least two verdicts")
-        blank = [one for one in said if not isinstance(one, str) or not one.strip()]
-        problems += [f"{name}: a verdict must be a text, not {one!r}" for one in blank]
+        blank = [answer for answer in answers if not isinstance(answer, str) or not answer.strip()]
+        problems += [f"{name}: a verdict must be a non-empty string, not {answer!r}" for answer in blank]
     for verdict in node.verdicts:
         if (verdict.score is None) == (verdict.child is None):
             problems.append(f"{name}: the verdict {verdict.verdict!r} must have either a score or a child")
         elif verdict.score is not None and not _is_score(verdict.score):
-            problems.append(f"{name}: the score of {verdict.verdict!r} must be a number from 0 to {TOP}")
+            problems.append(f"{name}: the score of {verdict.verdict!r} must be a number from 0 to {MAX_SCORE}")
     return problems
 
 
 def _is_score(score: Any) -> bool:
-    return not isinstance(score, bool) and isinstance(score, (int, float)) and 0 <= score <= TOP
+    return not isinstance(score, bool) and isinstance(score, (int, float)) and 0 <= score <= MAX_SCORE
 
 
-def _shape(nodes: Mapping[str, Node]) -> list[str]:
-    """A graph has one beginning, no circles, and nothing that is never reached."""
+def _graph_problems(nodes: Mapping[str, Node]) -> list[str]:
+    """Problems of the graph as a whole: cycles, more or less than one root, nodes that are never reached."""
     try:
         tuple(TopologicalSorter({name: _next(node) for name, node in nodes.items()}).static_order())
     except CycleError as error:
-        return [f"the nodes lead in a circle: {' -> '.join(error.args[1])}"]
+        return [f"the nodes form a cycle: {' -> '.join(error.args[1])}"]
     roots = _roots(nodes)
     if len(roots) != 1:
-        found = f"there are {', '.join(roots)}" if roots else "there is none"
-        return [f"there must be exactly one judgement to begin with, which no verdict leads to; {found}"]
+        roots_text = f"there are {', '.join(roots)}" if roots else "there is none"
+        return [f"exactly one judgement must be the root (no verdict leads to it); {roots_text}"]
     reached: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        name = waiting.pop()
+    queue = list(roots)
+    while queue:
+        name = queue.pop()
         if name not in reached:
             reached.add(name)
-            waiting += _next(nodes[name])
+            queue += _next(nodes[name])
     return [f"{name} is never reached" for name in nodes if name not in reached]
 
 
 def _next(node: Node) -> list[str]:
-    children = [] if isinstance(node, TaskNode) else [v.child for v in node.verdicts if v.child is not None]
+    """The nodes that a node uses or leads to."""
+    children = [] if isinstance(node, DagTask) else [v.child for v in node.verdicts if v.child is not None]
     return [*node.uses, *children]
 
 
 def _roots(nodes: Mapping[str, Node]) -> list[str]:
-    led_to = {v.child for node in nodes.values() if not isinstance(node, TaskNode) for v in node.verdicts}
-    return [name for name, node in nodes.items() if not isinstance(node, TaskNode) and name not in led_to]
+    children = {v.child for node in nodes.values() if not isinstance(node, DagTask) for v in node.verdicts}
+    return [name for name, node in nodes.items() if not isinstance(node, DagTask) and name not in children]
 
 
-__all__ = ["BinaryJudgement", "JudgementDAG", "NonBinaryJudgement", "TaskNode", "Verdict"]
+__all__ = ["BinaryJudgement", "DagTask", "DagVerdict", "JudgementDAG", "NonBinaryJudgement", "TaskNode", "Verdict"]
 
-TOP_DAG = 10
+TaskNode = DagTask
+Verdict = DagVerdict
+"""The names of these two in `proctor`."""
 
-TASK = (
-    "Carry out the task below on the material, and give its outcome as text. Do only what the task says; assess "
-    "nothing.\n\nThe task:\n{task}"
+TASK_PROMPT = (
+    "Do the task below with the material, and reply with its result as text. Do only what the task says; do not assess "
+    "anything.\n\nThe task:\n{task}"
 )
-JUDGEMENT = (
-    "Answer the question below about the material. Go by the material alone; findings are what was found out about it "
-    "before.\n\nThe question:\n{criteria}"
+JUDGEMENT_PROMPT = (
+    "Answer the question below about the material. Use only the material; findings are results of earlier tasks about "
+    "it.\n\nThe question:\n{criteria}"
 )
 
 
@@ -256,39 +277,39 @@ JUDGEMENT = (
 )
 @dataclass(frozen=True, kw_only=True)
 class JudgementDAG(JudgedEvaluator):
-    """One judgement after another, each chosen by the verdict before, down to a verdict with a score from 0 to 10.
+    """A graph of judgements, each chosen by the verdict before it, that ends in a verdict with a score from 0 to 10.
 
-    The score of the verdict at which the judgements arrive, divided by 10. Skipped without what `evaluation_params`
-    name.
+    The score of the verdict that the judgements lead to, divided by 10. Skipped if the case lacks a part that
+    `evaluation_params` names.
     """
 
     nodes: Mapping[str, Any]
-    """By name: tasks whose outcome others use, and judgements whose verdicts have a score or name the next one."""
+    """By name: tasks whose result others use, and judgements whose verdicts have a score or name the next one."""
     evaluation_params: tuple[str, ...] = ("input", "actual_output")
-    """What every node is shown that does not say so itself."""
+    """The parts of the case shown to nodes that do not set their own."""
     name: str | None = None
-    """What reports call it, where it is made in Python; a file's `name` does that for every evaluator."""
+    """The name in reports if the evaluator is built in Python; in a file, `name` works for every evaluator."""
 
     def __post_init__(self) -> None:
         nodes = read_nodes(self.nodes, self.evaluation_params)
         object.__setattr__(self, "nodes", nodes)
-        root_of(nodes)
+        root_node(nodes)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         walk = _Walk(self.nodes, evaluable, judge)
         path: list[dict[str, Any]] = []
-        name: str | None = root_of(self.nodes)
+        name: str | None = root_node(self.nodes)
         score = 0.0
         while name is not None:
             verdict, reason = await walk.judge(name)
             path.append({"node": name, "verdict": verdict.verdict, "reason": reason})
             name, score = verdict.child, verdict.score or 0.0
-        said = "; ".join(f"{step['node']}: {_word(step['verdict'])} ({step['reason']})" for step in path)
-        return Evaluation(score / TOP_DAG, said, {"path": path, "findings": walk.findings})
+        reasoning = "; ".join(f"{step['node']}: {_verdict_text(step['verdict'])} ({step['reason']})" for step in path)
+        return Evaluation(score / MAX_SCORE, reasoning, {"path": path, "findings": walk.findings})
 
 
 class _Walk:
-    """One answer on its way through the graph; a task that several judgements use is carried out once."""
+    """One answer on its way through the graph; a task that several judgements use runs once."""
 
     def __init__(self, nodes: Mapping[str, Node], evaluable: Evaluable, judge: Judge) -> None:
         self.findings: dict[str, str] = {}
@@ -297,42 +318,42 @@ class _Walk:
         self._evaluable = evaluable
         self._judge = judge
 
-    async def judge(self, name: str) -> tuple[Verdict, str]:
-        """The verdict that a judgement comes to, and why."""
+    async def judge(self, name: str) -> tuple[DagVerdict, str]:
+        """The verdict of a judgement, and why."""
         node = self._nodes[name]
         assert isinstance(node, (BinaryJudgement, NonBinaryJudgement))
         material = await self._material(node)
-        asked = JUDGEMENT.format(criteria=node.criteria)
+        prompt = JUDGEMENT_PROMPT.format(criteria=node.criteria)
         if isinstance(node, BinaryJudgement):
-            reply = await self._judge.ask(yes_no_question("dag-judgement", asked, material))
-            return _winner(node, reply.verdict == "yes"), reply.reason
+            reply = await self._judge.ask(yes_no_question("dag-judgement", prompt, material))
+            return _verdict_for(node, reply.verdict == "yes"), reply.reason
         options = {str(verdict.verdict): "" for verdict in node.verdicts}
-        chosen = await self._judge.ask(choose("dag-choice", asked, options, material))
-        return _winner(node, chosen.choice), chosen.reason
+        choice = await self._judge.ask(choose("dag-choice", prompt, options, material))
+        return _verdict_for(node, choice.choice), choice.reason
 
     async def _material(self, node: Node) -> dict[str, Texts]:
-        shown = {MATERIAL_NAMES[part]: CASE_PARTS[part](self._evaluable)[1] for part in node.evaluation_params or ()}
-        found = await asyncio.gather(*(self._found(name) for name in node.uses))
-        findings = [f"{name}: {text}" for name, text in zip(node.uses, found, strict=True)]
-        return {**shown, **({"finding": findings} if findings else {})}
+        material = {MATERIAL_NAMES[part]: CASE_PARTS[part](self._evaluable)[1] for part in node.evaluation_params or ()}
+        results = await asyncio.gather(*(self._task_result(name) for name in node.uses))
+        findings = [f"{name}: {text}" for name, text in zip(node.uses, results, strict=True)]
+        return {**material, **({"finding": findings} if findings else {})}
 
-    def _found(self, name: str) -> asyncio.Task[str]:
-        """What a task finds out; tasks that do not wait for each other are under way at the same time."""
+    def _task_result(self, name: str) -> asyncio.Task[str]:
+        """The result of a task; independent tasks run in parallel."""
         if name not in self._tasks:
-            self._tasks[name] = asyncio.ensure_future(self._carry_out(name))
+            self._tasks[name] = asyncio.ensure_future(self._run_task(name))
         return self._tasks[name]
 
-    async def _carry_out(self, name: str) -> str:
+    async def _run_task(self, name: str) -> str:
         task = self._nodes[name]
-        assert isinstance(task, TaskNode)
-        question = text_question("dag-task", TASK.format(task=task.instructions), await self._material(task))
+        assert isinstance(task, DagTask)
+        question = text_question("dag-task", TASK_PROMPT.format(task=task.instructions), await self._material(task))
         self.findings[name] = (await self._judge.ask(question)).output
         return self.findings[name]
 
 
-def _winner(node: Judgement, said: bool | str) -> Verdict:
-    return next(verdict for verdict in node.verdicts if verdict.verdict == said)
+def _verdict_for(node: Judgement, answer: bool | str) -> DagVerdict:
+    return next(verdict for verdict in node.verdicts if verdict.verdict == answer)
 
 
-def _word(verdict: bool | str) -> str:
+def _verdict_text(verdict: bool | str) -> str:
     return {True: "yes", False: "no"}.get(verdict, str(verdict)) if isinstance(verdict, bool) else verdict

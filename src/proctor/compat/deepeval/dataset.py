@@ -1,4 +1,4 @@
-"""DeepEval's datasets: goldens, which say what is asked, and test cases, which also say what came back."""
+"""DeepEval's datasets: goldens (inputs and expectations) and test cases (goldens with the actual output)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from proctor.compat.deepeval.dataset_columns import (
     GOLDEN_COLUMNS,
     GOLDEN_KEYS,
     GOLDEN_LINE_KEYS,
-    positional,
+    parameters_by_name,
 )
 from proctor.compat.deepeval.dataset_files import read, save
-from proctor.compat.deepeval.evaluating import evaluate, evaluate_observed
+from proctor.compat.deepeval.evaluating import evaluate, evaluate_goldens
 from proctor.compat.deepeval.goldens import ConversationalGolden, Golden
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 
@@ -29,7 +29,7 @@ _SINGLE = (Golden, LLMTestCase)
 
 
 class EvaluationDataset:
-    """Goldens and test cases of one kind: questions, or conversations, never both."""
+    """Goldens and test cases, either all single-turn or all conversations."""
 
     __test__: ClassVar[bool] = False
 
@@ -37,7 +37,7 @@ class EvaluationDataset:
         self._goldens: list[Any] = []
         self._test_cases: list[Any] = []
         self.evaluation_result: Any = None
-        """What `evals_iterator` found in the end."""
+        """The result of `evals_iterator`, set when its loop ends."""
         for golden in goldens:
             self.add_golden(golden)
         for case in test_cases:
@@ -75,7 +75,7 @@ class EvaluationDataset:
         return len(self._goldens) + len(self._test_cases)
 
     def evaluate(self, metrics: Any, **options: Any) -> Any:
-        """`evaluate` for its test cases."""
+        """Evaluate the test cases."""
         return evaluate(self._test_cases, metrics, **options)
 
     def save_as(
@@ -85,41 +85,41 @@ class EvaluationDataset:
         file_name: str | None = None,
         include_test_cases: bool = False,
     ) -> Path:
-        """Write the goldens, and the test cases if asked for; returns the file."""
+        """Write the goldens, and the test cases if requested, to a file and return its path."""
         entries = [*self._goldens, *(self._test_cases if include_test_cases else ())]
         return save(entries, file_type, Path(directory), file_name)
 
     def evals_iterator(self, metrics: Any = None, **options: Any) -> Iterator[Any]:
-        """Each golden in turn, for a loop that calls the application, whose functions are marked with `observe`.
+        """Yield each golden, for a loop that calls the application with it.
 
-        When the loop ends, what was observed is measured; `evaluation_result` has the results. `options` are those of
-        `evaluate`.
+        The functions of the application are marked with `observe`. When the loop ends, the recorded calls are
+        evaluated, and `evaluation_result` has the results. `options` are those of `evaluate`.
         """
-        return evaluate_observed(self, metrics or (), **options)
+        return evaluate_goldens(self, metrics or (), **options)
 
     def add_goldens_from_json_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "json", positional(GOLDEN_KEYS, names, columns), golden=True)
+        self._read(file_path, "json", parameters_by_name(GOLDEN_KEYS, names, columns), golden=True)
 
     def add_goldens_from_jsonl_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "jsonl", positional(GOLDEN_LINE_KEYS, names, columns), golden=True)
+        self._read(file_path, "jsonl", parameters_by_name(GOLDEN_LINE_KEYS, names, columns), golden=True)
 
     def add_goldens_from_csv_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "csv", positional(GOLDEN_COLUMNS, names, columns), golden=True)
+        self._read(file_path, "csv", parameters_by_name(GOLDEN_COLUMNS, names, columns), golden=True)
 
     def add_test_cases_from_json_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "json", positional(CASE_KEYS, names, columns), golden=False)
+        self._read(file_path, "json", parameters_by_name(CASE_KEYS, names, columns), golden=False)
 
     def add_test_cases_from_jsonl_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "jsonl", positional(CASE_KEYS, names, columns), golden=False)
+        self._read(file_path, "jsonl", parameters_by_name(CASE_KEYS, names, columns), golden=False)
 
     def add_test_cases_from_csv_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
-        self._read(file_path, "csv", positional(CASE_COLUMNS, names, columns), golden=False)
+        self._read(file_path, "csv", parameters_by_name(CASE_COLUMNS, names, columns), golden=False)
 
     def _read(self, file_path: str | Path, file_type: str, columns: dict[str, Any], *, golden: bool) -> None:
-        """All of a file or nothing: what is wrong with it is told before anything is added.
+        """Add the entries of a file, all or none: problems are raised before anything is added.
 
-        `columns` says where things stand that go by other names: `input_key_name="question"`, and for CSV
-        `input_col_name="question"`, `context_col_delimiter=";"`; without names they come in DeepEval's order.
+        `columns` names the keys or columns to read: `input_key_name="question"`, and for CSV
+        `input_col_name="question"` and `context_col_delimiter=";"`. Positional arguments are in DeepEval's order.
         """
         entries = read(Path(file_path), file_type, columns, golden=golden)
         checked = EvaluationDataset(self._goldens, self._test_cases)
@@ -127,10 +127,10 @@ class EvaluationDataset:
             (checked.add_golden if golden else checked.add_test_case)(entry)
         self._goldens, self._test_cases = checked._goldens, checked._test_cases
 
-    def _add(self, entry: Any, to: list[Any], kinds: tuple[type, ...]) -> None:
+    def _add(self, entry: Any, entries: list[Any], kinds: tuple[type, ...]) -> None:
         if not isinstance(entry, kinds):
             raise TypeError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, not {type(entry).__name__}")
-        known = next(iter([*self._goldens, *self._test_cases]), entry)
-        if isinstance(entry, _SINGLE) != isinstance(known, _SINGLE):
-            raise TypeError("a dataset holds questions or conversations, not both")
-        to.append(entry)
+        first = next(iter([*self._goldens, *self._test_cases]), entry)
+        if isinstance(entry, _SINGLE) != isinstance(first, _SINGLE):
+            raise TypeError("a dataset has either single-turn entries or conversations, not both")
+        entries.append(entry)

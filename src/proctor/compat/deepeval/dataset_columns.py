@@ -1,4 +1,4 @@
-"""Which keys and columns of a dataset's file hold what, as the arguments of DeepEval's readers name them."""
+"""The keys and columns of dataset files, as named by the parameters of DeepEval's readers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from typing import Any
 from proctor.base.documents import did_you_mean
 
 SEPARATORS = {"context": "|", "retrieval_context": "|", "tools_called": ";", "expected_tools": ";", "tags": ";"}
-"""Columns with several entries: a JSON list, or, as DeepEval writes them, texts with a sign between them."""
+"""The columns that are lists, and their default separators. A cell is a JSON list or separated text."""
 UTF8 = "utf-8-sig"
-_ENDINGS = ("_key_name", "_col_name")
-_SEPARATED = "_col_delimiter"
+_NAME_SUFFIXES = ("_key_name", "_col_name")
+_DELIMITER_SUFFIX = "_col_delimiter"
 
 
-_ASKED = "input actual_output expected_output"
-_CALLS = "tools_called expected_tools"
-_COUNTS = "token_cost input_token_count output_token_count"
-_TOLD = "source_file additional_metadata custom_column_key_values scenario turns expected_outcome user_description"
+_TEXT_FIELDS = "input actual_output expected_output"
+_TOOL_FIELDS = "tools_called expected_tools"
+_NUMBER_FIELDS = "token_cost input_token_count output_token_count"
+_OTHER_FIELDS = (
+    "source_file additional_metadata custom_column_key_values scenario turns expected_outcome user_description"
+)
 
 
-def _named(fields: str, ending: str) -> list[str]:
+def _parameters(fields: str, ending: str) -> list[str]:
+    """Parameter names: each field with a suffix."""
     return [f"{field}{ending}" for field in fields.split()]
 
 
@@ -29,89 +32,102 @@ def _with_delimiters(fields: str) -> list[str]:
     return [name for field in fields.split() for name in (f"{field}_col_name", f"{field}_col_delimiter")]
 
 
-_LISTS = "context retrieval_context"
+_LIST_FIELDS = "context retrieval_context"
 CASE_COLUMNS = [
-    *_named(_ASKED, "_col_name"),
-    *_with_delimiters(f"{_LISTS} {_CALLS}"),
+    *_parameters(_TEXT_FIELDS, "_col_name"),
+    *_with_delimiters(f"{_LIST_FIELDS} {_TOOL_FIELDS}"),
     "additional_metadata_col_name",
 ]
-CASE_KEYS = [*_named(f"{_ASKED} {_LISTS} {_CALLS} additional_metadata", "_key_name"), "encoding_type"]
+CASE_KEYS = [
+    *_parameters(f"{_TEXT_FIELDS} {_LIST_FIELDS} {_TOOL_FIELDS} additional_metadata", "_key_name"),
+    "encoding_type",
+]
 GOLDEN_COLUMNS = [
-    *_named(_ASKED, "_col_name"),
-    *_with_delimiters(f"{_LISTS} {_CALLS}"),
-    *_named(_COUNTS, "_col_name"),
-    *_named("comments name", "_key_name"),
-    *_named(_TOLD, "_col_name"),
+    *_parameters(_TEXT_FIELDS, "_col_name"),
+    *_with_delimiters(f"{_LIST_FIELDS} {_TOOL_FIELDS}"),
+    *_parameters(_NUMBER_FIELDS, "_col_name"),
+    *_parameters("comments name", "_key_name"),
+    *_parameters(_OTHER_FIELDS, "_col_name"),
 ]
 GOLDEN_KEYS = [
-    *_named(f"{_ASKED} {_LISTS} {_CALLS} {_COUNTS} comments name {_TOLD} persona", "_key_name"),
+    *_parameters(
+        f"{_TEXT_FIELDS} {_LIST_FIELDS} {_TOOL_FIELDS} {_NUMBER_FIELDS} comments name {_OTHER_FIELDS} persona",
+        "_key_name",
+    ),
     "encoding_type",
 ]
 GOLDEN_LINE_KEYS = [
-    *_named(_ASKED, "_key_name"),
-    *(f"{field}{ending}" for field in _LISTS.split() for ending in ("_key_name", "_col_delimiter")),
-    *_named(f"{_CALLS} {_COUNTS} comments name {_TOLD} persona", "_key_name"),
+    *_parameters(_TEXT_FIELDS, "_key_name"),
+    *(f"{field}{ending}" for field in _LIST_FIELDS.split() for ending in ("_key_name", "_col_delimiter")),
+    *_parameters(f"{_TOOL_FIELDS} {_NUMBER_FIELDS} comments name {_OTHER_FIELDS} persona", "_key_name"),
     "encoding_type",
 ]
-"""The parameters of DeepEval's methods in their order, for files whose columns are given without names."""
+"""The parameters of DeepEval's methods in their order, for positional arguments."""
 
 
-def positional(order: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters by name; raises `TypeError` for too many, and for one that is given twice."""
-    if len(given) > len(order):
-        raise TypeError(f"at most {len(order)} columns are given without names, not {len(given)}")
-    found = dict(zip(order, given, strict=False))
-    for name in named:
-        if name in found:
-            raise TypeError(f"{name!r} is given twice")
-    return {**found, **{MISSPELT.get(name, name): value for name, value in named.items()}}
+def parameters_by_name(order: Sequence[str], values: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters by name; raises `TypeError` for too many positional ones or one passed twice."""
+    if len(values) > len(order):
+        raise TypeError(f"expected at most {len(order)} positional arguments after the file, got {len(values)}")
+    parameters = dict(zip(order, values, strict=False))
+    for name in keywords:
+        if name in parameters:
+            raise TypeError(f"{name!r} is passed twice")
+    return {**parameters, **{DEEPEVAL_TYPOS.get(name, name): value for name, value in keywords.items()}}
 
 
-MISSPELT = {"addtional_metadata_key_name": "additional_metadata_key_name"}
-"""Parameters that DeepEval itself spells so."""
+DEEPEVAL_TYPOS = {"addtional_metadata_key_name": "additional_metadata_key_name"}
+"""Parameters that DeepEval misspells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Column names and separators as given; a field that is not named has the column of its own name."""
+    """The column names and separators of a file; a field without an entry has the column of the same name."""
 
     names: Mapping[str, str]
     separators: Mapping[str, str]
     encoding: str = UTF8
 
-    def of(self, row: Mapping[str, Any], fields: Collection[str]) -> Mapping[str, Any]:
-        """The row by the names of `fields`. Where columns are named, the others are ignored."""
+    def rename(self, row: Mapping[str, Any], fields: Collection[str]) -> Mapping[str, Any]:
+        """The row under the names of `fields`. If columns are named, all other columns are ignored."""
         if not self.names:
             return row
-        taken = set(self.names.values())
-        own = {name: value for name, value in row.items() if name in fields and name not in taken}
-        return own | {field: row[column] for field, column in self.names.items() if column in row}
+        renamed = set(self.names.values())
+        unrenamed = {name: value for name, value in row.items() if name in fields and name not in renamed}
+        return unrenamed | {field: row[column] for field, column in self.names.items() if column in row}
 
     def missing(self, rows: Sequence[Any]) -> list[str]:
-        """Columns that were named and are nowhere; one that goes by its field's own name may well be left out."""
-        there = {name for row in rows if isinstance(row, Mapping) for name in row}
+        """Problems for named columns that no row has; a column named like its field may be absent."""
+        present = {name for row in rows if isinstance(row, Mapping) for name in row}
         return [
-            f"has no {column!r}, where {field} was to be found"
+            f"has no column {column!r}, which was named for {field}"
             for field, column in self.names.items()
-            if rows and column not in there and column != field
+            if rows and column not in present and column != field
         ]
 
 
-def columns_from(given: Mapping[str, Any], fields: Collection[str]) -> Columns:
-    """What DeepEval's parameters say; raises `TypeError` for any other, and for one about a field that is not there."""
+def read_columns(parameters: Mapping[str, Any], fields: Collection[str]) -> Columns:
+    """Read DeepEval's parameters; raises `TypeError` for an unknown one."""
     names: dict[str, str] = {}
     separators = dict(SEPARATORS)
     encoding = UTF8
-    for parameter, value in given.items():
-        ending = next((known for known in (*_ENDINGS, _SEPARATED) if parameter.endswith(known)), "")
-        field = parameter.removesuffix(ending)
+    for parameter, value in parameters.items():
+        suffix = next(
+            (
+                names_of_parameters
+                for names_of_parameters in (*_NAME_SUFFIXES, _DELIMITER_SUFFIX)
+                if parameter.endswith(names_of_parameters)
+            ),
+            "",
+        )
+        field = parameter.removesuffix(suffix)
         if parameter == "encoding_type":
             encoding = UTF8 if str(value).lower() in ("utf-8", "utf8") else str(value)
-        elif not ending or field not in fields or (ending == _SEPARATED and field not in SEPARATORS):
-            known = [f"{name}{one}" for name in sorted(fields) for one in _ENDINGS]
-            known += [f"{name}{_SEPARATED}" for name in SEPARATORS]
-            raise TypeError(f"there is no parameter {parameter!r}{did_you_mean(parameter, known)}")
-        elif ending == _SEPARATED:
+        elif not suffix or field not in fields or (suffix == _DELIMITER_SUFFIX and field not in SEPARATORS):
+            names_of_parameters = [f"{name}{one}" for name in sorted(fields) for one in _NAME_SUFFIXES]
+            names_of_parameters += [f"{name}{_DELIMITER_SUFFIX}" for name in SEPARATORS]
+            raise TypeError(f"there is no parameter {parameter!r}{did_you_mean(parameter, names_of_parameters)}")
+        elif suffix == _DELIMITER_SUFFIX:
             separators[field] = str(value)
         elif value is not None:
             names[field] = str(value)

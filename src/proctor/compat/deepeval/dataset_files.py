@@ -1,4 +1,4 @@
-"""Goldens and test cases as files: JSON, JSON Lines, and CSV, whose cells hold JSON where they hold more than text."""
+"""Read and write goldens and test cases as JSON, JSON Lines and CSV; CSV cells hold JSON where text is not enough."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.compat.deepeval.dataset_columns import columns_from
+from proctor.compat.deepeval.dataset_columns import read_columns
 from proctor.compat.deepeval.goldens import ConversationalGolden, Golden
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 
 STRUCTURED = ("additional_metadata", "metadata", "turns", "custom_column_key_values")
+"""The columns that hold JSON objects or lists."""
 TYPES = ("json", "jsonl", "csv")
 Kinds = tuple[type[BaseModel], type[BaseModel]]
-"""What an entry is: of a question, of a conversation."""
+"""The model of a single-turn entry, and that of a conversation."""
 
 
 def save(entries: Sequence[BaseModel], file_type: str, folder: Path, name: str | None) -> Path:
-    """Write entries to a new file, or over one of the same name."""
+    """Write entries to a file, replacing an existing one, and return its path."""
     if file_type not in TYPES:
-        raise UsageError(f"a dataset is saved as {', '.join(TYPES)}, not {file_type!r}")
+        raise UsageError(f"file_type must be one of {', '.join(TYPES)}, not {file_type!r}")
     rows = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
     path = folder / f"{name or 'dataset'}.{file_type}"
     try:
@@ -42,19 +43,19 @@ def _text(rows: Sequence[Mapping[str, Any]], file_type: str) -> str:
     if file_type == "jsonl":
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    written = io.StringIO()
-    table = csv.DictWriter(written, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    out = io.StringIO()
+    table = csv.DictWriter(out, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     table.writeheader()
     for row in rows:
         table.writerow({name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()})
-    return written.getvalue()
+    return out.getvalue()
 
 
-def read(path: Path, file_type: str, given: Mapping[str, Any], *, golden: bool) -> list[Any]:
-    """The entries of a file; raises `InvalidSuite` with everything that is wrong with it."""
+def read(path: Path, file_type: str, parameters: Mapping[str, Any], *, golden: bool) -> list[Any]:
+    """The entries of a file; raises `InvalidSuite` with all problems. `parameters` are those of DeepEval's readers."""
     kinds: Kinds = (Golden, ConversationalGolden) if golden else (LLMTestCase, ConversationalTestCase)
     fields = {name for kind in kinds for name in kind.model_fields} | {"additional_metadata"}
-    columns = columns_from(given, fields)
+    columns = read_columns(parameters, fields)
     try:
         with path.open(encoding=columns.encoding, newline="") as file:
             text = file.read()
@@ -67,15 +68,15 @@ def read(path: Path, file_type: str, given: Mapping[str, Any], *, golden: bool) 
     problems: list[Problem] = []
     rows = _rows(text, file_type, path, problems)
     problems += [Problem(missing, path) for missing in columns.missing([row for _, row in rows])]
-    found = []
+    entries = []
     for line, row in rows:
         if isinstance(row, Mapping):
-            named = columns.of(row, fields)
-            row = _cells(named, columns.separators) if file_type == "csv" else named
-        found.append(_entry(row, line, path, kinds, problems))
+            fields_of_row = columns.rename(row, fields)
+            row = _cells(fields_of_row, columns.separators) if file_type == "csv" else fields_of_row
+        entries.append(_entry(row, line, path, kinds, problems))
     if problems:
         raise InvalidSuite(problems)
-    return found
+    return entries
 
 
 def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> list[tuple[int | None, Any]]:
@@ -104,7 +105,7 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
 
 
 def _cells(row: Mapping[str, Any], separators: Mapping[str, str]) -> dict[str, Any]:
-    """An empty cell says nothing."""
+    """The cells of a CSV row that are not empty, parsed."""
     return {
         name: _cell(name, text, separators.get(name))
         for name, text in row.items()
@@ -129,6 +130,6 @@ def _entry(row: Any, line: int | None, path: Path, kinds: Kinds, problems: list[
     try:
         return kind.model_validate(row)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        problems += [Problem(str(item["msg"]), path, line, ".".join(map(str, item["loc"]))) for item in found]
+        errors = error.errors(include_url=False, include_context=False)
+        problems += [Problem(str(item["msg"]), path, line, ".".join(map(str, item["loc"]))) for item in errors]
         return None

@@ -1,4 +1,4 @@
-"""What `evaluate` returns, the configs it takes, and the summary of a test case that did not pass."""
+"""The configs and results of `evaluate`, and the summary of a test case that did not pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from proctor.compat.deepeval.metric_base import evaluable_of
+from proctor.compat.deepeval.metric_base import to_evaluable
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.reporting.explain import BRIEF, Fact, as_text, call_text, expected_call_text, shorten
@@ -15,12 +15,12 @@ from proctor.reporting.terminal.screen import escape_control
 
 @dataclass
 class MetricData:
-    """What one metric said of one test case."""
+    """The result of one metric for one test case."""
 
     name: str
     threshold: float | None
     success: bool | None
-    """`None` where there is no verdict: nothing to measure, or no threshold."""
+    """None if there is no result: nothing to measure, or no threshold."""
     score: float | None = None
     reason: str | None = None
     strict_mode: bool = False
@@ -30,9 +30,9 @@ class MetricData:
     verbose_logs: str | None = None
     skipped: bool = False
     flaky: bool = False
-    """Whether it only reports, whatever it found."""
+    """Whether it is only reported and never fails a test case."""
     pending: bool = False
-    """Whether it is skipped because the judge cannot tell."""
+    """Whether it was skipped because the judge cannot tell."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -49,12 +49,12 @@ class MetricData:
 
 @dataclass
 class TestResult:
-    """One test case and what all metrics said of it."""
+    """One test case and the results of its metrics."""
 
     __test__: ClassVar[bool] = False
     name: str
     success: bool | None
-    """`None` where nothing failed and a judge could not tell: neither a pass nor a failure."""
+    """None if nothing failed but a judge could not tell."""
     metrics_data: list[MetricData]
     conversational: bool
     index: int
@@ -71,7 +71,7 @@ class TestResult:
 
 @dataclass
 class EvaluationResult:
-    """All test cases, in the order they were given."""
+    """The results of all test cases, in their order."""
 
     test_results: list[TestResult] = field(default_factory=list)
     identifier: str | None = None
@@ -80,12 +80,12 @@ class EvaluationResult:
 
 @dataclass(frozen=True)
 class AsyncConfig:
-    """How many test cases are measured at once; one after the other if not `run_async`."""
+    """How many test cases run in parallel; one after the other without `run_async`."""
 
     run_async: bool = True
     max_concurrent: int = 20
     throttle_value: float = 0
-    """Seconds between the beginnings of two test cases."""
+    """Seconds between the starts of two test cases."""
 
     def __post_init__(self) -> None:
         if isinstance(self.throttle_value, bool) or not isinstance(self.throttle_value, (int, float)):
@@ -101,9 +101,9 @@ class DisplayConfig:
     print_results: bool = True
     display_option: Literal["all", "failing", "passing"] = "all"
     show_indicator: bool = True
-    """Whether a metric says that it is under way; here none does, so that both values are honoured."""
+    """Has no effect: Proctor prints no progress indicator for a metric."""
     verbose_mode: bool | None = None
-    """Whether every metric prints what it found; `None` leaves it to the metric."""
+    """Whether every metric prints its details; None leaves it to the metric."""
 
     def __post_init__(self) -> None:
         if self.display_option not in ("all", "failing", "passing"):
@@ -112,7 +112,7 @@ class DisplayConfig:
 
 @dataclass(frozen=True)
 class CacheConfig:
-    """Whether replies of judges are kept in the store (`.proctor`), and taken from there."""
+    """Whether judge replies are written to the store (`.proctor`) and read from it."""
 
     write_cache: bool = True
     use_cache: bool = False
@@ -120,44 +120,46 @@ class CacheConfig:
 
 @dataclass(frozen=True)
 class ErrorConfig:
-    """What a metric that could not measure means for its test case. Either way, all the others are measured."""
+    """What an error in a metric means for its test case. The other metrics run in any case."""
 
     ignore_errors: bool = False
-    """Whether the others decide alone; without any other, nothing passes."""
+    """Whether the other metrics decide alone; if there are none, the test case does not pass."""
     skip_on_missing_params: bool = False
-    """Whether a test case that lacks what a metric needs is skipped by it, which is no error."""
+    """Whether a metric is skipped, instead of an error, if the test case lacks what it needs."""
 
 
-def verdict(found: list[MetricData], errors: ErrorConfig) -> bool | None:
-    """A test case passes if something was measured, nothing failed, and nothing broke, unless that is ignored.
+def case_success(metrics: list[MetricData], errors: ErrorConfig) -> bool | None:
+    """Whether a test case passes: at least one metric has a result, and none failed or broke.
 
-    `None`: nothing failed, and a judge could not tell.
+    Errors do not count if `errors` says to ignore them. None if nothing failed but a judge could not tell.
     """
-    firm = [data for data in found if not data.flaky]
-    decided = [data.success for data in firm if data.error is None and data.success is not None]
-    broken = any(data.error is not None for data in firm) and not errors.ignore_errors
-    if any(data.pending for data in firm) and all(decided) and not broken:
+    deciding = [data for data in metrics if not data.flaky]
+    successes = [data.success for data in deciding if data.error is None and data.success is not None]
+    broken = any(data.error is not None for data in deciding) and not errors.ignore_errors
+    if any(data.pending for data in deciding) and all(successes) and not broken:
         return None
-    return bool(decided) and all(decided) and not broken
+    return bool(successes) and all(successes) and not broken
 
 
 def case_summary(case: Any) -> str:
-    """Question, answer, tool calls with arguments and results, and passages, in two columns."""
+    """The input, answer, tool calls with arguments and results, and passages of a test case, in two columns."""
     facts = _turns(case.turns) if isinstance(case, ConversationalTestCase) else _exchange(case)
     return escape_control(as_text([Fact(fact.label, shorten(fact.text, BRIEF.value)) for fact in facts]))
 
 
 def _exchange(case: LLMTestCase) -> Iterator[Fact]:
-    seen = evaluable_of(case)
+    evaluable = to_evaluable(case)
     yield Fact("input", case.input)
     if case.expected_output is not None:
         yield Fact("expected", case.expected_output)
     if case.actual_output is not None:
-        yield Fact("got", case.actual_output or "(an empty answer)")
-    if seen.expected_tool_calls:
-        yield Fact("expected calls", _lines(expected_call_text(call, BRIEF.value) for call in seen.expected_tool_calls))
+        yield Fact("output", case.actual_output or "(empty)")
+    if evaluable.expected_tool_calls:
+        yield Fact(
+            "expected calls", _lines(expected_call_text(call, BRIEF.value) for call in evaluable.expected_tool_calls)
+        )
     if case.tools_called is not None:
-        yield Fact("calls", _calls(seen))
+        yield Fact("calls", _calls(evaluable))
     for label in ("context", "retrieval_context"):
         if getattr(case, label):
             yield Fact(label.replace("_", " "), _lines(getattr(case, label)))
@@ -167,11 +169,11 @@ def _turns(turns: Iterable[Turn]) -> Iterator[Fact]:
     for turn in turns:
         yield Fact(turn.role, turn.content)
         if turn.tools_called:
-            yield Fact("calls", _calls(evaluable_of(ConversationalTestCase(turns=[turn]))))
+            yield Fact("calls", _calls(to_evaluable(ConversationalTestCase(turns=[turn]))))
 
 
-def _calls(seen: Evaluable) -> str:
-    return _lines(call_text(call, BRIEF.result) for call in seen.tool_calls) or "none"
+def _calls(evaluable: Evaluable) -> str:
+    return _lines(call_text(call, BRIEF.result) for call in evaluable.tool_calls) or "none"
 
 
 def _lines(texts: Iterable[str]) -> str:

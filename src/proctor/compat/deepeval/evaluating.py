@@ -1,4 +1,4 @@
-"""`evaluate` and `assert_test`: every metric of every test case, whatever any of them raises."""
+"""`evaluate` and `assert_test`: run every metric on every test case, whatever any of them raises."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from proctor.compat.deepeval.evaluate_results import (
     EvaluationResult,
     MetricData,
     TestResult,
+    case_success,
     case_summary,
-    verdict,
 )
 from proctor.compat.deepeval.goldens import Golden
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
-from proctor.compat.deepeval.tracing import observed_case
+from proctor.compat.deepeval.tracing import case_from_trace
 from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
@@ -39,62 +39,62 @@ from proctor.results.store.store import STORE_FOLDER, Store
 from proctor.running.assertions.score_matrix import report_inconclusive
 from proctor.tracing.capture import capture_traces
 
-ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
+DEFAULT_ASYNC, DEFAULT_DISPLAY, DEFAULT_ERRORS = AsyncConfig(), DisplayConfig(), ErrorConfig()
 
 
 async def a_evaluate(
     test_cases: Any,
     metrics: Sequence[BaseMetric],
     *,
-    async_config: AsyncConfig = ALL_AT_ONCE,
-    display_config: DisplayConfig = SHOWN,
-    error_config: ErrorConfig = STRICT,
+    async_config: AsyncConfig = DEFAULT_ASYNC,
+    display_config: DisplayConfig = DEFAULT_DISPLAY,
+    error_config: ErrorConfig = DEFAULT_ERRORS,
     cache_config: CacheConfig | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     identifier: str | None = None,
 ) -> EvaluationResult:
-    """Measure every test case, or those of a dataset, by every metric. Results come in the order of the cases.
+    """Evaluate test cases, or those of a dataset, with every metric. Results are in the order of the cases.
 
-    `identifier` and `hyperparameters` tell what was evaluated: they are printed, and stand in the result.
+    `identifier` and `hyperparameters` describe the run. They are printed and part of the result.
     """
     cases = list(getattr(test_cases, "test_cases", test_cases))
     _check(cases, metrics)
-    gate = asyncio.Semaphore(async_config.max_concurrent if async_config.run_async else 1)
-    alone = asyncio.Lock()
+    semaphore = asyncio.Semaphore(async_config.max_concurrent if async_config.run_async else 1)
+    serial_lock = asyncio.Lock()
 
-    async def one(index: int, case: Any) -> TestResult:
+    async def evaluate_case(index: int, case: Any) -> TestResult:
         await asyncio.sleep(index * async_config.throttle_value)
-        async with gate:
-            own = [_copied(metric, display_config) for metric in metrics]
-            found = await _measure_all(case, own, alone, error_config)
-        return _result(index, case, found, error_config)
+        async with semaphore:
+            case_metrics = [_copy_metric(metric, display_config) for metric in metrics]
+            metrics_data = await _measure_all(case, case_metrics, serial_lock, error_config)
+        return _result(index, case, metrics_data, error_config)
 
-    with kept_replies(cache_config):
-        results = await asyncio.gather(*(one(index, case) for index, case in enumerate(cases)))
-    told = None if hyperparameters is None else dict(hyperparameters)
+    with judge_reply_cache(cache_config):
+        results = await asyncio.gather(*(evaluate_case(index, case) for index, case in enumerate(cases)))
+    parameters = None if hyperparameters is None else dict(hyperparameters)
     if display_config.print_results:
-        _print(results, display_config, identifier, told)
-    return EvaluationResult(list(results), identifier, told)
+        _print(results, display_config, identifier, parameters)
+    return EvaluationResult(list(results), identifier, parameters)
 
 
-def _copied(metric: BaseMetric, display: DisplayConfig) -> BaseMetric:
-    """Each test case has metrics of its own, which remember what they found."""
-    own = copy.copy(metric)
-    own.verbose_mode = metric.verbose_mode if display.verbose_mode is None else display.verbose_mode
-    return own
+def _copy_metric(metric: BaseMetric, display: DisplayConfig) -> BaseMetric:
+    """A copy of the metric for one test case, because metrics store their results in themselves."""
+    metric_copy = copy.copy(metric)
+    metric_copy.verbose_mode = metric.verbose_mode if display.verbose_mode is None else display.verbose_mode
+    return metric_copy
 
 
-def evaluate_observed(dataset: Any, metrics: Sequence[BaseMetric], **options: Any) -> Iterator[Any]:
-    """Each golden in turn; what the application does with it until the next is observed, and measured in the end."""
+def evaluate_goldens(dataset: Any, metrics: Sequence[BaseMetric], **options: Any) -> Iterator[Any]:
+    """Yield each golden, record what the application does with it, and evaluate everything at the end."""
     if not metrics:
-        raise ValueError("evals_iterator needs metrics=[...] to measure by")
+        raise ValueError("evals_iterator needs metrics=[...]")
     cases = []
     for golden in list(dataset.goldens):
         if not isinstance(golden, Golden):
-            raise TypeError("evals_iterator is for questions; hold conversations first, and evaluate them")
-        with capture_traces() as seen:
+            raise TypeError("evals_iterator is for single-turn goldens; run conversations first, then evaluate them")
+        with capture_traces() as traces:
             yield golden
-        cases.append(observed_case(golden, seen))
+        cases.append(case_from_trace(golden, traces))
     for case in cases:
         dataset.add_test_case(case)
     dataset.evaluation_result = evaluate(cases, metrics, **options)
@@ -105,10 +105,10 @@ async def a_assert_test(
     metrics: Sequence[BaseMetric],
     run_async: bool = True,
     *,
-    error_config: ErrorConfig = STRICT,
+    error_config: ErrorConfig = DEFAULT_ERRORS,
 ) -> None:
-    """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
-    _raise(test_case, *await _complaint(test_case, metrics, run_async, error_config))
+    """Raise `AssertionError` if a metric fails or breaks; the message separates failures from errors."""
+    _raise(test_case, *await _measure_case(test_case, metrics, run_async, error_config))
 
 
 def assert_test(
@@ -116,26 +116,28 @@ def assert_test(
     metrics: Sequence[BaseMetric],
     run_async: bool = True,
     *,
-    error_config: ErrorConfig = STRICT,
+    error_config: ErrorConfig = DEFAULT_ERRORS,
 ) -> None:
-    """`a_assert_test`, for code without an event loop."""
+    """`a_assert_test` for code without an event loop."""
     __tracebackhide__ = True
-    _raise(test_case, *run_in_session_loop(_complaint(test_case, metrics, run_async, error_config)))
+    _raise(test_case, *run_in_session_loop(_measure_case(test_case, metrics, run_async, error_config)))
 
 
 def _raise(test_case: Any, passed: bool | None, message: str) -> None:
-    """A failure fails; what the judge cannot tell skips a test of pytest with the reason, elsewhere it is a warning."""
+    """Raise for a failure. If the judge cannot tell, skip the pytest test, or warn outside of pytest."""
     __tracebackhide__ = True
-    if passed is False and not _is_flaky(test_case, message):
+    if passed is False and not _warn_if_flaky(test_case, message):
         raise AssertionError(message)
     if passed is None:
         report_inconclusive(message)
 
 
-def _is_flaky(case: Any, complaint: str) -> bool:
-    """A test case that is called flaky warns instead of failing."""
+def _warn_if_flaky(case: Any, message: str) -> bool:
+    """Whether the test case is marked flaky; then it warns instead of failing."""
     if case.flaky:
-        warnings.warn(f"flaky, so that it does not fail: {complaint}", stacklevel=3)
+        warnings.warn(
+            f"this test case failed, and is only reported because it is marked flaky: {message}", stacklevel=3
+        )
     return bool(case.flaky)
 
 
@@ -144,15 +146,15 @@ evaluate.__name__ = evaluate.__qualname__ = "evaluate"
 
 
 @contextlib.contextmanager
-def kept_replies(config: CacheConfig | None) -> Iterator[None]:
-    """While it lasts, replies of judges are kept in the store or taken from it, as `config` says."""
+def judge_reply_cache(config: CacheConfig | None) -> Iterator[None]:
+    """While active, judge replies are written to the store and read from it, as `config` says."""
     if config is None or not (config.use_cache or config.write_cache):
         yield
         return
     store = Store(Path(STORE_FOLDER))
     calls = StoredJudgeCalls(store.path)
     try:
-        judges = Judges(_Replies(calls, config))
+        judges = Judges(_ReplyCache(calls, config))
         with judge_session(dataclasses.replace(current_session(), judges=judges)):
             yield
     finally:
@@ -160,8 +162,8 @@ def kept_replies(config: CacheConfig | None) -> Iterator[None]:
         store.close()
 
 
-class _Replies:
-    """What is kept of judges, as far as it may be read and written."""
+class _ReplyCache:
+    """A store of judge calls that is only read or only written if `config` says so."""
 
     def __init__(self, calls: JudgeCallStore, config: CacheConfig) -> None:
         self._calls = calls
@@ -175,58 +177,62 @@ class _Replies:
             self._calls.put(key, entry)
 
 
-async def _complaint(
+async def _measure_case(
     case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig
 ) -> tuple[bool | None, str]:
-    """Whether a test case passes, and what is wrong with it or open."""
+    """Whether a test case passes, and the message if it does not."""
     _check([case], metrics)
-    alone = None if run_async else asyncio.Lock()
-    found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
-    passed = verdict(found, errors)
+    serial_lock = None if run_async else asyncio.Lock()
+    metrics_data = await _measure_all(case, metrics, serial_lock, errors, in_turn=not run_async)
+    passed = case_success(metrics_data, errors)
     if passed:
         return True, ""
-    left_out = [metric for metric in metrics if getattr(metric, "left_out", False)]
-    if left_out and all(data.error is None and data.success is None for data in found):
-        raise skipped_test(str(left_out[0].reason))
-    return passed, f"{_message(found)}\n\n{case_summary(case)}"
+    skipped_without_model = [metric for metric in metrics if getattr(metric, "skipped_without_model", False)]
+    if skipped_without_model and all(data.error is None and data.success is None for data in metrics_data):
+        raise skipped_test(str(skipped_without_model[0].reason))
+    return passed, f"{_message(metrics_data)}\n\n{case_summary(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
+    """Check the test cases and metrics before anything runs."""
     if not cases:
-        raise ValueError("there are no test cases to evaluate")
+        raise ValueError("pass at least one test case")
     for case in cases:
         if not isinstance(case, (LLMTestCase, ConversationalTestCase)):
-            raise TypeError(f"a test case is an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
+            raise TypeError(
+                f"a test case must be an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}"
+            )
     if not metrics:
-        raise ValueError("there are no metrics to evaluate by")
+        raise ValueError("pass at least one metric")
     for metric in metrics:
         if not isinstance(metric, BaseMetric):
-            raise TypeError(f"{metric!r:.80} is no metric: derive it from BaseMetric")
+            raise TypeError(f"{metric!r:.80} is not a metric; derive it from BaseMetric")
     if all(metric.threshold is None or metric.flaky for metric in metrics):
-        raise ValueError("no metric has a threshold and is not flaky, so that nothing could fail; give at least one")
+        raise ValueError("nothing can fail: pass at least one metric that has a threshold and is not flaky")
 
 
 async def _measure_all(
     case: Any,
     metrics: Sequence[BaseMetric],
-    alone: asyncio.Lock | None,
+    serial_lock: asyncio.Lock | None,
     errors: ErrorConfig,
     *,
     in_turn: bool = False,
 ) -> list[MetricData]:
-    """All at the same time, but for those that are not `async_mode`: of these, one at a time."""
-    lock = alone or asyncio.Lock()
+    """Run all metrics in parallel, except those without `async_mode`, which run one at a time."""
+    lock = serial_lock or asyncio.Lock()
 
     async def one(metric: BaseMetric) -> MetricData:
         if metric.async_mode and not in_turn:
-            return await _measured(metric, case, errors)
+            return await _measure_safely(metric, case, errors)
         async with lock:
-            return await _measured(metric, case, errors)
+            return await _measure_safely(metric, case, errors)
 
     return list(await asyncio.gather(*(one(metric) for metric in metrics)))
 
 
-async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> MetricData:
+async def _measure_safely(metric: BaseMetric, case: Any, errors: ErrorConfig) -> MetricData:
+    """Run one metric and turn whatever it raises into an error or a skip."""
     error: str | None = None
     skipped = ""
     try:
@@ -240,13 +246,15 @@ async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> Metri
         error = "it cancelled its own task"
     except KeyboardInterrupt:
         raise
-    except BaseException as raised:  # such as GeneratorExit: whatever a metric raises is its own
-        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", one_line(raised))
-    return _data(metric, error if error is not None or skipped else metric.error, skipped)
+    except BaseException as raised:  # also GeneratorExit and the like: the metric broke, not the run
+        skipped, error = (
+            (str(raised), None) if getattr(metric, "skipped_without_model", False) else ("", one_line(raised))
+        )
+    return _metric_data(metric, error if error is not None or skipped else metric.error, skipped)
 
 
 async def _measure(metric: BaseMetric, case: Any) -> None:
-    """By its own `a_measure`, else by `measure` in a thread; a metric may return its score instead of setting it."""
+    """Call the metric's own `a_measure`, else `measure` in a thread. It may return its score instead of setting it."""
     if type(metric).a_measure is not BaseMetric.a_measure:
         returned = await metric.a_measure(case)
     else:
@@ -255,13 +263,13 @@ async def _measure(metric: BaseMetric, case: Any) -> None:
         metric.score = float(returned)
 
 
-def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
-    nothing = bool(skipped) or error is not None
+def _metric_data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
+    unscored = bool(skipped) or error is not None
     return MetricData(
         name=_name(metric),
         threshold=metric.threshold,
         success=False if error is not None else None if skipped or metric.skipped else _success(metric),
-        score=None if nothing else metric.score,
+        score=None if unscored else metric.score,
         reason=skipped or (None if error is not None else metric.reason),
         strict_mode=metric.strict_mode,
         evaluation_model=metric.evaluation_model,
@@ -270,14 +278,14 @@ def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
         verbose_logs=metric.verbose_logs,
         skipped=bool(skipped) or metric.skipped,
         flaky=metric.flaky,
-        pending=not nothing and metric.pending,
+        pending=not unscored and metric.pending,
     )
 
 
 def _success(metric: BaseMetric) -> bool | None:
-    """A metric without a threshold reports and never decides."""
-    found = metric.is_successful()
-    return None if metric.threshold is None or found is None else bool(found)
+    """Whether the metric succeeded; None for a metric without a threshold, which is only reported."""
+    success = metric.is_successful()
+    return None if metric.threshold is None or success is None else bool(success)
 
 
 def _name(metric: BaseMetric) -> str:
@@ -285,41 +293,43 @@ def _name(metric: BaseMetric) -> str:
     return name if isinstance(name, str) else type(metric).__qualname__
 
 
-def _result(index: int, case: Any, found: list[MetricData], errors: ErrorConfig) -> TestResult:
+def _result(index: int, case: Any, metrics_data: list[MetricData], errors: ErrorConfig) -> TestResult:
     name = case.name or f"test_case_{index}"
-    success = verdict(found, errors)
+    success = case_success(metrics_data, errors)
     if isinstance(case, ConversationalTestCase):
-        return TestResult(name, success, found, True, index, turns=case.turns, metadata=case.metadata)
+        return TestResult(name, success, metrics_data, True, index, turns=case.turns, metadata=case.metadata)
     fields = "input actual_output expected_output context retrieval_context tools_called expected_tools metadata"
-    return TestResult(name, success, found, False, index, **{field: getattr(case, field) for field in fields.split()})
+    return TestResult(
+        name, success, metrics_data, False, index, **{field: getattr(case, field) for field in fields.split()}
+    )
 
 
-def _message(found: Sequence[MetricData]) -> str:
+def _message(metrics_data: Sequence[MetricData]) -> str:
     groups = {
-        "failed": [data for data in found if data.error is None and data.success is False],
-        "errors, which say nothing about the application": [data for data in found if data.error is not None],
-        "pending": [data for data in found if data.pending],
-        "skipped": [data for data in found if data.error is None and data.skipped and not data.pending],
+        "failed": [data for data in metrics_data if data.error is None and data.success is False],
+        "error (not a failure of the application)": [data for data in metrics_data if data.error is not None],
+        "pending": [data for data in metrics_data if data.pending],
+        "skipped": [data for data in metrics_data if data.error is None and data.skipped and not data.pending],
     }
-    lines = [f"{title}: {data}" for title, listed in groups.items() for data in listed]
-    return "\n".join(lines) if lines else "nothing was measured that could pass or fail"
+    lines = [f"{title}: {data}" for title, items in groups.items() for data in items]
+    return "\n".join(lines) if lines else "no metric had a result"
 
 
-_SIGNS = {True: "PASS", False: "FAIL", None: "PEND"}
+_LABELS = {True: "PASS", False: "FAIL", None: "PEND"}
 
 
 def _print(
-    results: Sequence[TestResult], display: DisplayConfig, identifier: str | None, told: Mapping[str, Any] | None
+    results: Sequence[TestResult], display: DisplayConfig, identifier: str | None, parameters: Mapping[str, Any] | None
 ) -> None:
-    about = [f"identifier: {identifier}"] if identifier else []
-    about += [f"{name}: {to_text(to_json(value), 200)}" for name, value in (told or {}).items()]
-    if about:
-        print(escape_control("\n".join(about)))  # noqa: T201  what DisplayConfig asks for
+    header = [f"identifier: {identifier}"] if identifier else []
+    header += [f"{name}: {to_text(to_json(value), 200)}" for name, value in (parameters or {}).items()]
+    if header:
+        print(escape_control("\n".join(header)))  # noqa: T201  requested by DisplayConfig
     for result in results:
         if display.display_option != "all" and result.success is not (display.display_option == "passing"):
             continue
         lines = [
-            f"{_SIGNS[result.success]}  {result.name}",
+            f"{_LABELS[result.success]}  {result.name}",
             *(f"  {data}" for data in result.metrics_data),
         ]
-        print(escape_control("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for
+        print(escape_control("\n".join(lines)))  # noqa: T201  requested by DisplayConfig

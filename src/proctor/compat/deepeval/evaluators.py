@@ -1,4 +1,4 @@
-"""The evaluators behind DeepEval's metrics that nothing else needs: tool correctness, hallucination, goal accuracy."""
+"""The evaluators that only DeepEval's metrics use: tool correctness, hallucination, goal accuracy."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ from proctor.judging.questions import agreements
 @evaluator(family="tools", needs="tools", variant_of="ExpectedTools")
 @dataclass(frozen=True, slots=True)
 class ToolCorrectness:
-    """The share of the expected tool calls that were made; further calls cost nothing unless `exact`.
+    """The share of the expected tool calls that were made; additional calls do not matter unless `exact`.
 
-    The share of expected calls that were made, by name; `ordered`: as far as they come in order; `exact`: 0 unless
-    these calls, in this order, and no others; `compare_arguments`: each counts by the share of its arguments that are
-    right; `compare_results`: only with the expected result, where one is given.
+    The share of expected calls that were made, by name. `ordered`: only calls in the expected order count. `exact`: 0
+    unless these calls, in this order, and no others were made. `compare_arguments`: each call counts by its share of
+    correct arguments. `compare_results`: a call counts only if it has the expected result, if there is one.
     """
 
     ordered: bool = False
-    """Whether only calls that come in the expected order count."""
+    """Whether only calls in the expected order count."""
     exact: bool = False
-    """Whether anything but the expected calls, all of them, in their order and nothing else, scores 0."""
+    """Whether anything other than exactly the expected calls in their order scores 0."""
     compare_arguments: bool = False
-    """Whether a call counts only as far as its arguments are the expected ones."""
+    """Whether a call counts only by its share of expected arguments."""
     compare_results: bool = False
-    """Whether a call counts only if its result is the expected one, where one is given."""
+    """Whether a call counts only if it has the expected result, if there is one."""
     failed_calls: str = "count"
-    """`ignore` leaves calls that ended in an error out of the comparison."""
+    """`ignore` leaves out calls that returned an error."""
 
     def __post_init__(self) -> None:
         require_bool(
@@ -79,28 +79,29 @@ class ToolCorrectness:
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            reason = "tools were called and none was to be" if actual else "no tool was to be called, and none was"
+            reason = "tools were called although none were expected" if actual else "no tool was expected or called"
             return Evaluation(float(not actual), reason, differences(expected, actual, []).details(places=places))
         fit = self._fitting(expected, actual)
         worth = self._worths(expected, actual, fit)
         units = expand_counts(expected, len(actual))
         weights = [worth[index] for index in units]
-        found = self._pair([fit[index] for index in units], weights)
-        pairs = [(units[unit], column) for unit, column in found]
+        unit_pairs = self._pair([fit[index] for index in units], weights)
+        pairs = [(units[unit], column) for unit, column in unit_pairs]
         earned = [worth[i][c] for i, c in pairs]
-        left = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
-        evaluation = self._verdict(left, earned, places)
+        comparison = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
+        evaluation = self._verdict(comparison, earned, places)
         if self.ordered or self.exact or is_exact(weights):
             return evaluation
         return replace(evaluation, details={**evaluation.details, "approximate": True})
 
     def _fitting(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
-        """Which calls may be paired at all."""
+        """Which expected and actual calls may be paired."""
         if not self.compare_results:
             return name_matrix(expected, actual)
-        return [[float(self._fits(wanted, call)) for call in actual] for wanted in expected]
+        return [[float(self._fits(expected_call, call)) for call in actual] for expected_call in expected]
 
     def _worths(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], fit: Weights) -> Weights:
+        """How much each pair is worth, from 0 to 1."""
         if not self.compare_arguments:
             return fit
         earned = credit_matrix(expected, actual)
@@ -109,7 +110,7 @@ class ToolCorrectness:
         return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(fit, earned, strict=True)]
 
     def _fits(self, expected: ExpectedCall, call: ToolCall) -> bool:
-        """Whether the two may be paired at all."""
+        """Whether the two calls may be paired."""
         if not expected.accepts_name(call.name):
             return False
         return not self.compare_results or not any(_differences(expected, call))
@@ -120,16 +121,16 @@ class ToolCorrectness:
             return [(index, index) for index in places if fit[index][index]]
         return (best_pairs_in_order if self.ordered else best_pairs)(worth)
 
-    def _verdict(self, left: Differences, earned: list[float], places: Sequence[int]) -> Evaluation:
-        wanted = sum(call.count for call in left.expected)
-        share = fsum(earned) / wanted if wanted else 1.0
-        details = {**left.details(extra_allowed=not self.exact, places=places), "credit": earned}
-        if share == 1.0 and not (self.exact and len(left.actual) > wanted):
-            return Evaluation(1.0, f"all {wanted} expected calls were made", details)
-        partly = [pair for pair, worth in zip(left.pairs, earned, strict=True) if worth < 1.0]
-        phrases = [left.explain(extra_allowed=not self.exact)]
+    def _verdict(self, comparison: Differences, earned: list[float], places: Sequence[int]) -> Evaluation:
+        expected_count = sum(call.count for call in comparison.expected)
+        share = fsum(earned) / expected_count if expected_count else 1.0
+        details = {**comparison.details(extra_allowed=not self.exact, places=places), "credit": earned}
+        if share == 1.0 and not (self.exact and len(comparison.actual) > expected_count):
+            return Evaluation(1.0, f"all {expected_count} expected calls were made", details)
+        partly = [pair for pair, worth in zip(comparison.pairs, earned, strict=True) if worth < 1.0]
+        phrases = [comparison.explain(extra_allowed=not self.exact)]
         for index, column in partly[:8]:
-            likely, call = left.expected[index], left.actual[column]
+            likely, call = comparison.expected[index], comparison.actual[column]
             phrases.append(f"{call.name}: {', '.join(self._reasons(likely, call))}")
             wrong = wrong_arguments(likely, call)
             details["faults"].append(
@@ -145,12 +146,12 @@ class ToolCorrectness:
 
 
 def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
-    """How the result of a call differs from what is expected of it, in which matchers may stand."""
+    """How the result of a call differs from the expected one, which may contain matchers."""
     if expected.result is UNSET or json_equal(expected.result, call.result):
         return
     try:
         matcher: Matcher = parse(expected.result)
-    except InvalidMatcher:  # not from a file of ours, so that a key with a `$` is only a key
+    except InvalidMatcher:  # from DeepEval, where a key with a `$` is an ordinary key
         matcher = Equals(expected.result)
     yield from differences_of(matcher, call.result, "result")
 
@@ -158,106 +159,109 @@ def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]
 @evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")
 @dataclass(frozen=True)
 class Hallucination(JudgedEvaluator):
-    """The share of the passages that the answer does not contradict; what it leaves out is not held against it.
+    """The share of the passages that the answer does not contradict; omissions do not matter.
 
-    The share of passages that the answer does not contradict; what it leaves out does not matter. Skipped if the
-    answer is empty.
+    The share of passages that the answer does not contradict; omissions do not matter. Skipped if the answer is empty.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = nonblank_passages(evaluable, prefer_context=True)
         answer = answer_text(evaluable)
         if not answer.strip():
-            raise NothingToCompare("the answer is empty and contradicts nothing")
+            raise NothingToCompare("the answer is empty")
         reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_abstentions=True))
-        found = [
+        findings = [
             Finding(texts[item.number - 1], CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
             else Finding(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
-        return mean_of_findings(found, "passages agree with the answer")
+        return mean_of_findings(findings, "passages agree with the answer")
 
 
 _AGREES = {"yes": "agrees", "no": "contradicts"}
 
 
 class GoalVerdict(BaseModel):
+    """The judge's scores for one goal."""
+
     goal: str = Field(description="what the user wanted, in one sentence")
-    reason: str = Field(description="in one or two sentences, what shows that it was reached, or what is lacking")
+    reason: str = Field(description="in one or two sentences, what shows that it was reached, or what is missing")
     reached: float = Field(ge=0, le=1, description="how far the goal was reached, from 0 to 1")
-    plan_reason: str = Field(description="in one or two sentences, what was sound in the way to it, and what was not")
-    plan: float = Field(ge=0, le=1, description="how sound the way to it was, from 0 to 1")
+    plan_reason: str = Field(description="in one or two sentences, what was sound in the plan, and what was not")
+    plan: float = Field(ge=0, le=1, description="how sound the plan was, from 0 to 1")
 
 
 class GoalVerdicts(BaseModel):
+    """The judge's scores for all goals."""
+
     goals: list[GoalVerdict]
 
 
 def goal_accuracy(material: Mapping[str, Texts]) -> Question[GoalVerdicts]:
-    """Each goal of the user's, how far it was reached, and whether the way there made sense."""
-    given = "goal" in material
+    """The question about each goal of the user, how far it was reached, and how sound the plan was."""
+    has_goal = "goal" in material
     which = (
-        "The goal is given; judge that one alone, in a list of one."
-        if given
-        else "List what the user wanted to reach in the conversation as a whole; a wish that replaces an earlier one "
-        "stands in its place, and what belongs together is one goal."
+        "The goal is given; judge only that one, in a list with one entry."
+        if has_goal
+        else "List the user's goals in the conversation as a whole. A wish that replaces an earlier one takes its "
+        "place, and wishes that belong together are one goal."
     )
     return Question(
         kind="goal-accuracy",
-        version=1,
+        version=2,
         instructions=(
-            f"Assess whether an agent reached what a user wanted. {which} For each goal say how far it was reached, "
-            "by what was done and told, not by what was promised. Then say how sound the agent's way was: whether it "
-            "asked for what it had to know, took steps that lead to the goal in an order that makes sense, and "
-            "changed course when something failed. A goal may be reached on a poor way, or missed on a sound one."
+            f"Assess whether an agent reached a user's goals. {which} For each goal say how far it was reached, "
+            "judging by what the agent did and said, not by what it promised. Then say how sound the agent's plan was: "
+            "whether it asked for what it had to know, took steps toward the goal in a sensible order, and changed "
+            "course when something failed. A goal may be reached with a poor plan, or missed with a sound one."
         ),
         material=material,
         reply=GoalVerdicts,
-        check=_one_goal if given else _some_goal,
+        check=_one_goal if has_goal else _some_goal,
     )
 
 
 def _one_goal(reply: GoalVerdicts) -> str | None:
     return (
-        None if len(reply.goals) == 1 else f"goals must have one entry, for the goal given; it has {len(reply.goals)}"
+        None if len(reply.goals) == 1 else f"goals must have one entry, for the given goal; it has {len(reply.goals)}"
     )
 
 
 def _some_goal(reply: GoalVerdicts) -> str | None:
-    return None if reply.goals else "goals is empty; whoever writes to an agent wants something"
+    return None if reply.goals else "goals is empty; list at least one goal of the user"
 
 
-REACHED_FROM = 0.5
-"""From which score on a goal is counted as reached in the reason; the score itself is the mean."""
+REACHED_THRESHOLD = 0.5
+"""From this score on, the reason counts a goal as reached; the score itself is the mean."""
 
 
 @evaluator(family="agent", judge="model", variant_of="TaskCompletion", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class GoalAccuracy(JudgedEvaluator):
-    """How far the user's goals were reached, and how sound the way there was: the mean of both, over all goals.
+    """How far the user's goals were reached, and how sound the plan was: the mean of both, over all goals.
 
-    The mean of how far the user's goals were reached and how sound the way to them was. Without `goal` the judge
-    gathers them from the conversation. Skipped if nothing was asked and no `goal` is given.
+    The mean of how far the user's goals were reached and how sound the plan was. Without `goal`, the judge takes the
+    goals from the conversation. Skipped if there is neither a question nor a `goal`.
     """
 
     goal: str | None = None
-    """What the user is after; without it, the judge gathers the goals from the conversation."""
+    """The user's goal; without it, the judge takes the goals from the conversation."""
 
     def __post_init__(self) -> None:
         require_text("goal", self.goal)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
-        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, task_given=self.goal is not None)}))
+        goal: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
+        reply = await judge.ask(goal_accuracy({**goal, **case_material(evaluable, task_given=self.goal is not None)}))
         goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
-        plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
+        plans = [_judged_goal("plan", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
         reached = summarize_findings(goals, "goals were reached")
-        said = f"{reached}; {summarize_findings(plans, 'of the ways to them were sound')}"
+        reasoning = f"{reached}; {summarize_findings(plans, 'of the plans were sound')}"
         details = {**scores, "goals": findings_as_details(goals), "plans": findings_as_details(plans)}
-        return Evaluation(mean(scores.values()), said, details)
+        return Evaluation(mean(scores.values()), reasoning, details)
 
 
 def _judged_goal(what: str, text: str, score: float, reason: str) -> Finding:
-    return Finding(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)
+    return Finding(text, f"{what} {score:.0%}", score >= REACHED_THRESHOLD, reason, score)

@@ -1,4 +1,4 @@
-"""DeepEval's goldens: what is asked, and what is known about it."""
+"""DeepEval's goldens: inputs, expectations, and metadata."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, Passages, Shape, Tools, Turn
+from proctor.compat.deepeval.test_case import ConversationalTestCase, DeepEvalModel, LLMTestCase, Passages, Tools, Turn
 
 METADATA = AliasChoices("additional_metadata", "additionalMetadata", "metadata")
 
 
-class Golden(Shape):
-    """A question, and what is known about it."""
+class Golden(DeepEvalModel):
+    """An input and what is known about it."""
 
     input: str
     actual_output: str | None = None
@@ -31,28 +31,28 @@ class Golden(Shape):
     name: str | None = None
     custom_column_key_values: dict[str, str] | None = None
 
-    def test_case(self, **found: Any) -> LLMTestCase:
-        """The test case it becomes with what the application answered."""
+    def test_case(self, **changes: Any) -> LLMTestCase:
+        """The test case for this golden, with `changes` such as the actual output."""
         fields = (
             "input actual_output expected_output context retrieval_context comments tools_called expected_tools name "
             "token_cost input_token_count output_token_count custom_column_key_values"
         )
-        known = {field: getattr(self, field) for field in fields.split()}
-        return LLMTestCase(**{**known, "metadata": self.additional_metadata, **found})
+        values = {field: getattr(self, field) for field in fields.split()}
+        return LLMTestCase(**{**values, "metadata": self.additional_metadata, **changes})
 
 
-def _turns(given: Any) -> Any:
-    """DeepEval's files have turns as data or as text."""
-    if not isinstance(given, str):
-        return given
+def _turns(value: Any) -> Any:
+    """Turns as data; DeepEval's files have them as data or as JSON text."""
+    if not isinstance(value, str):
+        return value
     try:
-        return json.loads(given)
+        return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON: {error}") from None
 
 
-class ConversationalGolden(Shape):
-    """A conversation that is to be held."""
+class ConversationalGolden(DeepEvalModel):
+    """The scenario of a conversation."""
 
     scenario: str
     expected_outcome: str | None = None
@@ -63,7 +63,7 @@ class ConversationalGolden(Shape):
     name: str | None = None
     turns: Annotated[list[Turn] | None, BeforeValidator(_turns)] = None
     persona: dict[str, Any] | None = None
-    """Who the user is, as newer versions of DeepEval write it."""
+    """The user's persona, as newer versions of DeepEval write it."""
     custom_column_key_values: dict[str, str] | None = None
 
 

@@ -1,4 +1,4 @@
-"""The modules that users import DeepEval's names from."""
+"""The modules of DeepEval from which users import names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proctor.compat.deepeval import metrics
 
 
 def _metric_modules(classes: Iterable[str]) -> Iterator[str]:
-    """Each metric has a folder and a file of its name: `metrics.g_eval.g_eval` for `GEval`."""
+    """Each metric's own package and module: `metrics.g_eval.g_eval` for `GEval`."""
     for name in classes:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
         folder = words.removesuffix("_Metric").removesuffix("Metric").lower()

@@ -1,4 +1,4 @@
-"""What every metric is to DeepEval's users: something that measures a test case and remembers what it found."""
+"""DeepEval's base classes for metrics. A metric measures a test case and stores the result in itself."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, Self
 from unittest import SkipTest
 
 from proctor.agents.reply import Reply, Usage
-from proctor.agents.reply import ToolCall as Call
+from proctor.agents.reply import ToolCall as ProctorToolCall
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.event_loops import is_loop_running, run_in_session_loop, run_sync
 from proctor.base.json_data import UNSET, to_json, to_text
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, NamedData
-from proctor.cases.suite import Turn as Asked
+from proctor.cases.suite import Turn as ProctorTurn
 from proctor.cases.threshold import passes
-from proctor.compat.deepeval.models import is_model, judge_of_model
+from proctor.compat.deepeval.models import is_model, model_judge
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import SkippedByFast
@@ -37,11 +37,11 @@ class DeepEvalError(Exception):
 
 
 class MissingTestCaseParamsError(DeepEvalError):
-    """A test case lacks what a metric needs."""
+    """A test case lacks a field that a metric needs."""
 
 
 class BaseMetric:
-    """The base of metrics: your own set `score`, `success` and `reason` in `measure` or `a_measure`."""
+    """The base of metrics. Your own set `score`, `success` and `reason` in `measure` or `a_measure`."""
 
     threshold: float | None = 0.5
     score: float | None = None
@@ -51,7 +51,7 @@ class BaseMetric:
     skipped: bool = False
     """Whether there was nothing to measure."""
     pending: bool = False
-    """Whether it is skipped because the judge cannot tell, so that a model or a person has to."""
+    """Whether it was skipped because the judge cannot tell, so that a model or a person must decide."""
     strict_mode: bool = False
     async_mode: bool = True
     include_reason: bool = True
@@ -59,10 +59,10 @@ class BaseMetric:
     evaluation_model: str | None = None
     evaluation_cost: float | None = None
     verbose_logs: str | None = None
-    _own_verdict: bool | None = None
-    """What the evaluator behind it decided, whatever its score."""
+    _own_passed: bool | None = None
+    """The evaluator's own decision, which takes precedence over the score."""
     flaky: bool = False
-    """Whether it only reports: a flaky metric never decides about a test case."""
+    """Whether it is only reported and never fails a test case."""
 
     def measure(self, test_case: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no measure")
@@ -71,38 +71,38 @@ class BaseMetric:
         raise NotImplementedError(f"{type(self).__name__} has no a_measure")
 
     def is_successful(self) -> bool | None:
-        """`None` where there is no verdict: nothing was measured, or no threshold says what is enough."""
+        """Whether the metric passed; None if nothing was measured or there is no threshold."""
         if self.error is not None:
             return False
         if self.threshold is None:
             self.success = None
         if self.score is None or self.threshold is None:
             return self.success
-        self.success = passes(self.score, self.threshold, self._own_verdict)
+        self.success = passes(self.score, self.threshold, self._own_passed)
         return self.success
 
     @property
     def __name__(self) -> str:
-        return title_of(type(self).__qualname__.rpartition(".")[2])
+        return metric_title(type(self).__qualname__.rpartition(".")[2])
 
 
 class BaseConversationalMetric(BaseMetric):
-    """The base of metrics that look at conversations."""
+    """The base of metrics for conversations."""
 
 
 class ProctorMetric(BaseMetric):
-    """A metric that one of Proctor's evaluators measures. Nothing is asked of a model before it is needed."""
+    """A metric scored by one of Proctor's evaluators. No model is called before the metric runs."""
 
     needs: tuple[str, ...] = ("input", "actual_output")
-    """The fields a test case must have; `a|b` is met by either."""
-    left_out: bool = False
-    """Whether nothing was measured because the user left out what needs a model."""
+    """The fields that a test case must have; `a|b` means either."""
+    skipped_without_model: bool = False
+    """Whether it was skipped because the user excluded metrics that need a model."""
 
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        known = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
-        for name in given:
-            if name not in known:
-                raise TypeError(f"{cls.__name__} takes no {name!r}{did_you_mean(name, known)}")
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        keywords = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
+        for name in kwargs:
+            if name not in keywords:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}{did_you_mean(name, keywords)}")
         return super().__new__(cls)
 
     def __init__(
@@ -117,7 +117,7 @@ class ProctorMetric(BaseMetric):
         flaky: bool = False,
     ) -> None:
         self.flaky = flaky
-        self.threshold = 1.0 if strict_mode else _threshold(threshold)
+        self.threshold = 1.0 if strict_mode else _check_threshold(threshold)
         self.strict_mode = strict_mode
         self.include_reason = include_reason
         self.async_mode = async_mode
@@ -125,130 +125,135 @@ class ProctorMetric(BaseMetric):
         self._scorer = named_evaluator(evaluator)
 
     def measure(self, test_case: Any) -> float | None:
-        """The score, which is kept with its reason; `None` where there is nothing to measure (`skipped`)."""
+        """Measure a test case, store the score and reason, and return the score; None if it was skipped."""
         __tracebackhide__ = True
         try:
             return (
-                _in_a_thread(self, test_case) if is_loop_running() else run_in_session_loop(self.a_measure(test_case))
+                _measure_in_thread(self, test_case)
+                if is_loop_running()
+                else run_in_session_loop(self.a_measure(test_case))
             )
         except ProctorError as error:
-            raise error.with_traceback(None) from None  # a wrong setting is one message, not our source
+            raise error.with_traceback(None) from None  # a wrong setting is one message, without our stack frames
 
     async def a_measure(self, test_case: Any) -> float | None:
-        """The same, for code that has an event loop."""
+        """`measure` for code with an event loop."""
         self.score = self.reason = self.success = self.error = self.verbose_logs = None
         self.evaluation_model = self.evaluation_cost = None
-        self.skipped = self.left_out = self.pending = False
+        self.skipped = self.skipped_without_model = self.pending = False
         try:
-            require(self, test_case)
+            require_params(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
-        except SkippedByFast as left_out:
-            self._skip(left_out)
-            self.left_out = True
-            raise skipped_test(str(left_out)) from None
-        except (NothingToCompare, EvaluationPending) as nothing:
-            self._skip(nothing)
+        except SkippedByFast as skipped_without_model:
+            self._skip(skipped_without_model)
+            self.skipped_without_model = True
+            raise skipped_test(str(skipped_without_model)) from None
+        except (NothingToCompare, EvaluationPending) as cause:
+            self._skip(cause)
             return None
         except Exception as error:
             self.error, self.success = str(error) or type(error).__name__, False
             raise
-        self._keep(evaluation)
+        self._store_result(evaluation)
         return self.score
 
     def evaluable(self, test_case: Any) -> Evaluable:
-        """What the evaluator sees."""
-        return evaluable_of(test_case)
+        """What the evaluator sees of a test case."""
+        return to_evaluable(test_case)
 
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
             with judge_session(replace(current_session(), threshold=self.threshold)):
-                found = await self._scorer.evaluate(evaluable)
+                evaluation = await self._scorer.evaluate(evaluable)
         except NeedsModel as error:
-            raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
-        if found is None:
-            raise NothingToCompare("it had nothing to compare")
-        return found
+            raise JudgeFailed(f"{str(error).partition(';')[0]}; set one with model= or PROCTOR_JUDGE") from None
+        if evaluation is None:
+            raise NothingToCompare("there was nothing to compare")
+        return evaluation
 
-    def _keep(self, evaluation: Evaluation) -> None:
+    def _store_result(self, evaluation: Evaluation) -> None:
         score = evaluation.score
         self.score = 0.0 if self.strict_mode and not passes(score, 1.0) else score
         self.reason = evaluation.reasoning if self.include_reason else None
-        self._own_verdict = evaluation.passed
+        self._own_passed = evaluation.passed
         judge = evaluation.details.get("judge") or {}
         self.evaluation_model = judge.get("model")
         self.evaluation_cost = judge.get("usage", {}).get("cost_usd")
         self.verbose_logs = _logs(self, evaluation)
         self.is_successful()
         if self.verbose_mode:
-            print(self.verbose_logs)  # noqa: T201  what verbose_mode asks for
+            print(self.verbose_logs)  # noqa: T201  requested by verbose_mode
 
-    def _skip(self, nothing: NothingToCompare | EvaluationPending) -> None:
+    def _skip(self, cause: NothingToCompare | EvaluationPending) -> None:
         self.skipped = True
-        self.pending = isinstance(nothing, EvaluationPending)
-        self.reason = str(nothing) if self.include_reason else None
+        self.pending = isinstance(cause, EvaluationPending)
+        self.reason = str(cause) if self.include_reason else None
 
 
 @functools.cache
 def _keywords(kind: type) -> frozenset[str]:
-    """The keywords that a metric takes, its own and those of all metrics."""
-    made = [method for cls in kind.__mro__ if (method := vars(cls).get("__init__")) is not None]
-    taken = (name for method in made for name in inspect.signature(method).parameters)
-    return frozenset(taken) - {"self", "options", "args", "kwargs"}
+    """The keywords of a metric's constructor, its own and those of all metrics."""
+    constructors = [method for cls in kind.__mro__ if (method := vars(cls).get("__init__")) is not None]
+    names = (name for method in constructors for name in inspect.signature(method).parameters)
+    return frozenset(names) - {"self", "options", "args", "kwargs"}
 
 
 def skipped_test(reason: str) -> Exception:
-    """What pytest and unittest take for a test that is skipped."""
+    """The exception that makes pytest and unittest skip a test."""
     return SkipTest(reason)
 
 
-def require(metric: ProctorMetric, test_case: Any) -> None:
-    """Raises `MissingTestCaseParamsError` for what the test case lacks; an empty answer is an answer."""
+def require_params(metric: ProctorMetric, test_case: Any) -> None:
+    """Raise `MissingTestCaseParamsError` if the test case lacks a field; an empty answer is an answer."""
     kind = LLMTestCase if isinstance(metric, SingleTurnMetric) else ConversationalTestCase
     if not isinstance(test_case, kind):
         raise TypeError(f"{metric.__name__} measures a {kind.__name__}, not a {type(test_case).__name__}")
     missing = [need for need in metric.needs if all(getattr(test_case, name) is None for name in need.split("|"))]
     if missing:
-        named = " and ".join(f"{need.replace('|', ' or ')}" for need in missing)
-        raise MissingTestCaseParamsError(f"{metric.__name__} needs {named}, which the test case does not have")
+        names = " and ".join(f"{need.replace('|', ' or ')}" for need in missing)
+        raise MissingTestCaseParamsError(f"{metric.__name__} needs {names} in the test case")
 
 
 class SingleTurnMetric(ProctorMetric):
-    """Measures an `LLMTestCase`."""
+    """A metric for an `LLMTestCase`."""
 
 
 class ConversationMetric(ProctorMetric, BaseConversationalMetric):
-    """Measures a `ConversationalTestCase`."""
+    """A metric for a `ConversationalTestCase`."""
 
     needs: tuple[str, ...] = ("turns",)
 
 
-def title_of(class_name: str) -> str:
-    """The title of a metric: `AnswerRelevancyMetric` is Answer Relevancy."""
+def metric_title(class_name: str) -> str:
+    """The title of a metric class: Answer Relevancy for `AnswerRelevancyMetric`."""
     bare = class_name.removesuffix("Metric") or class_name
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare)
 
 
-def judge_named(model: Any) -> Any:
-    """The judge: `openai:gpt-5-mini`, `rules`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
+def as_judge(model: Any) -> Any:
+    """The judge for `model`: `openai:gpt-5-mini`, `rules`, a Judge, or a DeepEval model.
+
+    A name without a provider is OpenAI's, as in DeepEval.
+    """
     if model is None or is_judge(model):
         return model
     if is_model(model):
-        return judge_of_model(model)
+        return model_judge(model)
     if not isinstance(model, (str, dict)):
         raise TypeError(
-            f"model must be a name such as 'openai:gpt-5-mini', an object of options, a DeepEvalBaseLLM or a Judge, "
+            f"model must be a name such as 'openai:gpt-5-mini', a dict of options, a DeepEvalBaseLLM or a Judge, "
             f"not a {type(model).__name__}"
         )
     is_bare = isinstance(model, str) and ":" not in model and model not in (RULES, OLD_RULES_NAME)
     return f"openai:{model}" if is_bare else model
 
 
-def _threshold(given: Any) -> float | None:
-    if given is None:
+def _check_threshold(threshold: Any) -> float | None:
+    if threshold is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
-        raise ValueError(f"threshold must be a number from 0 to 1, not {given!r}")
-    return float(given)
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}")
+    return float(threshold)
 
 
 def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
@@ -257,27 +262,29 @@ def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
     return "\n".join([*lines, *(f"  {name}: {to_text(value)}" for name, value in details.items())])
 
 
-def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
-    """For a metric of the user that calls `measure` from inside an event loop."""
+def _measure_in_thread(metric: ProctorMetric, test_case: Any) -> float | None:
+    """Run `measure` in a thread, for a user's metric that calls it inside a running event loop."""
 
     def measure() -> float | None:
-        with judge_session(replace(current_session(), judges=Judges())):  # those of this loop wait for it
+        with judge_session(
+            replace(current_session(), judges=Judges())
+        ):  # the judges of the outer loop are blocked until this returns
             return run_sync(metric.a_measure(test_case))
 
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(contextvars.copy_context().run, measure).result()
 
 
-def evaluable_of(case: Any) -> Evaluable:
-    """What is to be evaluated of a test case; raises `TypeError` for anything else."""
+def to_evaluable(case: Any) -> Evaluable:
+    """A test case as evaluators see it; raises `TypeError` for anything else."""
     if isinstance(case, LLMTestCase):
-        return _single(case)
+        return _from_case(case)
     if isinstance(case, ConversationalTestCase):
-        return _conversation(case)
-    raise TypeError(f"a test case is an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
+        return _from_conversation(case)
+    raise TypeError(f"a test case must be an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
 
 
-def _single(case: LLMTestCase) -> Evaluable:
+def _from_case(case: LLMTestCase) -> Evaluable:
     calls = _calls(case.tools_called)
     reply = Reply(case.actual_output or "", tool_calls=calls)
     return Evaluable(
@@ -290,7 +297,7 @@ def _single(case: LLMTestCase) -> Evaluable:
         expected_tool_calls=_expected(case.expected_tools),
         context=None if case.context is None else tuple(case.context),
         retrieval_context=None if case.retrieval_context is None else tuple(case.retrieval_context),
-        turns=(Exchange(Asked(case.input), reply),),
+        turns=(Exchange(ProctorTurn(case.input), reply),),
         usage=_usage(case),
         duration_ms=None if case.completion_time is None else case.completion_time * 1000,
     )
@@ -301,10 +308,10 @@ def _usage(case: LLMTestCase) -> Usage | None:
     return None if usage == Usage() else usage
 
 
-def _conversation(case: ConversationalTestCase) -> Evaluable:
+def _from_conversation(case: ConversationalTestCase) -> Evaluable:
     exchanges = _exchanges(case.turns)
-    told = {"scenario": case.scenario, "chatbot_role": case.chatbot_role, "user_description": case.user_description}
-    metadata = {name: value for name, value in told.items() if value is not None} | to_json(case.metadata or {})
+    fields = {"scenario": case.scenario, "chatbot_role": case.chatbot_role, "user_description": case.user_description}
+    metadata = {name: value for name, value in fields.items() if value is not None} | to_json(case.metadata or {})
     passages = [passage for turn in case.turns for passage in turn.retrieval_context or ()]
     return Evaluable(
         eval_input=(NamedData("input", [exchange.turn.input for exchange in exchanges]),),
@@ -320,26 +327,28 @@ def _conversation(case: ConversationalTestCase) -> Evaluable:
 
 
 def _exchanges(turns: Sequence[Turn]) -> list[Exchange]:
-    """What the user said up to each answer, and the answer; messages without an answer at the end are left out."""
-    found: list[Exchange] = []
-    asked: list[str] = []
+    """Pairs of user messages and answer; messages without an answer at the end are left out."""
+    exchanges: list[Exchange] = []
+    messages: list[str] = []
     for turn in turns:
         if turn.role == "user":
-            asked.append(turn.content)
+            messages.append(turn.content)
             continue
         passages = None if turn.retrieval_context is None else tuple(turn.retrieval_context)
         reply = Reply(turn.content, _calls(turn.tools_called), retrieval_context=passages)
-        found.append(Exchange(Asked("\n".join(asked), metadata=to_json(turn.metadata or {})), reply))
-        asked = []
-    return found
+        exchanges.append(Exchange(ProctorTurn("\n".join(messages), metadata=to_json(turn.metadata or {})), reply))
+        messages = []
+    return exchanges
 
 
-def _calls(tools: Sequence[ToolCall] | None) -> tuple[Call, ...]:
-    return tuple(Call(tool.name, to_json(tool.input_parameters or {}), to_json(tool.output)) for tool in tools or ())
+def _calls(tools: Sequence[ToolCall] | None) -> tuple[ProctorToolCall, ...]:
+    return tuple(
+        ProctorToolCall(tool.name, to_json(tool.input_parameters or {}), to_json(tool.output)) for tool in tools or ()
+    )
 
 
 def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | None:
-    """Parameters that are not given say nothing; those that are given are meant as they stand."""
+    """The expected calls with literal parameters; if a call has none, any parameters match."""
     if tools is None:
         return None
     return tuple(
@@ -352,5 +361,5 @@ def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | No
     )
 
 
-def _literal(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: Equals(to_json(value)) for name, value in given.items()}
+def _literal(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: Equals(to_json(value)) for name, value in parameters.items()}

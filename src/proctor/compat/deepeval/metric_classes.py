@@ -1,4 +1,4 @@
-"""DeepEval's metrics, each a thin class on one of Proctor's evaluators."""
+"""DeepEval's metrics, each a thin class around one of Proctor's evaluators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.conversation_metrics import require_limit
 from proctor.compat.deepeval.evaluators import Hallucination, ToolCorrectness
-from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
+from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, as_judge
 from proctor.compat.deepeval.test_case import ToolCallParams
 from proctor.evaluators import conversation, geval
 from proctor.evaluators.agent import ArgumentCorrectness, TaskCompletion, ToolSelection
@@ -33,7 +33,7 @@ from proctor.evaluators.tools.consistency import ToolConsistency
 class ToolCorrectnessMetric(SingleTurnMetric):
     """The share of the expected tools that were called. With `available_tools`, also whether the choice was right.
 
-    Two calls that are alike count as two. Only `available_tools` asks a judge, which `model` then names.
+    Two equal calls count as two. A judge, set with `model`, is used only with `available_tools`.
     """
 
     needs = ("input", "tools_called", "expected_tools")
@@ -49,62 +49,66 @@ class ToolCorrectnessMetric(SingleTurnMetric):
         **options: Any,
     ) -> None:
         compared = {ToolCallParams(part) for part in evaluation_params}
-        calling = ToolCorrectness(
+        correctness = ToolCorrectness(
             ordered=should_consider_ordering,
             exact=should_exact_match,
             compare_arguments=ToolCallParams.INPUT_PARAMETERS in compared,
             compare_results=ToolCallParams.OUTPUT in compared,
         )
-        evaluator = calling if available_tools is None else _Both(calling, available_tools, judge_named(model))
+        evaluator = (
+            correctness
+            if available_tools is None
+            else _CallsAndSelection(correctness, available_tools, as_judge(model))
+        )
         super().__init__(evaluator, threshold=threshold, **options)
 
 
-class _Both:
-    """The lower of two scores: of the calls, and of the choice among the tools there are."""
+class _CallsAndSelection:
+    """The lower of two scores: of the calls, and of the choice among the available tools."""
 
     name = "Tool Correctness"
 
-    def __init__(self, calling: ToolCorrectness, available: Sequence[Any], model: Any) -> None:
-        offered = tuple(_offer(tool) for tool in available)
-        self._calling = calling
+    def __init__(self, correctness: ToolCorrectness, available: Sequence[Any], model: Any) -> None:
+        offered = tuple(_tool_data(tool) for tool in available)
+        self._calling = correctness
         self._selection = ToolSelection(available_tools=offered, model=model)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        calling, selection = self._calling(evaluable), await self._selection(evaluable)
+        calls, selection = self._calling(evaluable), await self._selection(evaluable)
         if selection is None:
-            return calling
-        lower = min(calling, selection, key=lambda evaluation: evaluation.score)
-        said = "; ".join(filter(None, (calling.reasoning, selection.reasoning)))
-        return Evaluation(lower.score, said, {**calling.details, **selection.details})
+            return calls
+        lower = min(calls, selection, key=lambda evaluation: evaluation.score)
+        reasoning = "; ".join(filter(None, (calls.reasoning, selection.reasoning)))
+        return Evaluation(lower.score, reasoning, {**calls.details, **selection.details})
 
 
-def _offer(tool: Any) -> Any:
+def _tool_data(tool: Any) -> Any:
     if isinstance(tool, str):
         return tool
-    known = {name: getattr(tool, name, None) for name in ("name", "description")}
-    return {name: value for name, value in known.items() if value is not None}
+    data = {name: getattr(tool, name, None) for name in ("name", "description")}
+    return {name: value for name, value in data.items() if value is not None}
 
 
 class ArgumentCorrectnessMetric(SingleTurnMetric):
-    """The share of tool calls whose arguments are what the question calls for."""
+    """The share of tool calls whose arguments fit the question."""
 
     needs = ("input", "tools_called")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(ArgumentCorrectness(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(ArgumentCorrectness(model=as_judge(model)), threshold=threshold, **options)
 
 
 class TaskCompletionMetric(SingleTurnMetric):
-    """How much of its task the agent completed, by what it did."""
+    """How much of its task the agent completed, judged by what it did."""
 
     def __init__(
         self, threshold: float | None = 0.5, task: str | None = None, model: Any = None, **options: Any
     ) -> None:
-        super().__init__(TaskCompletion(task=task, model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(TaskCompletion(task=task, model=as_judge(model)), threshold=threshold, **options)
 
 
 class ToolConsistencyMetric(SingleTurnMetric):
-    """The share of tool calls that, made again, give what the agent was given."""
+    """The share of tool calls that return the same result when they are re-run."""
 
     needs = ("tools_called",)
 
@@ -116,14 +120,14 @@ class AnswerRelevancyMetric(SingleTurnMetric):
     """The share of the answer's statements that address the question."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(AnswerRelevancy(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(AnswerRelevancy(model=as_judge(model)), threshold=threshold, **options)
 
 
 class FaithfulnessMetric(SingleTurnMetric):
-    """The share of the answer's claims that the passages bear out (`grounded`), or do not contradict (`contradicted`).
+    """The share of the answer's claims that the passages support (`grounded`), or do not contradict (`contradicted`).
 
-    `grounded` is what people mean by faithful, so it is the default; `penalize_ambiguous_claims=False` asks for the
-    other, which DeepEval has as its default.
+    The default is `grounded`, because that is what people mean by faithful. DeepEval's default is the other one, which
+    `penalize_ambiguous_claims=False` selects.
     """
 
     needs = ("input", "actual_output", "retrieval_context")
@@ -138,20 +142,20 @@ class FaithfulnessMetric(SingleTurnMetric):
         **options: Any,
     ) -> None:
         require_limit(truths_extraction_limit)
-        told = {None: None, True: "grounded", False: "contradicted"}[penalize_ambiguous_claims]
-        if mode is not None and told is not None and mode != told:
+        implied_mode = {None: None, True: "grounded", False: "contradicted"}[penalize_ambiguous_claims]
+        if mode is not None and implied_mode is not None and mode != implied_mode:
             raise ValueError(
                 f"mode={mode!r} and penalize_ambiguous_claims={penalize_ambiguous_claims} exclude each other"
             )
-        chosen: Any = mode or told or "grounded"
-        super().__init__(Faithfulness(model=judge_named(model), mode=chosen), threshold=threshold, **options)
+        effective_mode: Any = mode or implied_mode or "grounded"
+        super().__init__(Faithfulness(model=as_judge(model), mode=effective_mode), threshold=threshold, **options)
 
 
 class HallucinationMetric(SingleTurnMetric):
-    """The share of the passages that the answer does not contradict: `context`, or what was retrieved without it.
+    """The share of the passages that the answer does not contradict: `context`, or else `retrieval_context`.
 
-    `mode="grounded"` finds what is made up without contradicting anything: the share of the answer's claims that the
-    passages bear out.
+    `mode="grounded"` also finds claims that are made up without contradicting anything: the share of the answer's
+    claims that the passages support.
     """
 
     needs = ("input", "actual_output", "context|retrieval_context")
@@ -160,15 +164,15 @@ class HallucinationMetric(SingleTurnMetric):
         self, threshold: float | None = 0.5, model: Any = None, mode: str = "contradicted", **options: Any
     ) -> None:
         if mode not in MODES:
-            raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         self.mode = mode
-        judge = judge_named(model)
+        judge = as_judge(model)
         evaluator = Faithfulness(model=judge) if mode == "grounded" else Hallucination(model=judge)
         super().__init__(evaluator, threshold=threshold, **options)
 
     def evaluable(self, test_case: Any) -> Evaluable:
-        seen = super().evaluable(test_case)
-        return replace(seen, retrieval_context=seen.context or seen.retrieval_context)
+        evaluable = super().evaluable(test_case)
+        return replace(evaluable, retrieval_context=evaluable.context or evaluable.retrieval_context)
 
 
 class ContextualRelevancyMetric(SingleTurnMetric):
@@ -177,29 +181,29 @@ class ContextualRelevancyMetric(SingleTurnMetric):
     needs = ("input", "retrieval_context")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(ContextualRelevancy(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(ContextualRelevancy(model=as_judge(model)), threshold=threshold, **options)
 
 
 class ContextualPrecisionMetric(SingleTurnMetric):
-    """Whether useful passages come before useless ones."""
+    """Whether useful passages are ranked before useless ones."""
 
     needs = ("input", "retrieval_context", "expected_output")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(ContextualPrecision(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(ContextualPrecision(model=as_judge(model)), threshold=threshold, **options)
 
 
 class ContextualRecallMetric(SingleTurnMetric):
-    """The share of the expected answer that could have been written from the passages."""
+    """The share of the expected answer that could be written from the passages."""
 
     needs = ("input", "retrieval_context", "expected_output")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(ContextualRecall(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(ContextualRecall(model=as_judge(model)), threshold=threshold, **options)
 
 
 class ExactMatchMetric(SingleTurnMetric):
-    """The answer is the expected one, but for white space around it."""
+    """Whether the answer is the expected one, ignoring leading and trailing white space."""
 
     needs = ("input", "actual_output", "expected_output")
 
@@ -208,18 +212,18 @@ class ExactMatchMetric(SingleTurnMetric):
 
 
 class PatternMatchMetric(SingleTurnMetric):
-    """The answer matches a pattern from end to end, but for white space around it."""
+    """Whether the whole answer matches a pattern, ignoring leading and trailing white space."""
 
     def __init__(self, pattern: str, ignore_case: bool = False, threshold: float | None = 1.0, **options: Any) -> None:
         super().__init__(Regex(pattern, full=True, ignore_case=ignore_case), threshold=threshold, **options)
 
     def evaluable(self, test_case: Any) -> Evaluable:
-        seen = super().evaluable(test_case)
-        return replace(seen, eval_output=(NamedData("output", str(seen.output).strip()),))
+        evaluable = super().evaluable(test_case)
+        return replace(evaluable, eval_output=(NamedData("output", str(evaluable.output).strip()),))
 
 
 class KeywordsMetric(SingleTurnMetric):
-    """The answer mentions any of some words and all of others; `1,498` is found in `$1,498.54` and in `1498.54`."""
+    """Whether the answer contains any of some words and all of others; `1,498` matches `$1,498.54` and `1498.54`."""
 
     def __init__(
         self,
@@ -235,7 +239,7 @@ class KeywordsMetric(SingleTurnMetric):
 
 
 class JsonCorrectnessMetric(SingleTurnMetric):
-    """The answer is JSON that a pydantic model accepts."""
+    """Whether the answer is JSON that a pydantic model accepts."""
 
     def __init__(self, expected_schema: Any, threshold: float | None = 1.0, **options: Any) -> None:
         if not callable(getattr(expected_schema, "model_validate_json", None)):
@@ -246,8 +250,10 @@ class JsonCorrectnessMetric(SingleTurnMetric):
                 expected_schema.model_validate_json(str(evaluable.output))
             except ValidationError as error:
                 problems = error.errors(include_url=False, include_context=False)
-                said = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'answer'}: {item['msg']}" for item in problems)
-                return Evaluation(0.0, said)
+                reasoning = "; ".join(
+                    f"{'.'.join(map(str, item['loc'])) or 'answer'}: {item['msg']}" for item in problems
+                )
+                return Evaluation(0.0, reasoning)
             return Evaluation(1.0, f"the answer is a valid {expected_schema.__name__}")
 
         super().__init__(json_correctness, threshold=threshold, **options)
@@ -257,21 +263,21 @@ class BiasMetric(SingleTurnMetric):
     """The share of the answer's opinions that are not biased."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(Bias(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(Bias(model=as_judge(model)), threshold=threshold, **options)
 
 
 class ToxicityMetric(SingleTurnMetric):
     """The share of the answer's opinions that are not toxic."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(Toxicity(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(Toxicity(model=as_judge(model)), threshold=threshold, **options)
 
 
 class PIILeakageMetric(SingleTurnMetric):
-    """The share of what the answer tells that is harmless; 1 if it gives away nothing private."""
+    """The share of the answer's statements that reveal nothing private; 1 if none does."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(PIILeakage(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(PIILeakage(model=as_judge(model)), threshold=threshold, **options)
 
 
 class PromptAlignmentMetric(SingleTurnMetric):
@@ -282,12 +288,12 @@ class PromptAlignmentMetric(SingleTurnMetric):
     ) -> None:
         if isinstance(prompt_instructions, str) or not prompt_instructions:
             raise ValueError("prompt_instructions must be a list of instructions")
-        evaluator = Expectations(must=tuple(prompt_instructions), model=judge_named(model))
+        evaluator = Expectations(must=tuple(prompt_instructions), model=as_judge(model))
         super().__init__(evaluator, threshold=threshold, **options)
 
 
 class GEval(SingleTurnMetric):
-    """The answer meets criteria of your own, marked by steps that are the same for every test case."""
+    """Whether the answer meets your criteria, scored by steps that are the same for every test case."""
 
     def __init__(
         self,
@@ -309,7 +315,7 @@ class GEval(SingleTurnMetric):
             evaluation_steps=tuple(evaluation_steps or ()),
             evaluation_params=tuple(evaluation_params),
             rubric=tuple(rubric or ()),
-            model=judge_named(model),
+            model=as_judge(model),
             strict_mode=strict_mode,
         )
         super().__init__(evaluator, threshold=threshold, strict_mode=strict_mode, **options)
@@ -320,7 +326,7 @@ class GEval(SingleTurnMetric):
 
 
 class Rubric:
-    """What an answer is like that deserves a mark of a range."""
+    """A description of the answers that deserve a score within a range."""
 
     def __init__(self, score_range: tuple[int, int], expected_outcome: str) -> None:
         self.score_range = tuple(score_range)
@@ -333,21 +339,21 @@ class RoleAdherenceMetric(ConversationMetric):
     needs = ("turns", "chatbot_role")
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(conversation.RoleAdherence(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(conversation.RoleAdherence(model=as_judge(model)), threshold=threshold, **options)
 
 
 class KnowledgeRetentionMetric(ConversationMetric):
-    """The share of the agent's answers that forget nothing the user has told."""
+    """The share of the agent's answers that forget nothing the user said before."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(conversation.KnowledgeRetention(model=judge_named(model)), threshold=threshold, **options)
+        super().__init__(conversation.KnowledgeRetention(model=as_judge(model)), threshold=threshold, **options)
 
 
 class ConversationCompletenessMetric(ConversationMetric):
     """The share of the user's intentions that were satisfied by the end."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        evaluator = conversation.ConversationCompleteness(model=judge_named(model))
+        evaluator = conversation.ConversationCompleteness(model=as_judge(model))
         super().__init__(evaluator, threshold=threshold, **options)
 
 
@@ -355,5 +361,5 @@ class TurnRelevancyMetric(ConversationMetric):
     """The share of the agent's answers that respond to what the user said."""
 
     def __init__(self, threshold: float | None = 0.5, model: Any = None, window_size: int = 10, **options: Any) -> None:
-        evaluator = conversation.TurnRelevancy(window=window_size, model=judge_named(model))
+        evaluator = conversation.TurnRelevancy(window=window_size, model=as_judge(model))
         super().__init__(evaluator, threshold=threshold, **options)

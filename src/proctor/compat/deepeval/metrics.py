@@ -1,4 +1,4 @@
-"""DeepEval's metrics by their names."""
+"""DeepEval's module `metrics`: all metric classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeepEval's base class for models of one's own, and such a model as a judge."""
+"""DeepEval's base class for custom models, and a judge that uses such a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DeepEvalBaseLLM"]
 
 
 class DeepEvalBaseLLM:
-    """The base of models of one's own: `generate` or `a_generate` writes the reply to a prompt."""
+    """The base of custom models: `generate` or `a_generate` returns the reply to a prompt."""
 
     def __init__(self, model: str | None = None, *args: Any, **kwargs: Any) -> None:
         self.name = model
@@ -40,31 +40,31 @@ class DeepEvalBaseLLM:
         return str(getattr(self, "name", None) or type(self).__name__)
 
 
-def is_model(given: Any) -> bool:
-    """Whether it is such a model; one derived from DeepEval's own class will do."""
+def is_model(value: Any) -> bool:
+    """Whether it is a custom model, from this class or from DeepEval's own."""
     return (
-        not isinstance(given, type) and callable(getattr(given, "get_model_name", None)) and hasattr(given, "generate")
+        not isinstance(value, type) and callable(getattr(value, "get_model_name", None)) and hasattr(value, "generate")
     )
 
 
-def judge_of_model(model: Any) -> ModelJudge:
-    """The model as a judge: its replies are checked, and an unusable one is sent back once."""
-    return ModelJudge(_OwnEndpoint(model), schema_builder=_Schema)
+def model_judge(model: Any) -> ModelJudge:
+    """A judge that uses the model: its replies are checked, and an unusable one is sent back once."""
+    return ModelJudge(_CustomModelEndpoint(model), schema_builder=_Schema)
 
 
 _BASE = DeepEvalBaseLLM.__name__
 
 
 class _Schema(dict[str, Json]):
-    """The JSON Schema of a reply, and the class that it comes from, which such models are given."""
+    """The JSON Schema of a reply with the pydantic class it comes from, which custom models receive."""
 
     def __init__(self, question: Question[Any]) -> None:
         super().__init__(schema_of(question))
         self.reply = question.reply
 
 
-class _OwnEndpoint:
-    """Sends prompts to a model of the user's."""
+class _CustomModelEndpoint:
+    """Sends prompts to a user's model."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -75,10 +75,10 @@ class _OwnEndpoint:
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
         try:
             async with asyncio.timeout(timeout):
-                return _completion(await self._written(_as_text(prompt), getattr(schema, "reply", None)), self.name)
+                return _completion(await self._generate(_as_text(prompt), getattr(schema, "reply", None)), self.name)
         except TimeoutError:
-            words = f"{self.name} did not answer within {timeout:g} s"
-            raise EndpointFailed(words, transient=True, timed_out=True) from None
+            message = f"{self.name} did not answer within {timeout:g} s"
+            raise EndpointFailed(message, transient=True, timed_out=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             busy = isinstance(status, int) and is_transient_status(status)
@@ -86,29 +86,31 @@ class _OwnEndpoint:
                 f"{self.name} failed: {one_line(error)}", transient=busy, limited=status == 429
             ) from error
 
-    async def _written(self, text: str, reply: Any) -> Any:
+    async def _generate(self, text: str, reply: Any) -> Any:
         if any("a_generate" in vars(kind) for kind in type(self._model).__mro__ if kind.__name__ != _BASE):
             return await self._model.a_generate(text, **_schema_for(self._model.a_generate, reply))
         return await run_in_thread(self._model.generate, text, **_schema_for(self._model.generate, reply))
 
 
 def _schema_for(method: Any, reply: Any) -> dict[str, Any]:
-    """`schema=`, for a method that takes it."""
-    taken = inspect.signature(method).parameters
-    takes = "schema" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
-    return {"schema": reply} if takes and reply is not None else {}
+    """`schema=`, if the method has that parameter."""
+    parameters = inspect.signature(method).parameters
+    takes_schema = "schema" in parameters or any(
+        one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()
+    )
+    return {"schema": reply} if takes_schema and reply is not None else {}
 
 
 def _as_text(prompt: Prompt) -> str:
-    """One text, which is all that such models take."""
+    """The prompt as one text, which is all that custom models accept."""
     corrections = [f"{reply}\n\n{complaint}" for reply, complaint in prompt.corrections]
     return "\n\n".join([prompt.system, prompt.user, *corrections])
 
 
-def _completion(written: Any, name: str) -> Completion:
-    """The reply: text, an instance of the schema, data, or any of these with its cost."""
-    said, cost = written if isinstance(written, tuple) and len(written) == 2 else (written, None)
+def _completion(output: Any, name: str) -> Completion:
+    """The reply: a string, an instance of the schema, data, or a pair of one of these and its cost."""
+    reply, cost = output if isinstance(output, tuple) and len(output) == 2 else (output, None)
     usage = Usage(cost_usd=float(cost)) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else Usage()
-    if isinstance(said, str):
-        return Completion(said, usage, name)
-    return Completion(json.dumps(to_json(said), ensure_ascii=False), usage, name)
+    if isinstance(reply, str):
+        return Completion(reply, usage, name)
+    return Completion(json.dumps(to_json(reply), ensure_ascii=False), usage, name)

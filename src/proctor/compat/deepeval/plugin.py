@@ -1,4 +1,4 @@
-"""What Proctor knows of DeepEval. Light to import: it is looked at whenever a file is loaded."""
+"""What DeepEval adds to Proctor. Every command that loads files imports this module, so it must stay light."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeepEval's test cases: what was asked, what came back, and what was expected, under the names its users know."""
+"""DeepEval's test cases: input, actual output and expectations, under DeepEval's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from proctor.agents.reply import ToolCall as Call
+from proctor.agents.reply import ToolCall as ProctorToolCall
 from proctor.base.documents import did_you_mean
 from proctor.base.json_data import canonical, to_json, to_text
 
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 
-class Shape(BaseModel):
-    """Fields go by both spellings; an unknown one is refused with the nearest instead of dropped, unless it is null."""
+class DeepEvalModel(BaseModel):
+    """The base of DeepEval's models: fields in both spellings, and a suggestion for an unknown one."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", validate_assignment=True, strict=False
@@ -38,20 +38,18 @@ class Shape(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_unknown_nothing(cls, given: Any) -> Any:
-        """DeepEval writes every field it has to its files, `null` included."""
-        if not isinstance(given, Mapping):
-            return given
-        known = {*cls.model_fields, *map(to_camel, cls.model_fields), *cls._further_spellings()}
-        unknown = [
-            _no_field(cls, str(name)) for name, value in given.items() if value is not None and name not in known
-        ]
+    def _drop_unknown_nulls(cls, data: Any) -> Any:
+        """Drop unknown fields that are null; DeepEval writes every field it has to its files."""
+        if not isinstance(data, Mapping):
+            return data
+        names = {*cls.model_fields, *map(to_camel, cls.model_fields), *cls._aliases()}
+        unknown = [_no_field(cls, str(name)) for name, value in data.items() if value is not None and name not in names]
         if unknown:
-            raise PydanticCustomError("unknown_field", "{told}", {"told": "; ".join(unknown)})
-        return {name: value for name, value in given.items() if value is not None or name in known}
+            raise PydanticCustomError("unknown_field", "{problems}", {"problems": "; ".join(unknown)})
+        return {name: value for name, value in data.items() if value is not None or name in names}
 
     @classmethod
-    def _further_spellings(cls) -> set[str]:
+    def _aliases(cls) -> set[str]:
         aliases = [field.validation_alias for field in cls.model_fields.values()]
         return {str(word) for alias in aliases if isinstance(alias, AliasChoices) for word in alias.choices}
 
@@ -65,8 +63,8 @@ def _no_field(kind: type[BaseModel], name: str) -> str:
     return f"{kind.__name__} has no field {name!r}{did_you_mean(name, kind.model_fields)}"
 
 
-class WithMetadata(Shape):
-    """`additional_metadata` is the older name of `metadata`, for reading and writing as well."""
+class WithMetadata(DeepEvalModel):
+    """A model with `metadata`, which can also be read and written under its older name `additional_metadata`."""
 
     @property
     def additional_metadata(self) -> dict[str, Any] | None:
@@ -77,33 +75,33 @@ class WithMetadata(Shape):
         self.metadata = value
 
 
-def _tool(given: Any) -> Any:
-    """A name, a call as Proctor records it, or a call with `arguments` is a tool call too."""
-    if isinstance(given, str):
-        return {"name": given}
-    if isinstance(given, Call):
-        return {"name": given.name, "input_parameters": dict(given.arguments), "output": given.result}
-    if isinstance(given, Mapping) and "arguments" in given:
-        return {("input_parameters" if key == "arguments" else key): value for key, value in given.items()}
-    return given
+def _tool(value: Any) -> Any:
+    """A tool call from a name, one of Proctor's calls, or a mapping with `arguments`."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, ProctorToolCall):
+        return {"name": value.name, "input_parameters": dict(value.arguments), "output": value.result}
+    if isinstance(value, Mapping) and "arguments" in value:
+        return {("input_parameters" if key == "arguments" else key): item for key, item in value.items()}
+    return value
 
 
-def _texts(given: Any) -> Any:
-    """Passages as text: what a tool returned as data is shown whole, as JSON."""
-    if isinstance(given, str) or not isinstance(given, (list, tuple)):
-        return given
-    return [item if isinstance(item, str) else to_text(to_json(item)) for item in given]
+def _texts(value: Any) -> Any:
+    """Passages as text; data becomes JSON."""
+    if isinstance(value, str) or not isinstance(value, (list, tuple)):
+        return value
+    return [item if isinstance(item, str) else to_text(to_json(item)) for item in value]
 
 
 class ToolCallType(enum.Enum):
-    """Where a tool comes from; two calls that differ in this alone are the same call."""
+    """The source of a tool; calls that differ only in this are equal."""
 
     FUNCTION = "FUNCTION"
     MCP = "MCP"
 
 
-class ToolCall(Shape):
-    """A tool, and what it was called with; equal to another with the same name, parameters and output."""
+class ToolCall(DeepEvalModel):
+    """A tool call; equal to another with the same name, parameters and output."""
 
     name: str
     type: ToolCallType = ToolCallType.FUNCTION
@@ -113,12 +111,12 @@ class ToolCall(Shape):
     input_parameters: dict[str, Any] | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ToolCall) and self._said() == other._said()
+        return isinstance(other, ToolCall) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(canonical(to_json(self._said())))
+        return hash(canonical(to_json(self._identity())))
 
-    def _said(self) -> tuple[Any, ...]:
+    def _identity(self) -> tuple[Any, ...]:
         return self.name, self.input_parameters, self.output
 
 
@@ -127,7 +125,7 @@ Passages = Annotated[list[str], BeforeValidator(_texts)]
 
 
 class LLMTestCase(WithMetadata):
-    """One question and its answer."""
+    """An input and its output, with what was expected."""
 
     input: str
     actual_output: str | None = None
@@ -147,13 +145,13 @@ class LLMTestCase(WithMetadata):
     name: str | None = None
     tags: list[str] | None = None
     custom_column_key_values: dict[str, str] | None = None
-    """Further columns of a dataset; evaluators see them among the metadata."""
+    """Other columns of a dataset; evaluators see them in the metadata."""
     flaky: bool = False
-    """Whether `assert_test` merely warns when it fails."""
+    """Whether `assert_test` only warns if it fails."""
 
 
 class Turn(WithMetadata):
-    """What one side of a conversation said."""
+    """One message of a conversation."""
 
     role: Literal["user", "assistant"]
     content: str
@@ -219,7 +217,7 @@ TurnParams = MultiTurnParams
 
 
 class ToolCallParams(enum.Enum):
-    """What of a tool call is compared besides its name."""
+    """The parts of a tool call that are compared in addition to its name."""
 
     INPUT_PARAMETERS = "input_parameters"
     OUTPUT = "output"

@@ -1,8 +1,9 @@
 """Everything about HoloDeck: its `agent.yaml` files, the agents they describe, and its Python names.
 
 `plugin.py` says what the folder adds to Proctor. A file comes in through `reader.py` and becomes a suite whose `agent`
-is data; `agent.py` builds that agent when a run needs it. HoloDeck's names stand in `api.py`, and are imported when
-they are first used: change where they are imported from to `proctor.compat.holodeck`, and nothing else.
+is data; `agent.py` builds that agent when a run needs it. `reporter.py` writes a run as HoloDeck's report. To use
+HoloDeck's Python names, import them from `proctor.compat.holodeck` and change nothing else. They are listed in `api.py`
+and imported on first use.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from proctor.compat.holodeck.api import *  # noqa: F403  the names stand once, there
+    from proctor.compat.holodeck.api import *  # noqa: F403  the names are listed there
 
 _API = "proctor.compat.holodeck.api"
 

@@ -1,4 +1,4 @@
-"""The agent that an `agent.yaml` describes: built once for a run by its backend, with a session for each trial."""
+"""The agent that an `agent.yaml` describes: built once per run by its backend, with a session for each trial."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ from proctor.cases.suite import Case
 from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.agent_spec import AgentSpec
 from proctor.compat.holodeck.backend_choice import CLAUDE, OPENAI, PYDANTIC_AI
-from proctor.compat.holodeck.with_claude import build_agent as build_with_claude
-from proctor.compat.holodeck.with_openai_agents import build_agent as build_with_openai_agents
-from proctor.compat.holodeck.with_pydantic_ai import build_agent as build_with_pydantic_ai
+from proctor.compat.holodeck.claude_backend import build_agent as build_with_claude
+from proctor.compat.holodeck.openai_agents_backend import build_agent as build_with_openai_agents
+from proctor.compat.holodeck.pydantic_ai_backend import build_agent as build_with_pydantic_ai
 
 Builder = Callable[[AgentSpec], AbstractAsyncContextManager[Agent]]
-"""Builds an agent; its MCP servers run as long as the context lasts."""
+"""Builds an agent; its MCP servers run as long as the context is open."""
 
 BUILDERS: Mapping[str, Builder] = {
     CLAUDE: build_with_claude,
     OPENAI: build_with_openai_agents,
     PYDANTIC_AI: build_with_pydantic_ai,
 }
+"""The builder of each backend."""
 
 
-def build(data: Json, base: Path | None) -> DescribedAgent:
-    """The agent that `agent: {holodeck: data}` describes; raises `InvalidSuite` with everything that is wrong."""
+def build_agent(data: Json, base: Path | None) -> HoloDeckAgent:
+    """The agent that `agent: {holodeck: data}` describes; raises `InvalidSuite` with all problems."""
     spec, backend = read_agent(data, base)
-    return DescribedAgent(spec, backend.name)
+    return HoloDeckAgent(spec, backend.name)
 
 
-def check(data: Json, base: Path | None) -> DescribedAgent:
-    """The same without loading Python functions: the agent can be checked, and not run."""
+def check_agent(data: Json, base: Path | None) -> HoloDeckAgent:
+    """Like `build_agent`, but without loading Python functions: the agent can be checked, but not run."""
     spec, backend = read_agent(data, base, load=False)
-    return DescribedAgent(spec, backend.name)
+    return HoloDeckAgent(spec, backend.name)
 
 
-class DescribedAgent(BaseAgent):
+class HoloDeckAgent(BaseAgent):
     """An agent that its backend builds in `start` and closes in `stop`.
 
-    Both happen in one task of its own: what MCP servers open must be closed by the task that opened it.
+    Both happen in one separate task, because MCP connections must be closed by the task that opened them.
     """
 
     reports_all_tool_calls = True
     reads_files = False
     start_timeout = 60.0
-    """Libraries are loaded and servers of tools started once, however little time a trial has."""
+    """Seconds to load libraries and start MCP servers, whatever the time limit of a trial."""
 
     def __init__(self, spec: AgentSpec, backend: str) -> None:
         self.spec = spec
@@ -57,28 +58,29 @@ class DescribedAgent(BaseAgent):
         self.name = f"{spec.name} ({backend})"
         self.fingerprint = fingerprint(spec.fingerprint, backend)
         self._inner: Agent | None = None
-        self._life: asyncio.Task[None] | None = None
-        self._over: asyncio.Event | None = None
+        self._lifetime: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Event | None = None
 
     def __repr__(self) -> str:
         return f"DescribedAgent({self.spec.name}, {self.backend})"
 
     async def start(self) -> None:
-        self._over = asyncio.Event()
+        self._stopping = asyncio.Event()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._life = asyncio.create_task(self._live(ready, self._over))
+        self._lifetime = asyncio.create_task(self._run(ready, self._stopping))
         try:
             await ready
         except asyncio.CancelledError:
-            self._life.cancel()
+            self._lifetime.cancel()
             raise
 
     async def stop(self) -> None:
-        if self._over is not None and self._life is not None:
-            self._over.set()
-            await self._life
+        if self._stopping is not None and self._lifetime is not None:
+            self._stopping.set()
+            await self._lifetime
 
-    async def _live(self, ready: asyncio.Future[None], over: asyncio.Event) -> None:
+    async def _run(self, ready: asyncio.Future[None], over: asyncio.Event) -> None:
+        """Build the agent, report it ready, and close it when `stop` is called."""
         try:
             async with BUILDERS[self.backend](self.spec) as agent:
                 self._inner = agent
@@ -98,6 +100,7 @@ class DescribedAgent(BaseAgent):
 
 
 def _first_cause(error: BaseException) -> str:
+    """The message of the first exception in a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return one_line(error)

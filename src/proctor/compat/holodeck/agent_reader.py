@@ -1,7 +1,7 @@
-"""Looks up what an agent's description names: its models and their keys, instructions, tools, servers and schemas.
+"""Look up what an agent's description names: models and their keys, instructions, tools, servers and schemas.
 
-Everything that is wrong is found before the agent is asked anything. Problems say where in the description they are;
-the caller knows in which file that stands (`Suite.located`).
+All problems are found before the agent runs. Each has its place in the description; the caller knows the file and line
+(`Suite.located`).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from proctor.compat.holodeck.agent_spec import (
     Problems,
     StoreSpec,
     VendorOptions,
-    missing_for,
     missing_key,
+    missing_requirement,
     model_spec,
     tool_name,
 )
 from proctor.compat.holodeck.backend_choice import PYDANTIC_AI, BackendChoice, choose_backend
 from proctor.compat.holodeck.models import AgentDescription, ClaudeConfig, OpenAIConfig, VectorstoreTool, VendorConfig
-from proctor.compat.holodeck.passages import files_of
+from proctor.compat.holodeck.passages import searchable_files
 from proctor.compat.holodeck.tool_reader import ToolReader, schema_problem
 from proctor.judging.providers import ModelSpec
 
-CLAUDE_BLOCK = frozenset({"anthropic", "ollama", "bedrock"})
-OPENAI_BLOCK = frozenset({"openai", "openai-chat", "openai-responses", "azure", "azure-responses"})
-"""The providers for whose models the blocks `claude` and `openai` have a meaning."""
+CLAUDE_BLOCK_PROVIDERS = frozenset({"anthropic", "ollama", "bedrock"})
+OPENAI_BLOCK_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses", "azure", "azure-responses"})
+"""The providers whose models the blocks `claude` and `openai` configure."""
 
 
 def read_agent(data: Json, base: Path | None = None, *, load: bool = True) -> tuple[AgentSpec, BackendChoice]:
@@ -52,12 +52,14 @@ def read_agent(data: Json, base: Path | None = None, *, load: bool = True) -> tu
         raise InvalidSuite([replace(problem, path=None) for problem in document.problems])
     reader = _AgentReader(description, base or Path.cwd(), load)
     spec = reader.read(data)
-    if reader.problems.found or spec is None:
-        raise InvalidSuite(reader.problems.found)
+    if reader.problems.items or spec is None:
+        raise InvalidSuite(reader.problems.items)
     return spec, reader.backend
 
 
 class _AgentReader:
+    """Reads one description and collects its problems."""
+
     def __init__(self, agent: AgentDescription, base: Path, load: bool) -> None:
         self.agent = agent
         self.base = base
@@ -71,12 +73,12 @@ class _AgentReader:
             problems.add(("backend",), self.backend.problem)
         model = model_spec(agent.model, ("model",), problems)
         if model is not None and (missing := self._missing(model)):
-            problems.add(("model",), f"cannot be asked: {missing}")
+            problems.add(("model",), f"cannot be used: {missing}")
         embedder = None
         if agent.embedding_provider is not None:
-            embedder = model_spec(agent.embedding_provider, ("embedding_provider",), problems, writes=False)
+            embedder = model_spec(agent.embedding_provider, ("embedding_provider",), problems, generates_text=False)
             if not any(isinstance(tool, VectorstoreTool) for tool in agent.tools or ()):
-                wrong = "is of no use: no tool of type vectorstore searches anything"
+                wrong = "is not used: there is no tool of type vectorstore"
                 problems.add(("embedding_provider",), wrong)
         instructions = self._instructions()
         tools = ToolReader(problems, self.base, model, embedder, self.load)
@@ -85,14 +87,14 @@ class _AgentReader:
         for index, server in enumerate(agent.mcp_servers):
             tools.read_server(server, ("mcp_servers", index), server.folder)
         schema = self._response_schema()
-        vendor_options = VendorOptions() if model is None else self._vendor_options(model, offered(tools))
-        if model is None or instructions is None or problems.found:
+        vendor_options = VendorOptions() if model is None else self._vendor_options(model, tool_names(tools))
+        if model is None or instructions is None or problems.items:
             return None
         return AgentSpec(
             agent.name,
             model,
             instructions,
-            tuple(tools.found),
+            tuple(tools.tools),
             tuple(tools.servers),
             schema,
             vendor_options,
@@ -100,92 +102,95 @@ class _AgentReader:
         )
 
     def _missing(self, model: ModelSpec) -> str | None:
-        """What has to be there before the model can be asked; an SDK asks without our model library."""
-        return missing_for(model) if self.backend.name == PYDANTIC_AI else missing_key(model)
+        """What is missing to call the model; an SDK does not need our model library."""
+        return missing_requirement(model) if self.backend.name == PYDANTIC_AI else missing_key(model)
 
     def _instructions(self) -> str | None:
-        given = self.agent.instructions
-        if given.file is None:
-            return given.inline
+        instructions = self.agent.instructions
+        if instructions.file is None:
+            return instructions.inline
         try:
-            text = Path(self.base, given.file).read_text(encoding="utf-8-sig")
+            text = Path(self.base, instructions.file).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
-            wrong = f"names {given.file}, which cannot be read: {error}"
+            wrong = f"names {instructions.file}, which cannot be read: {error}"
             self.problems.add(("instructions", "file"), wrong)
             return None
         try:
-            _, body = split_front_matter(self.base / given.file, text)
+            _, body = split_front_matter(self.base / instructions.file, text)
         except InvalidSuite as error:
-            self.problems.found.extend(error.problems)
+            self.problems.items.extend(error.problems)
             return None
         if not body.strip():
-            self.problems.add(("instructions", "file"), f"names {given.file}, which says nothing")
+            self.problems.add(("instructions", "file"), f"names {instructions.file}, which is empty")
         return body
 
     def _response_schema(self) -> Mapping[str, Json] | None:
-        given = self.agent.response_format
-        if isinstance(given, str):
+        schema = self.agent.response_format
+        if isinstance(schema, str):
             try:
-                given = parse(self.base / given, read_text(self.base / given))
+                schema = parse(self.base / schema, read_text(self.base / schema))
             except InvalidSuite as error:
-                self.problems.found.extend(error.problems)
+                self.problems.items.extend(error.problems)
                 return None
-        if given is None:
+        if schema is None:
             return None
-        if not isinstance(given, dict) or (given and given.get("type") != "object"):
+        if not isinstance(schema, dict) or (schema and schema.get("type") != "object"):
             wrong = "must be the JSON Schema of an object, or a file with one"
             self.problems.add(("response_format",), wrong)
             return None
-        reason = schema_problem(given)
+        reason = schema_problem(schema)
         if reason is not None:
             self.problems.add(("response_format",), f"is not a JSON Schema: {reason}")
             return None
-        return given or None
+        return schema or None
 
     def _vendor_options(self, model: ModelSpec, tools: Sequence[str]) -> VendorOptions:
-        """What the block of the model's own vendor says; a block for another vendor is a mistake."""
-        found = VendorOptions()
-        blocks = (("claude", self.agent.claude, CLAUDE_BLOCK), ("openai", self.agent.openai, OPENAI_BLOCK))
+        """The options in the block of the model's vendor; a block of another vendor is a problem."""
+        options = VendorOptions()
+        blocks = (
+            ("claude", self.agent.claude, CLAUDE_BLOCK_PROVIDERS),
+            ("openai", self.agent.openai, OPENAI_BLOCK_PROVIDERS),
+        )
         for key, block, providers in blocks:
             if block is None:
                 continue
             if model.provider not in providers:
-                self.problems.add((key,), f"has no meaning for a model of {model.provider}")
+                self.problems.add((key,), f"does not apply to models of {model.provider}")
                 continue
             for name, instead in UNUSED_KEYS.items():
                 if getattr(block, name) is not None:
-                    self.problems.add((key, name), f"is not used here; {instead}")
-            found = vendor_options(block)
-            if not self.problems.found:
-                self._check_permissions(key, found, tools)
-        return found
+                    self.problems.add((key, name), f"is not supported; {instead}")
+            options = vendor_options(block)
+            if not self.problems.items:
+                self._check_permissions(key, options, tools)
+        return options
 
     def _check_permissions(self, key: str, options: VendorOptions, tools: Sequence[str]) -> None:
-        """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
+        """Report allowed tools that do not exist, and disallowed ones that look like a typo."""
         for name in options.allowed_tools or ():
-            if not _is_offered(name, tools):
+            if not _has_tool(name, tools):
                 wrong = f"allows {name!r}, which the agent does not have{did_you_mean(name, tools)}"
                 self.problems.add((key,), wrong)
         for name in options.disallowed_tools:
-            meant = "" if _is_offered(name, tools) else did_you_mean(name, tools)
-            if meant:
-                self.problems.add((key,), f"disallows {name!r}, which the agent does not have{meant}")
+            suggestion = "" if _has_tool(name, tools) else did_you_mean(name, tools)
+            if suggestion:
+                self.problems.add((key,), f"disallows {name!r}, which the agent does not have{suggestion}")
 
 
 UNUSED_KEYS = {
-    "max_budget_usd": "limit what a whole run may cost with --budget instead",
-    "permission_mode": "nobody is there to be asked in a test",
-    "agents": "agents below this one are not built from a file; name one with 'agent' instead",
-    "setting_sources": "settings of the person who runs the tests would change what is measured",
-    "bash": "give the agent a tool of its own for that",
-    "file_system": "give the agent a tool of its own for that",
-    "web_search": "give the agent a tool of its own for that",
+    "max_budget_usd": "limit the cost of the whole run with --budget",
+    "permission_mode": "a test has nobody to ask for permission",
+    "agents": "sub-agents cannot be described in a file; name an agent in Python with 'agent' instead",
+    "setting_sources": "the settings of the person who runs the tests would change the results",
+    "bash": "add a tool to the agent instead",
+    "file_system": "add a tool to the agent instead",
+    "web_search": "add a tool to the agent instead",
 }
-"""Keys of the blocks `claude` and `openai` that have no effect here, and what to do instead."""
+"""Keys of the blocks `claude` and `openai` that have no effect, and what to do instead."""
 
 
 def vendor_options(block: VendorConfig) -> VendorOptions:
-    """What a vendor's block says, as the builders take it."""
+    """The options of a vendor's block, as the builders need them."""
     allowed, denied, thinking = None, list(block.disallowed_tools), None
     if isinstance(block, ClaudeConfig):
         allowed = block.allowed_tools
@@ -204,62 +209,64 @@ def vendor_options(block: VendorConfig) -> VendorOptions:
     )
 
 
-def offered(tools: ToolReader) -> list[str]:
-    """The names under which permissions may speak of tools, as the file and as the model has them."""
-    names = [name for spec in tools.found for name in (spec.name, tool_name(spec))]
+def tool_names(tools: ToolReader) -> list[str]:
+    """The names under which permissions may list tools: those in the file and those that the model sees."""
+    names = [name for spec in tools.tools for name in (spec.name, tool_name(spec))]
     return [*names, *(name for server in tools.servers for name in (server.name, *server.prefixes))]
 
 
-def _is_offered(name: str, tools: Sequence[str]) -> bool:
-    """What a server offers is not known before it is asked, only how the names begin."""
+def _has_tool(name: str, tools: Sequence[str]) -> bool:
+    """Whether the agent has a tool of this name; of a server's tools, only the prefix is known before it runs."""
     return name in tools or name.startswith(tuple(begin for begin in tools if begin.endswith("__")))
 
 
 def _fingerprint(data: Json, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
-    """Changes with everything that makes the agent behave otherwise; keys are in it by their variable only."""
+    """Changes with everything that affects the agent's behavior; of keys, only their variable is included."""
     parts: list[Any] = [to_json(data), instructions, schema]
     parts.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
-    parts += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]
-    parts += [_digest(spec.source) for spec in tools.found if isinstance(spec, StoreSpec)]
+    parts += [source_fingerprint(spec.function) for spec in tools.tools if isinstance(spec, FunctionSpec)]
+    parts += [_digest(spec.source) for spec in tools.tools if isinstance(spec, StoreSpec)]
     parts += [[server.name, server.command, list(server.args), server.url] for server in tools.servers]
     return fingerprint(*parts)
 
 
 def _digest(source: Path) -> str:
     content = hashlib.blake2b(digest_size=12)
-    for path in files_of(source):
+    for path in searchable_files(source):
         content.update(path.name.encode("utf-8", "replace"))
         content.update(path.read_bytes())
     return content.hexdigest()
 
 
-DASHES = "---"
+FRONT_MATTER_LINE = "---"
 
 
 def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
-    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, so that no text is lost."""
+    """Split a Markdown file into its front matter and the text.
+
+    Raises `InvalidSuite` for invalid front matter, so that no text is lost.
+    """
     lines = text.splitlines(keepends=True)
-    if not lines or lines[0].strip() != DASHES:
+    if not lines or lines[0].strip() != FRONT_MATTER_LINE:
         return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == DASHES), None)
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == FRONT_MATTER_LINE), None)
     if end is None:
-        raise InvalidSuite([Problem("begins with --- and never ends its notes; close them with another ---", path, 1)])
-    return _notes(path, "".join(lines[1:end])), "".join(lines[end + 1 :]).lstrip("\n")
+        raise InvalidSuite([Problem("starts with --- but has no closing ---; add one after the front matter", path, 1)])
+    return _parse_front_matter(path, "".join(lines[1:end])), "".join(lines[end + 1 :]).lstrip("\n")
 
 
-def _notes(path: Path, notes: str) -> Mapping[str, Json]:
+def _parse_front_matter(path: Path, text: str) -> Mapping[str, Json]:
+    """The front matter as data."""
     try:
-        found, _ = parse_yaml(path, notes)
+        data, _ = parse_yaml(path, text)
     except InvalidSuite as error:
         first = error.problems[0]
         line = None if first.line is None else first.line + 1
         raise InvalidSuite(
-            [Problem(f"has notes between --- and --- that {_as_notes(first.message)}", path, line)]
+            [Problem(f"has front matter (between --- and ---) that {first.message}", path, line)]
         ) from None
-    if found is not None and not isinstance(found, dict):
-        raise InvalidSuite([Problem("has text between --- and --- at its head, where only notes may stand", path, 1)])
-    return found or {}
-
-
-def _as_notes(message: str) -> str:
-    return "are" + message.removeprefix("is") if message.startswith("is ") else message
+    if data is not None and not isinstance(data, dict):
+        raise InvalidSuite(
+            [Problem("has text between --- and --- at the start, where only YAML keys are allowed", path, 1)]
+        )
+    return data or {}

@@ -1,6 +1,6 @@
-"""An agent that a file describes, with everything looked up that it is built of: models, tools and servers.
+"""An agent as described in a file, with its models, tools and servers looked up.
 
-`AgentSpec` is what each of the three builders (`with_claude`, `with_openai_agents`, `with_pydantic_ai`) takes.
+`AgentSpec` is what the three builders (`claude_backend`, `openai_agents_backend`, `pydantic_ai_backend`) need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.base.errors import Problem, UsageError
 from proctor.base.json_data import Json
 from proctor.base.positions import Pointer, pointer_text
 from proctor.compat.holodeck.models import LLMProvider
-from proctor.compat.holodeck.variables import CONCEALED
+from proctor.compat.holodeck.variables import MASKED
 from proctor.judging.provider_table import LIBRARY, PROVIDERS, parse_model_name, require_address
 from proctor.judging.providers import ModelSpec
 
@@ -32,14 +32,14 @@ class FunctionSpec:
     name: str
     description: str
     function: Callable[..., Any] | None
-    """`None` if the description was only checked, which loads no code."""
+    """None if the description was only checked, which loads no code."""
     schema: Mapping[str, Json]
     deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSpec:
-    """A question to a model, with gaps that the agent fills."""
+    """A prompt for a model, with placeholders that the agent fills in."""
 
     name: str
     description: str
@@ -51,15 +51,15 @@ class PromptSpec:
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """Files to be searched by meaning."""
+    """Files that are searched by meaning."""
 
     name: str
     description: str
     source: Path
     embeddings: Any = None
-    """Which model embeds, as `find_embeddings` takes it; `None` for the usual one."""
+    """The embedding model, as `find_embeddings` expects it; None for the default."""
     top_k: int = 5
-    least_score: float | None = None
+    min_score: float | None = None
     chunk_size: int = 512
     chunk_overlap: int = 50
     dimensions: int | None = None
@@ -83,7 +83,7 @@ class RecordSpec:
 
 @dataclass(frozen=True, slots=True)
 class McpSpec:
-    """A server of tools that speaks the Model Context Protocol."""
+    """A server of tools that uses the Model Context Protocol."""
 
     name: str
     transport: Transport
@@ -99,18 +99,18 @@ class McpSpec:
 
     @property
     def prefix(self) -> str:
-        """How the names of its tools begin, so that those of two servers never meet."""
+        """The prefix of its tools' names, so that two servers never have the same tool name."""
         return f"mcp__{self.name}__"
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The same, and as OpenAI's SDK has it."""
+        """The prefix, and the one that OpenAI's SDK uses."""
         return self.prefix, f"mcp_{self.name}__"
 
 
 @dataclass(frozen=True, slots=True)
 class VendorOptions:
-    """What the blocks `claude` and `openai` say: limits, effort and which tools may be used."""
+    """The options in the blocks `claude` and `openai`: limits, effort and allowed tools."""
 
     max_turns: int | None = None
     effort: str | None = None
@@ -120,7 +120,7 @@ class VendorOptions:
     disallowed_tools: tuple[str, ...] = ()
 
     def allows(self, tool: str, declared: str | None = None) -> bool:
-        """Whether a tool may be used, named as the model knows it or as the file does."""
+        """Whether a tool may be used, by the name the model sees or the one in the file."""
         names = {tool, declared} - {None}
         if not names.isdisjoint(self.disallowed_tools):
             return False
@@ -132,7 +132,7 @@ ToolSpec = FunctionSpec | PromptSpec | StoreSpec
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent as a file describes it."""
+    """An agent as described in a file."""
 
     name: str
     model: ModelSpec
@@ -142,7 +142,7 @@ class AgentSpec:
     response_schema: Mapping[str, Json] | None = None
     vendor_options: VendorOptions = VendorOptions()
     fingerprint: str = ""
-    """Changes with everything that makes the agent behave otherwise, and holds no secret."""
+    """Changes with everything that affects the agent's behavior; contains no secret."""
 
 
 def no_answer_message(server: McpSpec) -> str:
@@ -151,29 +151,31 @@ def no_answer_message(server: McpSpec) -> str:
 
 
 def tool_name(spec: ToolSpec) -> str:
-    """The name under which the model knows a tool."""
+    """The name of a tool that the model sees."""
     return f"{spec.name}_search" if isinstance(spec, StoreSpec) else spec.name
 
 
 class Problems:
-    """What is wrong with a description, with the place of each problem in it."""
+    """The problems of a description, each with its place."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.items: list[Problem] = []
 
     def add(self, place: Pointer, message: str) -> None:
-        self.found.append(Problem(message, where=pointer_text(place)))
+        self.items.append(Problem(message, where=pointer_text(place)))
 
 
-def model_spec(model: LLMProvider, place: Pointer, problems: Problems, *, writes: bool = True) -> ModelSpec | None:
-    """The model that a block describes; `None` if something is wrong with it.
+def model_spec(
+    model: LLMProvider, place: Pointer, problems: Problems, *, generates_text: bool = True
+) -> ModelSpec | None:
+    """The model that a block describes; None if there are problems.
 
-    An embedding model does not write: it has no temperature to speak of.
+    `generates_text` is False for an embedding model, which has no temperature and the like.
     """
-    before = len(problems.found)
-    for name in () if writes else ("temperature", "max_tokens", "top_p", "api_version"):
+    before = len(problems.items)
+    for name in () if generates_text else ("temperature", "max_tokens", "top_p", "api_version"):
         if name in model.model_fields_set and getattr(model, name) is not None:
-            problems.add((*place, name), "has no meaning for an embedding model")
+            problems.add((*place, name), "does not apply to an embedding model")
     endpoint = None
     if model.endpoint is not None:
         endpoint = web_address(model.endpoint, (*place, "endpoint"), problems)
@@ -182,29 +184,29 @@ def model_spec(model: LLMProvider, place: Pointer, problems: Problems, *, writes
         key = expand_variables(model.api_key.get_secret_value(), (*place, "api_key"), problems)
     version = model.api_version and expand_variables(model.api_version, (*place, "api_version"), problems)
     if model.auth_provider not in (None, "api_key"):
-        wrong = "is not known here; name the service itself as the provider, such as bedrock"
+        wrong = "is not supported; set provider to the service itself, such as bedrock"
         problems.add((*place, "auth_provider"), wrong)
-    if len(problems.found) > before:
+    if len(problems.items) > before:
         return None
     provider, name = parse_model_name(f"{model.provider}:{model.name}")
     try:
         require_address(provider, endpoint)
     except UsageError as error:
-        problems.add((*place, "provider"), _with_names_of_the_file(str(error)))
+        problems.add((*place, "provider"), _with_file_keys(str(error)))
         return None
     if version is not None and provider not in ("azure", "azure-responses"):
-        problems.add((*place, "api_version"), f"has no meaning for {provider}")
-    sampling: Any = (model.temperature, model.top_p, model.max_tokens) if writes else (None, None, None)
+        problems.add((*place, "api_version"), f"does not apply to {provider}")
+    sampling: Any = (model.temperature, model.top_p, model.max_tokens) if generates_text else (None, None, None)
     return ModelSpec(provider, name, endpoint, key, version or None, *sampling)
 
 
-def _with_names_of_the_file(message: str) -> str:
-    """What judges call `base_url` is called `endpoint` in a model block."""
+def _with_file_keys(message: str) -> str:
+    """A message about a judge in the words of a model block, where `base_url` is called `endpoint`."""
     return f"cannot be used: {message}".replace("base_url", "endpoint").replace("the judge ", "the model ")
 
 
-def missing_for(model: ModelSpec) -> str | None:
-    """The packages or the key without which the model cannot be asked."""
+def missing_requirement(model: ModelSpec) -> str | None:
+    """The missing packages or key without which the model cannot be called, or None."""
     service = PROVIDERS[model.provider]
     if not (_is_importable(LIBRARY) and _is_importable(service.module)):
         return f"a model of {model.provider} needs more packages: {service.install_command}"
@@ -212,39 +214,39 @@ def missing_for(model: ModelSpec) -> str | None:
 
 
 def missing_key(model: ModelSpec) -> str | None:
-    """The variable to set, if the model cannot be asked without it."""
+    """The variable to set if the model cannot be called without it, or None."""
     service = PROVIDERS[model.provider]
     if model.base_url is not None or model.api_key is not None or not service.keys:
         return None
     instead = () if service.needs_address else service.addresses
     if any(os.environ.get(name) for name in (*service.keys, *instead)):
         return None
-    return f"asking {model.provider} needs a key: set {' or '.join(service.keys)}, or write api_key: ${{ITS_NAME}}"
+    return f"calling {model.provider} needs a key: set {' or '.join(service.keys)}, or write api_key: ${{ITS_NAME}}"
 
 
 def web_address(text: str, place: Pointer, problems: Problems) -> str | None:
-    """An address of the web without a password in it; `None` if it is none."""
-    filled = expand_variables(text.strip(), place, problems)
-    if filled is None:
+    """An http(s) address without a password in it; None if it is not one."""
+    address = expand_variables(text.strip(), place, problems)
+    if address is None:
         return None
     try:
-        parts = urlsplit(filled)
+        parts = urlsplit(address)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_address = False
     if not is_address:
-        problems.add(place, "must be an address that begins with http:// or https://")
+        problems.add(place, "must be a URL that starts with http:// or https://")
         return None
     if parts.username or parts.password:
-        problems.add(place, "must hold no key or password")
+        problems.add(place, "must not contain a key or password")
         return None
-    return filled.rstrip("/")
+    return address.rstrip("/")
 
 
 def expand_variables(text: str, place: Pointer, problems: Problems) -> str | None:
-    """`text` with its variables; `None` if one is not set, or if a secret was written out."""
-    if text == CONCEALED:
-        problems.add(place, "was written out; put it in an environment variable, and write ${ITS_NAME}")
+    """`text` with its variables filled in; None if one is not set, or if a secret was written out."""
+    if text == MASKED:
+        problems.add(place, "is a secret; put it in an environment variable and write ${ITS_NAME}")
         return None
     missing = [name for name in variables_in(text) if not os.environ.get(name)]
     for name in missing:

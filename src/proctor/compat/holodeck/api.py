@@ -82,7 +82,7 @@ from proctor.compat.holodeck.test_results import (
 )
 
 AgentConfig = Agent
-"""The name that `Agent` had here before."""
+"""The former name of `Agent` here."""
 EvaluationMetric = StandardMetric
 """HoloDeck's name for a metric of type `standard`."""
 

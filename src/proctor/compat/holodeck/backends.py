@@ -1,4 +1,4 @@
-"""HoloDeck's backends: what runs an agent behind `invoke_once` and `create_session`, chosen or brought along."""
+"""HoloDeck's backends, which run an agent behind `invoke_once` and `create_session`; a program may bring its own."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.threads import is_async, run_in_thread
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.compat.holodeck.agent import DescribedAgent
+from proctor.compat.holodeck.agent import HoloDeckAgent
 from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec
 from proctor.compat.holodeck.models import Agent as AgentModel
-from proctor.compat.holodeck.reader import NAME, is_conversation, suite_of
+from proctor.compat.holodeck.reader import NAME, agent_suite, is_conversation
 from proctor.compat.holodeck.test_results import TokenUsage
 
 
 class BackendError(ProctorError):
-    """A backend could not do what it is for."""
+    """The base of errors of backends."""
 
 
 class BackendInitError(BackendError):
-    """A backend could not be made: a package, a key or the description of the agent is missing or wrong."""
+    """A backend could not be created: a package, a key or part of the agent's description is missing or wrong."""
 
 
 class BackendSessionError(BackendError):
-    """A conversation could not go on."""
+    """A conversation could not continue."""
 
     breaks_session = True
     """Two of these in a row end the conversation; after one, the next turn is still sent."""
@@ -46,7 +46,7 @@ class BackendTimeoutError(BackendError):
 
 @dataclass
 class ExecutionResult:
-    """What came back for one message."""
+    """The result of one message."""
 
     response: str
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
@@ -59,16 +59,17 @@ class ExecutionResult:
     thinking: str = ""
 
 
-def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
-    """A reply in HoloDeck's shape; calls and results share an id, and need not be paired by position."""
+def to_execution_result(reply: Reply, turns: int = 1) -> ExecutionResult:
+    """A reply as HoloDeck's result; a call and its result have the same `call_id`."""
     calls = [
-        {"name": c.name, "arguments": dict(c.arguments), "call_id": _id(c, i)} for i, c in enumerate(reply.tool_calls)
+        {"name": c.name, "arguments": dict(c.arguments), "call_id": _call_id(c, i)}
+        for i, c in enumerate(reply.tool_calls)
     ]
     results = [
         {
             "name": c.name,
             "result": c.error if c.error is not None else c.result,
-            "call_id": _id(c, i),
+            "call_id": _call_id(c, i),
             "is_error": c.error is not None,
         }
         for i, c in enumerate(reply.tool_calls)
@@ -76,57 +77,58 @@ def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
     return ExecutionResult(reply.text, calls, results, _tokens(reply.usage), reply.structured, turns)
 
 
-def reply_of(result: Any) -> Reply:
-    """A backend's result as a reply; where it says that something went wrong, with what there is of an answer."""
+def to_reply(result: Any) -> Reply:
+    """A backend's result as a reply; an error is kept with whatever answer there is."""
     if not hasattr(result, "response"):
-        raise UnreadableReply(f"the backend returned {type(result).__name__}, which is no ExecutionResult")
+        raise UnreadableReply(f"the backend returned {type(result).__name__} instead of an ExecutionResult")
     error = None
     if getattr(result, "is_error", False):
         error = str(getattr(result, "error_reason", None) or "the backend gave no reason")
-    answers = _Answers(_list_field(result, "tool_results"))
-    calls = tuple(_tool_call(call, answers) for call in _list_field(result, "tool_calls"))
-    spent: Any = getattr(result, "token_usage", None)
-    given, written = getattr(spent, "prompt_tokens", None), getattr(spent, "completion_tokens", None)
-    usage = Usage(given, written) if given or written else None
+    results = _ToolResults(_list_field(result, "tool_results"))
+    calls = tuple(_tool_call(call, results) for call in _list_field(result, "tool_calls"))
+    tokens: Any = getattr(result, "token_usage", None)
+    input_tokens, output_tokens = getattr(tokens, "prompt_tokens", None), getattr(tokens, "completion_tokens", None)
+    usage = Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None
     structured = to_json(getattr(result, "structured_output", None))
     if not isinstance(result.response, str | None):
-        raise UnreadableReply(f"the response of the backend is {type(result.response).__name__}, not str")
+        raise UnreadableReply(f"the response of the backend must be a string, not {type(result.response).__name__}")
     return Reply(result.response or "", calls, usage, structured=structured, raw=result, error=error)
 
 
 def _list_field(result: Any, name: str) -> list[dict[str, Any]]:
+    """A field that must be a list of dictionaries."""
     items = getattr(result, name, None) or []
     if not isinstance(items, (list, tuple)) or not all(isinstance(item, dict) for item in items):
-        raise UnreadableReply(f"the {name} of the backend are not a list of dictionaries: {items!r:.80}")
+        raise UnreadableReply(f"the {name} of the backend must be a list of dictionaries, not {items!r:.80}")
     return list(items)
 
 
-class _Answers:
-    """Results of tools, found by the call's id, else the next one of the same name."""
+class _ToolResults:
+    """Results of tools, found by the call's id, or else by name in their order."""
 
     def __init__(self, results: list[dict[str, Any]]) -> None:
         self._left = list(results)
 
-    def take(self, name: str, identity: Any) -> dict[str, Any] | None:
-        fits = [item for item in self._left if identity is not None and item.get("call_id") == identity]
-        fits = fits or [item for item in self._left if item.get("name") == name and item.get("call_id") is None]
-        if not fits:
+    def take(self, name: str, call_id: Any) -> dict[str, Any] | None:
+        matches = [item for item in self._left if call_id is not None and item.get("call_id") == call_id]
+        matches = matches or [item for item in self._left if item.get("name") == name and item.get("call_id") is None]
+        if not matches:
             return None
-        self._left.remove(fits[0])
-        return fits[0]
+        self._left.remove(matches[0])
+        return matches[0]
 
 
-def _tool_call(call: dict[str, Any], answers: _Answers) -> ToolCall:
-    name, identity = str(call.get("name", "")), call.get("call_id")
-    given: Json = to_json(call.get("arguments", call.get("args")))
-    answer = answers.take(name, identity) or {}
-    result, failed = to_json(answer.get("result")), bool(answer.get("is_error"))
+def _tool_call(call: dict[str, Any], results: _ToolResults) -> ToolCall:
+    name, call_id = str(call.get("name", "")), call.get("call_id")
+    arguments: Json = to_json(call.get("arguments", call.get("args")))
+    tool_result = results.take(name, call_id) or {}
+    result, failed = to_json(tool_result.get("result")), bool(tool_result.get("is_error"))
     error = (result if isinstance(result, str) else to_text(result)) if failed else None
-    mark = None if identity is None else str(identity)
-    return ToolCall.parse(name, given, result=None if failed else result, error=error, id=mark)
+    id_text = None if call_id is None else str(call_id)
+    return ToolCall.parse(name, arguments, result=None if failed else result, error=error, id=id_text)
 
 
-def _id(call: ToolCall, index: int) -> str:
+def _call_id(call: ToolCall, index: int) -> str:
     return call.id or f"{call.name}-{index + 1}"
 
 
@@ -169,7 +171,7 @@ class ProctorBackend:
         self._started = False
 
     async def initialize(self) -> None:
-        """Once; calling it again changes nothing."""
+        """Start the agent; calling it again has no effect."""
         if self._started:
             return
         try:
@@ -179,7 +181,7 @@ class ProctorBackend:
         self._started = True
 
     async def invoke_once(self, message: str, context: list[dict[str, Any]] | None = None) -> ExecutionResult:
-        """One message to an agent that knows nothing of others; `context` is said before it."""
+        """Send one message in a new session, after the texts in `context`."""
         session = await self.create_session()
         try:
             before = [str(item.get("content", "")) for item in context or () if item.get("content")]
@@ -190,7 +192,7 @@ class ProctorBackend:
             await session.close()
 
     async def create_session(self, *, eager_connect: bool = True) -> ProctorSession:
-        """A conversation; without `eager_connect` it is opened with the first message."""
+        """Start a conversation; without `eager_connect`, the first message opens it."""
         await self.initialize()
         session = ProctorSession(self.agent)
         if eager_connect:
@@ -204,19 +206,19 @@ class ProctorBackend:
 
 
 class ProctorSession:
-    """One conversation with such an agent."""
+    """One conversation with an agent that Proctor can test."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._opened: Any = None
+        self._context: Any = None
         self._session: Any = None
         self._turns = 0
 
     async def prepare(self) -> None:
         if self._session is None:
             try:
-                self._opened = self._agent.session(Case("session", (Turn(""),)))
-                self._session = await self._opened.__aenter__()
+                self._context = self._agent.session(Case("session", (Turn(""),)))
+                self._session = await self._context.__aenter__()
             except Exception as error:
                 raise BackendSessionError(_error_text(error)) from error
 
@@ -227,20 +229,20 @@ class ProctorSession:
         except Exception as error:
             raise BackendSessionError(_error_text(error)) from error
         self._turns += 1
-        return result_of(reply, self._turns)
+        return to_execution_result(reply, self._turns)
 
     async def send_streaming(self, message: str) -> AsyncGenerator[str, None]:
-        """The answer as one piece: agents are tested by what they say in the end."""
+        """The answer in one piece; agents are tested by their final answers."""
         yield (await self.send(message)).response
 
     async def close(self) -> None:
         if self._session is not None:
-            opened, self._session = self._opened, None
+            opened, self._session = self._context, None
             await opened.__aexit__(None, None, None)
 
 
 class BackendAgent(BaseAgent):
-    """Any backend as an agent that Proctor can test; one that a program passes is used as it is."""
+    """Any backend as an agent that Proctor can test, including one that a program passes in."""
 
     reads_files = False
 
@@ -249,18 +251,18 @@ class BackendAgent(BaseAgent):
         self.name = name or type(backend).__name__
         self.fingerprint = fingerprint(self.name, type(backend).__qualname__, "")
         self.tokens: dict[tuple[str, int], TokenUsage] = {}
-        """As the backend counted them, with those of its caches, by the id of the case and the index of the turn."""
+        """The backend's own token counts, including its caches, by case id and turn index."""
 
     async def start(self) -> None:
         if hasattr(self.backend, "initialize"):
             await _call(self.backend.initialize)
 
     async def stop(self) -> None:
-        await close(self.backend)
+        await close_backend(self.backend)
 
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
-        """A case of one message is asked by `invoke_once`, as HoloDeck does, any other in a session."""
+        """A case with one message uses `invoke_once`, as HoloDeck does; any other uses a session."""
         if not is_conversation(case) and case.scenario is None:
             yield _BackendConversation(self.backend.invoke_once, case.id, self.tokens)
             return
@@ -272,14 +274,14 @@ class BackendAgent(BaseAgent):
                 await _call(session.close)
 
 
-async def close(backend: Any) -> None:
-    """Tear a backend down, if it can be."""
+async def close_backend(backend: Any) -> None:
+    """Tear a backend down if it has `teardown`."""
     if hasattr(backend, "teardown"):
         await _call(backend.teardown)
 
 
 async def _call(method: Any, *arguments: Any) -> Any:
-    """What a method of a backend returns; one that is not async must not keep the others waiting."""
+    """Call a method of a backend; one that is not async runs in a thread."""
     if is_async(method):
         return await method(*arguments)
     result = await run_in_thread(method, *arguments)
@@ -287,6 +289,8 @@ async def _call(method: Any, *arguments: Any) -> Any:
 
 
 class _BackendConversation:
+    """Sends the turns of a case and records the tokens that the backend counted."""
+
     def __init__(self, send: Any, case_id: str, tokens: dict[tuple[str, int], TokenUsage]) -> None:
         self._send = send
         self._case_id = case_id
@@ -298,45 +302,45 @@ class _BackendConversation:
         self._turns += 1
         message = turn.input if isinstance(turn.input, str) else to_text(turn.input)
         result = await _call(self._send, message)
-        spent = getattr(result, "token_usage", None)
-        if isinstance(spent, TokenUsage) and spent != TokenUsage.zero():
-            self._tokens[place] = spent
-        return reply_of(result)
+        tokens = getattr(result, "token_usage", None)
+        if isinstance(tokens, TokenUsage) and tokens != TokenUsage.zero():
+            self._tokens[place] = tokens
+        return to_reply(result)
 
 
 class BackendSelector:
-    """Chooses what runs an agent by its `model.provider` and by what is installed."""
+    """Chooses the backend of an agent by its `model.provider` and the installed SDKs."""
 
     @staticmethod
     async def select(agent: Any, tool_instances: Mapping[str, Any] | None = None, mode: str = "test") -> ProctorBackend:
-        """A backend for an `agent.yaml`, or for what was read from it; it is ready to be asked.
+        """A started backend for an `agent.yaml`, or for an agent or suite read from one.
 
-        `tool_instances` replaces functions of the file by name. `mode` is `test`, the only one there is here.
+        `tool_instances` replaces functions of the file by name. `mode` must be `test`.
         """
         if mode != "test":
-            raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
+            raise BackendInitError(f"mode must be 'test', not {mode!r}")
         suite = _suite_of(agent)
         description = suite.agent.get(NAME) if isinstance(suite.agent, Mapping) else None
         if description is None:
-            raise BackendInitError(f"{suite.name} describes no agent: it has no 'model'")
+            raise BackendInitError(f"{suite.name} does not describe an agent: add 'model'")
         with environment_from(suite.env_files):
             try:
                 spec, choice = read_agent(description, suite.base)
             except InvalidSuite as error:
                 problems = [suite.located(problem) for problem in error.problems]
                 raise BackendInitError(str(InvalidSuite(problems))) from error
-            chosen = ProctorBackend(DescribedAgent(_with_instances(spec, tool_instances or {}), choice.name))
-            await chosen.initialize()
-        return chosen
+            backend = ProctorBackend(HoloDeckAgent(_with_instances(spec, tool_instances or {}), choice.name))
+            await backend.initialize()
+        return backend
 
 
 def _suite_of(agent: Any) -> Suite:
     if isinstance(agent, Suite):
         return agent
     if isinstance(agent, AgentModel):
-        return suite_of(agent)
+        return agent_suite(agent)
     if not isinstance(agent, (str, Path)):
-        raise BackendInitError(f"a backend is chosen for an agent.yaml or what was read from it, not {agent!r:.80}")
+        raise BackendInitError(f"agent must be an agent.yaml, or an Agent or suite read from one, not {agent!r:.80}")
     try:
         [suite] = load([agent])
     except InvalidSuite as error:
@@ -347,7 +351,7 @@ def _suite_of(agent: Any) -> Suite:
 def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
     unknown = set(instances) - {tool.name for tool in spec.tools if isinstance(tool, FunctionSpec)}
     if unknown:
-        raise BackendInitError(f"no function of {spec.name} is called {', '.join(sorted(unknown))}")
+        raise BackendInitError(f"{spec.name} has no function called {', '.join(sorted(unknown))}")
     tools = (
         replace(tool, function=instances[tool.name])
         if isinstance(tool, FunctionSpec) and tool.name in instances

@@ -1,4 +1,4 @@
-"""HoloDeck's `ConfigLoader`: reads an `agent.yaml` as an `Agent`, and says which execution settings are in force."""
+"""HoloDeck's `ConfigLoader`: reads an `agent.yaml` as an `Agent` and resolves the execution settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.source import read_text
 from proctor.compat.holodeck.models import Agent, ExecutionConfig
-from proctor.compat.holodeck.reader import AGENT_KEYS, read_agent_file, suite_of
+from proctor.compat.holodeck.reader import AGENT_KEYS, agent_suite, read_agent_file
 from proctor.compat.holodeck.settings import agent_env_files, config_files, execution_in_force, resolve_execution
 
 
 class ConfigError(InvalidSuite):
-    """An agent.yaml or a setting that cannot be used; carries every problem found, `field` and `message` of the first.
+    """An agent.yaml or a setting that cannot be used: all problems, with `field` and `message` of the first.
 
-    Made with the name of a field and what is wrong with it, as in HoloDeck, or with problems.
+    It is created with a field name and a message, as in HoloDeck, or with problems.
     """
 
     def __init__(self, field: str | Iterable[Problem] = "", message: str = "") -> None:
@@ -31,9 +31,9 @@ class ConfigLoader:
     """Reads agent.yaml files."""
 
     def load_agent_yaml(self, file_path: str | Path) -> Agent:
-        """The agent of a file, with or without tests; raises `ConfigError` with every problem found.
+        """The agent of a file, with or without tests; raises `ConfigError` with all problems.
 
-        A file that a test names and that is not there is no such problem: a file processor may make it.
+        A missing file of a test is not a problem here, because a file processor may create it.
         """
         path = Path(str(file_path))
         try:
@@ -46,9 +46,9 @@ class ConfigLoader:
         except OSError as error:
             raise ConfigError([Problem(f"cannot be read: {error.strerror or error}", path)]) from error
 
-    def resolve_execution_config(self, agent: Agent, given: ExecutionConfig | None = None) -> ExecutionConfig:
-        """The first source that gives a value wins: caller, agent.yaml, configuration files, environment, defaults."""
-        suite = suite_of(agent)
+    def resolve_execution_config(self, agent: Agent, overrides: ExecutionConfig | None = None) -> ExecutionConfig:
+        """Resolve the settings: `overrides`, then agent.yaml, configuration files, environment, defaults."""
+        suite = agent_suite(agent)
         folder = suite.base or Path.cwd()
         document = Document(suite.path or Path("agent.yaml"), "", {}, lambda pointer: None)
         with environment_from(agent_env_files(folder)):
@@ -56,4 +56,4 @@ class ConfigLoader:
             settings = resolve_execution(document, agent.execution, files)
         if problems or document.problems:
             raise ConfigError([*problems, *document.problems])
-        return (given or ExecutionConfig()).over(execution_in_force(settings))
+        return (overrides or ExecutionConfig()).over(execution_in_force(settings))

@@ -15,9 +15,9 @@ from proctor.evaluators.values import expected_and_output, expected_but_got, quo
 @evaluator(family="text", needs="reference", variant_of="ExactMatch")
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The answer is the expected text, but for case, white space or punctuation where asked.
+    """The answer is the expected text; case, white space or punctuation can be ignored.
 
-    1 if both are the same text, but for what the flags let pass.
+    1 if both texts are the same, apart from what the flags ignore.
     """
 
     case_insensitive: bool = False
@@ -33,12 +33,12 @@ class Equality:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expected_and_output(evaluable, "Equality")
-        wanted, got = self._normal(expected), self._normal(output)
-        if wanted == got and (wanted or (not expected.strip() and not output.strip())):
+        normal_expected, normal_output = self._normal(expected), self._normal(output)
+        if normal_expected == normal_output and (normal_expected or (not expected.strip() and not output.strip())):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
-        if wanted == got:
+        if normal_expected == normal_output:
             return self._nothing_left(expected, output)
-        hint = difference(wanted, got)
+        hint = difference(normal_expected, normal_output)
         return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
     def _normal(self, text: str) -> str:
@@ -49,21 +49,21 @@ class Equality:
         return " ".join(text.split()) if self.strip_whitespace else text
 
     def _nothing_left(self, expected: str, output: str) -> Evaluation:
-        """Texts of punctuation alone are not equal because nothing is left of them."""
+        """Compare texts that are only punctuation as they are; they are not equal because all of it is ignored."""
         same = expected.split() == output.split() if self.strip_whitespace else expected == output
         return Evaluation(
-            float(same), f"{expected_but_got(expected, output)}; both are punctuation alone, compared as it is"
+            float(same), f"{expected_but_got(expected, output)}; both are only punctuation, compared as they are"
         )
 
 
 class _Punctuation(dict[int, str | None]):
-    """For `str.translate`: drops punctuation and symbols of every script. Fills itself on demand."""
+    """A table for `str.translate` that drops punctuation and symbols of every script; filled on demand."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
         dropped = unicodedata.category(character).startswith("P") or character in "$+<=>^`|~"
-        self[code] = kept = None if dropped else character
-        return kept
+        self[code] = replacement = None if dropped else character
+        return replacement
 
 
 _PUNCTUATION = _Punctuation()

@@ -1,4 +1,4 @@
-"""What HoloDeck's evaluators are given (answer, question, reference, passages), and how what they return is read."""
+"""The arguments of HoloDeck's evaluators (answer, question, reference, passages), and how their results are read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from proctor.evaluators.evaluation import Evaluation, InvalidScore
 
-OWN_SCORE = "own_score"
+OLD_SCORE_KEY = "own_score"
 """In stores of early versions: the detail with the score of an evaluator whose own `passed` decided."""
 
 
 class EvalParam(enum.StrEnum):
-    """The names under which evaluators take things: the standard ones, DeepEval's, and those both share."""
+    """The names of arguments: the standard ones, DeepEval's, and those that both use."""
 
     RESPONSE = "response"
     QUERY = "query"
@@ -26,12 +26,12 @@ class EvalParam(enum.StrEnum):
     RETRIEVAL_CONTEXT = "retrieval_context"
 
 
-_DEEPEVAL = frozenset({EvalParam.INPUT, EvalParam.ACTUAL_OUTPUT, EvalParam.EXPECTED_OUTPUT})
+_DEEPEVAL_PARAMS = frozenset({EvalParam.INPUT, EvalParam.ACTUAL_OUTPUT, EvalParam.EXPECTED_OUTPUT})
 
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """What an evaluator needs, and what it also takes."""
+    """The arguments that an evaluator requires, and those it also takes."""
 
     required: frozenset[EvalParam]
     optional: frozenset[EvalParam] = frozenset()
@@ -39,20 +39,20 @@ class ParamSpec:
     uses_retrieval_context: bool = False
 
     def uses_deepeval_params(self) -> bool:
-        return not _DEEPEVAL.isdisjoint(self.required | self.optional)
+        return not _DEEPEVAL_PARAMS.isdisjoint(self.required | self.optional)
 
     def takes(self, *names: EvalParam) -> bool:
         return not (self.required | self.optional).isdisjoint(names)
 
 
 class HasParamSpec(Protocol):
-    """Any evaluator that says what it takes."""
+    """Any evaluator that declares its arguments."""
 
     def get_param_spec(self) -> ParamSpec: ...
 
 
 class EvalKwargsBuilder:
-    """Gathers what is known of one answer, and hands each evaluator its part of it."""
+    """Collects what is known about one answer and selects each evaluator's arguments from it."""
 
     def __init__(
         self,
@@ -69,73 +69,73 @@ class EvalKwargsBuilder:
         self._passages = retrieval_context
 
     def build_for(self, evaluator: HasParamSpec) -> dict[str, Any]:
-        """The arguments of `evaluator.evaluate`: the answer always, the rest where it is taken and known.
+        """The arguments of `evaluator.evaluate`: always the answer, the rest if it is known and the evaluator takes it.
 
-        The text of files is a list of one where DeepEval's names are used, since a list is what those evaluators take.
+        With DeepEval's names, the text of files is a list with one item, because those evaluators expect a list.
         """
         spec = evaluator.get_param_spec()
         deepeval = spec.uses_deepeval_params()
-        given: dict[str, Any] = {"actual_output" if deepeval else "response": self._response}
+        kwargs: dict[str, Any] = {"actual_output" if deepeval else "response": self._response}
         if self._query and spec.takes(EvalParam.QUERY, EvalParam.INPUT):
-            given["input" if deepeval else "query"] = self._query
+            kwargs["input" if deepeval else "query"] = self._query
         if self._truth and spec.takes(EvalParam.GROUND_TRUTH, EvalParam.EXPECTED_OUTPUT):
-            given["expected_output" if deepeval else "ground_truth"] = self._truth
+            kwargs["expected_output" if deepeval else "ground_truth"] = self._truth
         if self._files and (spec.uses_context or spec.takes(EvalParam.CONTEXT)):
-            given["context"] = [self._files] if deepeval else self._files
+            kwargs["context"] = [self._files] if deepeval else self._files
         if self._passages and (spec.uses_retrieval_context or spec.takes(EvalParam.RETRIEVAL_CONTEXT)):
-            given["retrieval_context"] = self._passages
-        return given
+            kwargs["retrieval_context"] = self._passages
+        return kwargs
 
 
 def build_retrieval_context_from_tools(
     tool_results: Iterable[Mapping[str, Any]], retrieval_tool_names: Iterable[str]
 ) -> list[str] | None:
-    """What the retrieving ones among the tools gave back, as passages; `None` where that is nothing.
+    """The results of retrieval tools as passages, or None if there are none.
 
-    A text is one passage, a list has one in each item; an object or a number is no passage.
+    A string is one passage and a list has one per item; an object or a number is not a passage.
     """
-    names, found = frozenset(retrieval_tool_names), []
-    for told in tool_results:
-        content = told.get("result", "")
-        if str(told.get("name", "")) not in names:
+    names, passages = frozenset(retrieval_tool_names), []
+    for result in tool_results:
+        content = result.get("result", "")
+        if str(result.get("name", "")) not in names:
             continue
         if isinstance(content, str):
-            found.append(content)
+            passages.append(content)
         elif isinstance(content, list):
-            found += [str(item) for item in content if item is not None]
-    return [passage for passage in found if passage] or None
+            passages += [str(item) for item in content if item is not None]
+    return [passage for passage in passages if passage] or None
 
 
 def tool_name_matches(expected: str, actual: str) -> bool:
-    """Whether the name of a tool that was called contains the expected one."""
+    """Whether the expected name is part of the name of the called tool."""
     return expected in actual
 
 
 def validate_tool_calls(actual: Sequence[str], expected: Sequence[str] | None) -> bool | None:
-    """Whether each expected name is found in that of some call; `None` where nothing is expected."""
+    """Whether each expected name is part of the name of some call; None if nothing is expected."""
     if expected is None:
         return None
     return all(any(tool_name_matches(name, called) for called in actual) for name in expected)
 
 
-ROUNDING = 1e-6
-"""By how much a mean may miss the end of the scale."""
+ROUNDING_TOLERANCE = 1e-6
+"""How far a mean may exceed the scale through rounding."""
 
 
-def read_result(found: Any, metric: str, *, decides: bool) -> Evaluation:
-    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5.
+def read_result(result: Any, metric: str, *, decides: bool) -> Evaluation:
+    """The score in an evaluator's result: `score` (0 to 1), or else the value under the metric's name.
 
-    Its own `passed`, if it `decides`, is the verdict, whatever the score.
+    If `decides`, the evaluator's own `passed` takes precedence over the score.
     """
-    if not isinstance(found, Mapping):
-        raise InvalidScore(f"returned {type(found).__name__} instead of a dictionary with a score")
-    if found.get("error"):
-        raise InvalidScore(str(found["error"]))
-    value = found.get("score", found.get(metric))
+    if not isinstance(result, Mapping):
+        raise InvalidScore(f"returned {type(result).__name__} instead of a dictionary with a score")
+    if result.get("error"):
+        raise InvalidScore(str(result["error"]))
+    value = result.get("score", result.get(metric))
     if isinstance(value, str) or not hasattr(value, "__float__"):
-        raise InvalidScore(f"returned no score, neither under 'score' nor under {metric!r}")
-    if not -ROUNDING <= float(value) <= 1 + ROUNDING:
-        raise InvalidScore(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
-    reasoning = str(found.get("reasoning") or found.get("reason") or "")
-    passed = found.get("passed")
+        raise InvalidScore(f"returned no score under 'score' or {metric!r}")
+    if not -ROUNDING_TOLERANCE <= float(value) <= 1 + ROUNDING_TOLERANCE:
+        raise InvalidScore(f"returned {value!r}; a score must be a number between 0 and 1, even if marks go up to 5")
+    reasoning = str(result.get("reasoning") or result.get("reason") or "")
+    passed = result.get("passed")
     return Evaluation(value, reasoning, passed=passed if decides and isinstance(passed, bool) else None)

@@ -1,4 +1,4 @@
-"""HoloDeck's evaluator classes: they say what they take, and Proctor's evaluators do the work."""
+"""HoloDeck's evaluator classes. They declare their arguments; Proctor's evaluators compute the scores."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from proctor.judging.call_log import WaitTimer, run_with_timeout
 
 
 class EvaluationError(ProctorError):
-    """An evaluator could not come to a score."""
+    """An evaluator could not compute a score."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
-    """How often a try is repeated where the network or an overloaded service is at fault, and after how long."""
+    """How often and after how long an evaluator is retried after a network error or an overloaded service."""
 
     max_retries: int = 3
     base_delay: float = 2.0
@@ -45,17 +45,17 @@ class RetryConfig:
         return min(self.max_delay, self.base_delay * self.exponential_base**attempt)
 
 
-_ANSWER = frozenset({EvalParam.RESPONSE, EvalParam.GROUND_TRUTH})
-_ASKED = frozenset({EvalParam.ACTUAL_OUTPUT, EvalParam.INPUT})
-_RETRIEVED = _ASKED | {EvalParam.RETRIEVAL_CONTEXT}
+_REFERENCE_PARAMS = frozenset({EvalParam.RESPONSE, EvalParam.GROUND_TRUTH})
+_QUESTION_PARAMS = frozenset({EvalParam.ACTUAL_OUTPUT, EvalParam.INPUT})
+_RETRIEVAL_PARAMS = _QUESTION_PARAMS | {EvalParam.RETRIEVAL_CONTEXT}
 
 
 class EvaluationTimeout(EvaluationError, TimeoutError):
     """An evaluator took longer than its `timeout`."""
 
 
-class EvaluationUndecided(EvaluationError, EvaluationPending):
-    """The judge cannot tell, or a person has yet to say; in a run, the outcome is `pending`."""
+class PendingEvaluationError(EvaluationError, EvaluationPending):
+    """The judge cannot tell, or a person has not graded yet; in a run, the outcome is `pending`."""
 
     def __init__(self, evaluator: str, cause: EvaluationPending) -> None:
         super().__init__(f"{evaluator}: {cause}")
@@ -66,7 +66,7 @@ class EvaluationUndecided(EvaluationError, EvaluationPending):
 class BaseEvaluator:
     """The base of evaluators: subclass it with `PARAM_SPEC` and `_evaluate_impl`, which returns a dictionary.
 
-    `evaluate` calls it within `timeout` seconds (`None`: any number), and again where the network is at fault.
+    `evaluate` calls `_evaluate_impl` with a limit of `timeout` seconds (None for no limit) and retries network errors.
     """
 
     PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(frozenset({EvalParam.RESPONSE}))
@@ -84,22 +84,22 @@ class BaseEvaluator:
         return cls.PARAM_SPEC
 
     async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
-        """The score under `score` or the metric's name; `passed` and `reasoning` where there is something to say."""
-        raise NotImplementedError(f"{self.name} does not say how it evaluates; write its _evaluate_impl")
+        """The score under `score` or the metric's name; `passed` and `reasoning` are optional."""
+        raise NotImplementedError(f"{self.name} needs a method _evaluate_impl")
 
     async def evaluate(self, **kwargs: Any) -> dict[str, Any]:
-        """What `_evaluate_impl` returns; raises `EvaluationError`."""
+        """The result of `_evaluate_impl`; raises `EvaluationError`."""
         if self.timeout is None:
-            return await self._tried(kwargs)
+            return await self._evaluate_with_retries(kwargs)
         waits = WaitTimer()
         try:
-            return await run_with_timeout(lambda: self._tried(kwargs), self.timeout, waits)
+            return await run_with_timeout(lambda: self._evaluate_with_retries(kwargs), self.timeout, waits)
         except EvaluationError:
             raise
         except TimeoutError:
             raise EvaluationTimeout(f"{self.name} {evaluator_timeout(self.timeout, waits)}") from None
 
-    async def _tried(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    async def _evaluate_with_retries(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         tries = max(1, self.retry_config.max_retries)
         for attempt in range(1, tries + 1):
             try:
@@ -107,22 +107,22 @@ class BaseEvaluator:
             except (EvaluationError, NotImplementedError, TypeError):
                 raise
             except EvaluationPending as error:
-                raise EvaluationUndecided(self.name, error) from error
+                raise PendingEvaluationError(self.name, error) from error
             except Exception as error:
                 if not (is_transient(error) or isinstance(error, OSError)):
                     raise EvaluationError(f"{self.name}: {one_line(error)}") from error
                 if attempt == tries:
                     raise EvaluationError(f"{self.name} failed after {tries} attempts: {one_line(error)}") from error
                 await asyncio.sleep(self.retry_config.delay(attempt - 1))
-        raise AssertionError("every try returns or raises")
+        raise AssertionError("unreachable: every attempt returns or raises")
 
 
-class ShippedEvaluator(BaseEvaluator):
+class ProctorEvaluator(BaseEvaluator):
     """One of Proctor's evaluators with HoloDeck's `evaluate(**kwargs)`."""
 
-    PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(_ANSWER)
+    PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(_REFERENCE_PARAMS)
     evaluator: ClassVar[str]
-    """The evaluator that does the work."""
+    """The name of Proctor's evaluator."""
     metric: ClassVar[str]
 
     def __init__(
@@ -138,14 +138,14 @@ class ShippedEvaluator(BaseEvaluator):
         self._scorer: Callable[..., Any] = shipped_class(self.evaluator)(**arguments)
 
     async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
-        """The score under `score` and under the metric's name, whether it passed, and why."""
+        """The score under `score` and the metric's name, whether it passed, and why."""
         evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
         try:
             evaluation = await evaluate(self._scorer, evaluable)
         except (NothingToCompare, InvalidScore, NeedsModel) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
-            raise EvaluationError(f"{self.name} had nothing to compare")
+            raise EvaluationError(f"{self.name}: there was nothing to compare")
         declared = getattr(self._scorer, "default_threshold", DEFAULT_THRESHOLD)
         threshold = threshold_in_force(declared, caller=self.threshold)
         return {
@@ -159,18 +159,18 @@ class ShippedEvaluator(BaseEvaluator):
         }
 
 
-def _evaluable(given: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluable:
-    known = {str(param) for param in EvalParam}
-    if unknown := [key for key in given if key not in known]:
-        raise TypeError(f"{name}.evaluate takes {', '.join(sorted(known))}, and no {unknown[0]!r}")
-    if missing := sorted(str(param) for param in spec.required if given.get(param) is None):
+def _evaluable(kwargs: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluable:
+    names = {str(param) for param in EvalParam}
+    if unknown := [key for key in kwargs if key not in names]:
+        raise TypeError(f"{name}.evaluate has no argument {unknown[0]!r}; it has {', '.join(sorted(names))}")
+    if missing := sorted(str(param) for param in spec.required if kwargs.get(param) is None):
         raise EvaluationError(f"{name} needs {', '.join(missing)}")
-    answer = given.get("response", given.get("actual_output"))
-    asked = given.get("query", given.get("input"))
-    truth = given.get("ground_truth", given.get("expected_output"))
-    context, passages = given.get("context"), given.get("retrieval_context")
+    answer = kwargs.get("response", kwargs.get("actual_output"))
+    question = kwargs.get("query", kwargs.get("input"))
+    truth = kwargs.get("ground_truth", kwargs.get("expected_output"))
+    context, passages = kwargs.get("context"), kwargs.get("retrieval_context")
     return Evaluable(
-        eval_input=() if asked is None else (NamedData("input", asked),),
+        eval_input=() if question is None else (NamedData("input", question),),
         eval_output=(NamedData("output", answer),),
         expectation=UNSET if truth is None else truth,
         context=None if context is None else tuple([context] if isinstance(context, str) else context),
@@ -178,69 +178,69 @@ def _evaluable(given: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluabl
     )
 
 
-class BLEUEvaluator(ShippedEvaluator):
+class BLEUEvaluator(ProctorEvaluator):
     evaluator, metric = "BLEU", "bleu"
 
 
-class ROUGEEvaluator(ShippedEvaluator):
+class ROUGEEvaluator(ProctorEvaluator):
     evaluator, metric = "ROUGE", "rouge"
 
 
-class METEOREvaluator(ShippedEvaluator):
+class METEOREvaluator(ProctorEvaluator):
     evaluator, metric = "METEOR", "meteor"
 
 
-class EqualityEvaluator(ShippedEvaluator):
+class EqualityEvaluator(ProctorEvaluator):
     evaluator, metric = "Equality", "equality"
 
 
-class NumericEvaluator(ShippedEvaluator):
+class NumericEvaluator(ProctorEvaluator):
     evaluator, metric = "Numeric", "numeric"
 
 
-class JudgedEvaluator(ShippedEvaluator):
-    """One that a judge decides: `model_config` names who judges, as `model` does in an agent.yaml."""
+class ModelEvaluator(ProctorEvaluator):
+    """An evaluator with a judge: `model_config` sets the judge, like `model` in an agent.yaml."""
 
     def __init__(self, model_config: Any = None, threshold: float | None = None, **rest: Any) -> None:
-        named = {} if model_config is None else {"model": _judge(model_config)}
-        super().__init__(threshold=threshold, **named, **rest)
+        model = {} if model_config is None else {"model": _judge_spec(model_config)}
+        super().__init__(threshold=threshold, **model, **rest)
 
 
-def _judge(model: Any) -> Any:
-    """A judge by name, by an object of `provider` and `name`, or by anything that has such attributes."""
+def _judge_spec(model: Any) -> Any:
+    """A judge from a name, a mapping with `provider` and `name`, or an object with such attributes."""
     if isinstance(model, (str, Mapping)) or not hasattr(model, "provider"):
         return model
     name = getattr(model, "model_name", None) or getattr(model, "name", None)
-    given = {"provider": str(getattr(model.provider, "value", model.provider)), "name": name}
+    spec = {"provider": str(getattr(model.provider, "value", model.provider)), "name": name}
     rest = {key: getattr(model, key, None) for key in ("endpoint", "api_key", "api_version", "temperature")}
-    return given | {key: value for key, value in rest.items() if value is not None}
+    return spec | {key: value for key, value in rest.items() if value is not None}
 
 
-class GroundednessEvaluator(JudgedEvaluator):
+class GroundednessEvaluator(ModelEvaluator):
     PARAM_SPEC = ParamSpec(
         frozenset({EvalParam.RESPONSE, EvalParam.CONTEXT}), frozenset({EvalParam.QUERY}), uses_context=True
     )
     evaluator, metric = "Groundedness", "groundedness"
 
 
-class RelevanceEvaluator(JudgedEvaluator):
+class RelevanceEvaluator(ModelEvaluator):
     PARAM_SPEC = ParamSpec(
         frozenset({EvalParam.RESPONSE, EvalParam.QUERY}), frozenset({EvalParam.CONTEXT}), uses_context=True
     )
     evaluator, metric = "Relevance", "relevance"
 
 
-class CoherenceEvaluator(JudgedEvaluator):
+class CoherenceEvaluator(ModelEvaluator):
     PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.QUERY}))
     evaluator, metric = "Coherence", "coherence"
 
 
-class FluencyEvaluator(JudgedEvaluator):
+class FluencyEvaluator(ModelEvaluator):
     PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.QUERY}))
     evaluator, metric = "Fluency", "fluency"
 
 
-class GEvalEvaluator(JudgedEvaluator):
+class GEvalEvaluator(ModelEvaluator):
     PARAM_SPEC = ParamSpec(
         frozenset({EvalParam.ACTUAL_OUTPUT}),
         frozenset({EvalParam.INPUT, EvalParam.EXPECTED_OUTPUT, EvalParam.CONTEXT, EvalParam.RETRIEVAL_CONTEXT}),
@@ -248,18 +248,18 @@ class GEvalEvaluator(JudgedEvaluator):
     evaluator, metric = "GEval", "geval"
 
 
-class RAGEvaluator(JudgedEvaluator):
-    """One that holds an answer against what was retrieved for it."""
+class RAGEvaluator(ModelEvaluator):
+    """An evaluator that compares an answer with the retrieved passages."""
 
-    PARAM_SPEC = ParamSpec(_RETRIEVED, uses_retrieval_context=True)
+    PARAM_SPEC = ParamSpec(_RETRIEVAL_PARAMS, uses_retrieval_context=True)
 
     def __init__(self, model_config: Any = None, threshold: float = 0.5, include_reason: bool = True, **rest: Any):
         super().__init__(model_config, threshold, **rest)
         self.include_reason = include_reason
 
     async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
-        found = await super()._evaluate_impl(**kwargs)
-        return found if self.include_reason else {**found, "reasoning": ""}
+        result = await super()._evaluate_impl(**kwargs)
+        return result if self.include_reason else {**result, "reasoning": ""}
 
 
 class FaithfulnessEvaluator(RAGEvaluator):
@@ -271,17 +271,17 @@ class ContextualRelevancyEvaluator(RAGEvaluator):
 
 
 class ContextualPrecisionEvaluator(RAGEvaluator):
-    PARAM_SPEC = ParamSpec(_RETRIEVED | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
+    PARAM_SPEC = ParamSpec(_RETRIEVAL_PARAMS | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
     evaluator, metric = "ContextualPrecision", "contextual_precision"
 
 
 class ContextualRecallEvaluator(RAGEvaluator):
-    PARAM_SPEC = ParamSpec(_RETRIEVED | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
+    PARAM_SPEC = ParamSpec(_RETRIEVAL_PARAMS | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
     evaluator, metric = "ContextualRecall", "contextual_recall"
 
 
 class AnswerRelevancyEvaluator(RAGEvaluator):
-    PARAM_SPEC = ParamSpec(_ASKED)
+    PARAM_SPEC = ParamSpec(_QUESTION_PARAMS)
     evaluator, metric = "AnswerRelevancy", "answer_relevancy"
 
 
@@ -294,7 +294,7 @@ class RAGMetricType(enum.StrEnum):
 
 
 class RAGEvaluatorConstructor(Protocol):
-    """How the evaluators of retrieval are made."""
+    """The constructor of the RAG evaluators."""
 
     def __call__(
         self, model_config: Any = None, threshold: float = 0.5, include_reason: bool = True, **rest: Any
@@ -310,7 +310,7 @@ RAG_EVALUATOR_MAP: dict[RAGMetricType, RAGEvaluatorConstructor] = {
 }
 
 
-_SHIPPED = (
+_EVALUATOR_CLASSES = (
     BLEUEvaluator,
     ROUGEEvaluator,
     METEOREvaluator,
@@ -329,24 +329,24 @@ _SHIPPED = (
 )
 
 
-def evaluator_of(spec: EvaluatorSpec) -> BaseEvaluator | None:
-    """The evaluator of a metric, as a program may call it; `None` for a function of the user's own."""
-    made: Any = next((kind for kind in _SHIPPED if kind.evaluator == spec.name), None)
-    if made is None:
+def build_evaluator(spec: EvaluatorSpec) -> BaseEvaluator | None:
+    """The evaluator of a metric, for a program to call; None for a user's function."""
+    evaluator_class: Any = next((kind for kind in _EVALUATOR_CLASSES if kind.evaluator == spec.name), None)
+    if evaluator_class is None:
         return None
-    given = dict(spec.arguments)
-    if "model" in given:
-        given["model_config"] = given.pop("model")
+    arguments = dict(spec.arguments)
+    if "model" in arguments:
+        arguments["model_config"] = arguments.pop("model")
     if spec.threshold is not None:
-        given["threshold"] = spec.threshold
-    evaluator: BaseEvaluator = made(**given)
+        arguments["threshold"] = spec.threshold
+    evaluator: BaseEvaluator = evaluator_class(**arguments)
     return evaluator
 
 
 def scoring_function(evaluator: Any, metric: str, threshold: float | None = None) -> Callable[..., Any]:
-    """An evaluator that a program passes, as a function that the engine can call.
+    """An evaluator that a program passes in, as a function for the engine.
 
-    If no threshold is given, its own `passed` decides; if what it requires is not known, it is not called.
+    Without a threshold, its own `passed` decides. It is not called if a required argument is not known.
     """
     if not hasattr(evaluator, "evaluate"):
         return evaluator  # type: ignore[no-any-return]
@@ -355,7 +355,7 @@ def scoring_function(evaluator: Any, metric: str, threshold: float | None = None
         arguments = _kwargs(evaluator, evaluable)
         required = evaluator.get_param_spec().required
         if missing := sorted(str(param) for param in required if str(param) not in arguments):
-            raise NothingToCompare(f"it requires {', '.join(missing)}, and the test has none")
+            raise NothingToCompare(f"it requires {', '.join(missing)}, which the test does not have")
         result = await call_user_function(evaluator.evaluate, **arguments)
         return read_result(result, metric, decides=threshold is None)
 

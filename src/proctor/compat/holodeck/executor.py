@@ -1,4 +1,4 @@
-"""HoloDeck's `TestExecutor` on Proctor's engine: one request, with the executor's callbacks as its listener."""
+"""HoloDeck's `TestExecutor` on Proctor's engine: one run request, with the executor's callbacks as its listener."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from proctor.base.json_data import canonical
 from proctor.cases.files.file_reader import file_title
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, FileSettings, Suite
-from proctor.compat.holodeck.backends import BackendAgent, close
+from proctor.compat.holodeck.backends import BackendAgent, close_backend
 from proctor.compat.holodeck.config import ConfigLoader
-from proctor.compat.holodeck.evaluators import BaseEvaluator, evaluator_of, scoring_function
-from proctor.compat.holodeck.files import FileProcessor, as_processed, file_input, file_key, file_text
+from proctor.compat.holodeck.evaluators import BaseEvaluator, build_evaluator, scoring_function
+from proctor.compat.holodeck.files import FileProcessor, file_input, file_key, file_text, to_processed
 from proctor.compat.holodeck.models import Agent, ExecutionConfig, TestCaseModel
-from proctor.compat.holodeck.reader import suite_of
-from proctor.compat.holodeck.result_builder import TurnRecords, report_of, result_of
+from proctor.compat.holodeck.reader import agent_suite
+from proctor.compat.holodeck.result_builder import TurnRecords, build_report, to_test_result
 from proctor.compat.holodeck.settings import file_settings
 from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.results.run import Run, TrialResult
@@ -36,16 +36,16 @@ from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
 
-FILE_SECONDS = 30.0
-"""As HoloDeck allows for a file, where nothing says otherwise."""
+DEFAULT_FILE_SECONDS = 30.0
+"""HoloDeck's default time limit for a file."""
 
 
 class TestExecutor:
-    """Runs the tests of an agent.yaml and reports on them.
+    """Runs the tests of an agent.yaml and returns a report.
 
-    `backend` replaces the agent of the file, `file_processor` (an object with `process_file`) reads the files of
-    tests, and `evaluators` scores the metrics it names; metrics it does not name are scored as usual. A callback that
-    raises is a warning of the report and ends nothing. `force_ingest` discards what was embedded of source files.
+    `backend` replaces the agent of the file. `file_processor` (an object with `process_file`) reads the files of tests.
+    `evaluators` replaces the evaluators of the metrics it names. A callback that raises adds a warning to the report
+    and does not stop the run. `force_ingest` discards stored embeddings of source files.
     """
 
     __test__: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class TestExecutor:
         resolved_execution_config: ExecutionConfig | None = None,
         backend: Any = None,
     ) -> None:
-        _refuse_misfits(
+        _check_arguments(
             config_loader=(config_loader, "load_agent_yaml"),
             file_processor=(file_processor, "process_file"),
             progress_callback=(progress_callback, "__call__"),
@@ -87,78 +87,78 @@ class TestExecutor:
             self.agent_config, execution_config
         )
         suite = self._suite()
-        self._own_processor = FileProcessor(
+        self._default_processor = FileProcessor(
             self.config.cache_dir,
-            round(1000 * (self.config.download_timeout or FILE_SECONDS)),
-            processing_timeout_ms=round(1000 * (self.config.file_timeout or FILE_SECONDS)),
+            round(1000 * (self.config.download_timeout or DEFAULT_FILE_SECONDS)),
+            processing_timeout_ms=round(1000 * (self.config.file_timeout or DEFAULT_FILE_SECONDS)),
             base_dir=suite.base,
             cache_enabled=self.config.cache_enabled is not False,
         )
-        self.file_processor = file_processor or self._own_processor
+        self.file_processor = file_processor or self._default_processor
         self._evaluators = _check_evaluators(evaluators)
-        self.evaluators = dict(self._evaluators) or _usual_evaluators(suite)
+        self.evaluators = dict(self._evaluators) or _default_evaluators(suite)
         self._force_ingest = force_ingest
         self._backend = backend
-        self._agent: _KeptAgent | None = None
+        self._agent: _PersistentAgent | None = None
         self._records = TurnRecords()
         self._warnings: list[str] = []
-        self._one_at_a_time = asyncio.Lock()
+        self._run_lock = asyncio.Lock()
 
     async def execute_tests(self) -> TestReport:
-        """Run every test, as many at once as `parallel_test_cases` says, and report on them in their order."""
-        async with self._one_at_a_time:
+        """Run every test, up to `parallel_test_cases` in parallel, and report them in their order."""
+        async with self._run_lock:
             suite, self._warnings = self._suite(), []
             with environment_from(suite.env_files):
                 agent = await self._agent_for(suite)
                 self._records = TurnRecords(tokens=agent.tokens if agent is not None else {})
                 options = RunOptions(read_file=self._file_reader(agent), evaluators=self._scoring_functions(suite))
-                if options.read_file is not None and self.file_processor is not self._own_processor:
+                if options.read_file is not None and self.file_processor is not self._default_processor:
                     suite = replace(suite, file_settings=FileSettings(math.inf, math.inf))
                 tests = dict(zip((case.id for case in suite.cases), self.agent_config.test_cases or (), strict=True))
                 request = RunRequest([suite], options, agent=agent)
                 run, verdict = await run_suites_async(request, _Listener(self, tests))
             warnings = [*(str(problem) for problem in suite.warnings), *self._warnings]
-            report = report_of(run, verdict, suite.name, warnings=warnings, records=self._records)
+            report = build_report(run, verdict, suite.name, warnings=warnings, records=self._records)
             report.agent_config_path = self.agent_config_path
             report.environment["execution_config"] = canonical(self.config.model_dump())
             return report
 
     async def shutdown(self) -> None:
-        """Close the agent; what goes wrong on the way is logged."""
+        """Close the agent; errors are logged."""
         try:
             if self._agent is not None:
                 await self._agent.close()
             elif self._backend is not None:
-                await close(self._backend)
+                await close_backend(self._backend)
         except Exception as error:
             logging.getLogger(__name__).error("the agent could not be closed: %s", one_line(error))
         self._agent = None
 
     def _suite(self) -> Suite:
-        """The suite of the agent's present tests, with the executor's settings in force."""
-        suite = suite_of(self.agent_config, self.agent_config_path)
+        """The suite of the agent's current tests, with the executor's settings."""
+        suite = agent_suite(self.agent_config, self.agent_config_path)
         settings = replace(suite.settings, timeout=self.config.llm_timeout, parallel=self.config.parallel_test_cases)
         files = file_settings(self.config, suite.base) if suite.base is not None else suite.file_settings
         return replace(suite, settings=settings, file_settings=files)
 
-    async def _agent_for(self, suite: Suite) -> _KeptAgent | None:
-        """The agent, which stays up until `shutdown`; `None` leaves it to the plan to say that there is none."""
+    async def _agent_for(self, suite: Suite) -> _PersistentAgent | None:
+        """The agent, which runs until `shutdown`; None if there is none, which the plan reports."""
         if self._agent is not None and self._force_ingest and self._backend is None:
             await self.shutdown()
         if self._agent is None and self._backend is not None:
-            self._agent = _KeptAgent(BackendAgent(self._backend, suite.name))
+            self._agent = _PersistentAgent(BackendAgent(self._backend, suite.name))
         elif self._agent is None and suite.agent is not None:
             with suppress(InvalidSuite, UsageError):  # the plan reports it, with everything else that is wrong
-                self._agent = _KeptAgent(resolve_agent(suite.agent, suite.base))
+                self._agent = _PersistentAgent(resolve_agent(suite.agent, suite.base))
         return self._agent
 
-    def _file_reader(self, agent: _KeptAgent | None) -> Callable[[AttachedFile], Any] | None:
-        """Reads the files of turns; `None` if the agent takes files itself and nobody passed a processor."""
+    def _file_reader(self, agent: _PersistentAgent | None) -> Callable[[AttachedFile], Any] | None:
+        """The function that reads the files of turns; None if the agent reads files itself."""
         processor = self.file_processor
-        if processor is self._own_processor and agent is not None and agent.reads_files:
+        if processor is self._default_processor and agent is not None and agent.reads_files:
             return None
         if isinstance(processor, FileProcessor) and getattr(processor, "base_dir", "") is None:
-            processor.base_dir = self._own_processor.base_dir
+            processor.base_dir = self._default_processor.base_dir
         return self._read_file
 
     async def _read_file(self, item: AttachedFile) -> FileText:
@@ -167,7 +167,7 @@ class TestExecutor:
             result = await call_user_function(self.file_processor.process_file, file_input(item))
         except Exception as error:
             raise UnreadableFile(f"the file {file_title(item)} could not be read: {one_line(error)}") from error
-        processed = as_processed(result, item, (time.perf_counter() - clock) * 1000)
+        processed = to_processed(result, item, (time.perf_counter() - clock) * 1000)
         self._records.files[file_key(item)] = processed
         return file_text(processed)
 
@@ -179,26 +179,26 @@ class TestExecutor:
         }
 
     def notify(self, callback: Callable[[Any], Any] | None, argument: Any, name: str) -> None:
-        """Call a callback of the user's; whatever it raises is a warning of the report."""
+        """Call a user's callback; whatever it raises becomes a warning of the report."""
         if callback is None:
             return
         try:
             result = callback(argument)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a callback only looks on: whatever it raises is its own
+        except BaseException as error:  # a callback must not stop the run
             self._warnings.append(f"{name} raised {one_line(error)}")
             return
         if inspect.iscoroutine(result):
             result.close()
-            self._warnings.append(f"{name} is async, which nobody waits for; give a plain function")
+            self._warnings.append(f"{name} is async and was not awaited; use a plain function")
 
     def result_of(self, trial: TrialResult) -> TestResult:
-        return result_of(trial, self._records)
+        return to_test_result(trial, self._records)
 
 
 class _Listener:
-    """Passes what happens in a run on to the callbacks of an executor."""
+    """Passes the events of a run to the callbacks of an executor."""
 
     def __init__(self, executor: TestExecutor, tests: Mapping[str, TestCaseModel]) -> None:
         self._executor = executor
@@ -220,8 +220,8 @@ class _Listener:
         return None
 
 
-class _KeptAgent(BaseAgent):
-    """An agent that stays up from one run to the next, until it is closed."""
+class _PersistentAgent(BaseAgent):
+    """An agent that stays started from one run to the next, until it is closed."""
 
     def __init__(self, agent: BaseAgent) -> None:
         self.agent = agent
@@ -251,12 +251,12 @@ class _KeptAgent(BaseAgent):
         return self.agent.session(case)
 
 
-def _refuse_misfits(**given: tuple[Any, str]) -> None:
-    """What cannot do what it is given for is refused before anything is run."""
-    for name, (value, method) in given.items():
+def _check_arguments(**arguments: tuple[Any, str]) -> None:
+    """Raise if an argument lacks the method it needs, before anything runs."""
+    for name, (value, method) in arguments.items():
         if value is not None and not callable(getattr(value, method, None)):
-            wanted = "a function" if method == "__call__" else f"an object with {method}()"
-            raise UsageError(f"{name} must be {wanted}, not {value!r:.80}")
+            expected = "a function" if method == "__call__" else f"an object with {method}()"
+            raise UsageError(f"{name} must be {expected}, not {value!r:.80}")
 
 
 def _check_evaluators(evaluators: Any) -> dict[str, Any]:
@@ -264,23 +264,23 @@ def _check_evaluators(evaluators: Any) -> dict[str, Any]:
         raise UsageError(f"evaluators must be a dictionary of evaluators by metric, not {evaluators!r:.80}")
     for name, evaluator in (evaluators or {}).items():
         if not callable(evaluator) and not (hasattr(evaluator, "evaluate") and hasattr(evaluator, "get_param_spec")):
-            wanted = "a function, or an object with evaluate() and get_param_spec()"
-            raise UsageError(f"the evaluator of {name!r} must be {wanted}, not {evaluator!r:.80}")
+            expected = "a function, or an object with evaluate() and get_param_spec()"
+            raise UsageError(f"the evaluator of {name!r} must be {expected}, not {evaluator!r:.80}")
     return dict(evaluators or {})
 
 
-def _usual_evaluators(suite: Suite) -> dict[str, BaseEvaluator]:
-    """Each metric's evaluator by its name; one that cannot be made is a problem when tests are run."""
-    found: dict[str, BaseEvaluator] = {}
+def _default_evaluators(suite: Suite) -> dict[str, BaseEvaluator]:
+    """Each metric's evaluator by name; one that cannot be created is reported when tests run."""
+    evaluators: dict[str, BaseEvaluator] = {}
     for spec in _specs(suite):
         with suppress(UsageError):
-            made = None if spec.title in found else evaluator_of(spec)
-            if made is not None:
-                found[spec.title] = made
-    return found
+            evaluator = None if spec.title in evaluators else build_evaluator(spec)
+            if evaluator is not None:
+                evaluators[spec.title] = evaluator
+    return evaluators
 
 
 def _specs(suite: Suite) -> list[EvaluatorSpec]:
     """Every metric of a suite."""
-    of_turns = [turn.evaluators or () for case in suite.cases for turn in case.turns]
-    return [*suite.evaluators, *(spec for case in suite.cases for spec in case.evaluators or ()), *chain(*of_turns)]
+    turn_specs = [turn.evaluators or () for case in suite.cases for turn in case.turns]
+    return [*suite.evaluators, *(spec for case in suite.cases for spec in case.evaluators or ()), *chain(*turn_specs)]

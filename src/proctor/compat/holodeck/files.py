@@ -1,4 +1,4 @@
-"""HoloDeck's `FileProcessor`, and what is known of the files that tests name."""
+"""HoloDeck's `FileProcessor`, and its records of the files of tests."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from proctor.cases.suite import AttachedFile, FileSettings
 from proctor.compat.holodeck.models import FileInput
 from proctor.compat.holodeck.test_results import ProcessedFileInput
 
-OPTIONS = ("pages", "sheet", "range", "cache")
+READ_OPTIONS = ("pages", "sheet", "range", "cache")
+"""The keys that select a part of a file, and whether a download is cached."""
 
 
 def file_input(item: AttachedFile) -> FileInput:
-    """An attachment as HoloDeck's processors take it."""
-    options = {key: item.options.get(key) for key in OPTIONS}
+    """A file of a turn as HoloDeck's processors expect it."""
+    options = {key: item.options.get(key) for key in READ_OPTIONS}
     return FileInput.model_construct(
         path=item.path, url=item.url, type=item.kind, description=item.description, **options
     )
 
 
 def file_key(item: AttachedFile) -> str:
-    """What tells one file of a test from another."""
+    """A key that identifies a file of a test."""
     return canonical(to_json(item))
 
 
 class FileProcessor:
-    """Reads files. What goes wrong is the `error` of what `process_file` returns; nothing is raised.
+    """Reads files. Problems are in `error` of the result; nothing is raised.
 
-    Relative paths start from `base_dir`, else from the working folder; an executor starts from the agent's folder.
+    Relative paths start from `base_dir`, else from the working folder; an executor uses the agent's folder.
     """
 
     def __init__(
@@ -52,25 +53,27 @@ class FileProcessor:
             ("processing_timeout_ms", processing_timeout_ms),
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise UsageError(f"{name} must be a number of milliseconds, more than 0, not {value!r}")
+                raise UsageError(f"{name} must be a positive number of milliseconds, not {value!r}")
         self.cache_dir = Path(cache_dir or ".holodeck/cache")
         self.download_timeout_ms = download_timeout_ms
         self.max_retries = max_retries
-        """How often a download is tried, at least once."""
+        """How many times a download is attempted, at least once."""
         self.processing_timeout_ms = processing_timeout_ms
         self.base_dir = None if base_dir is None else Path(base_dir)
         self.cache_enabled = cache_enabled
 
     def process_file(self, file_input: FileInput) -> ProcessedFileInput:
-        """The text of a file under `markdown_content`, or the reason why there is none under `error`."""
-        clock = time.perf_counter()
+        """The text of a file under `markdown_content`, or why it could not be read under `error`."""
+        started = time.perf_counter()
         try:
-            found = self._read(_attachment(file_input))
+            content = self._read(_attachment(file_input))
         except UnreadableFile as error:
-            return _processed(file_input, markdown_content="", processing_time_ms=_since(clock), error=str(error))
-        metadata = dict(found.metadata) | ({"warning": "; ".join(found.notes)} if found.notes else {})
-        text = found.text.strip()
-        return _processed(file_input, markdown_content=text, metadata=metadata, processing_time_ms=_since(clock))
+            return _processed(
+                file_input, markdown_content="", processing_time_ms=_elapsed_ms(started), error=str(error)
+            )
+        metadata = dict(content.metadata) | ({"warning": "; ".join(content.notes)} if content.notes else {})
+        text = content.text.strip()
+        return _processed(file_input, markdown_content=text, metadata=metadata, processing_time_ms=_elapsed_ms(started))
 
     def _read(self, item: AttachedFile) -> FileText:
         base = self.base_dir or Path.cwd()
@@ -85,26 +88,26 @@ def _processed(original: Any, **fields: Any) -> ProcessedFileInput:
 
 def _attachment(file: Any) -> AttachedFile:
     """Anything with the fields of a `FileInput`."""
-    options = {key: value for key in OPTIONS if (value := getattr(file, key, None)) is not None}
+    options = {key: value for key in READ_OPTIONS if (value := getattr(file, key, None)) is not None}
     kind = getattr(file, "type", None)
     return AttachedFile(
         getattr(file, "path", None), getattr(file, "url", None), kind, getattr(file, "description", None), options
     )
 
 
-def _since(clock: float) -> int:
-    return round((time.perf_counter() - clock) * 1000)
+def _elapsed_ms(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
 
 
-def as_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedFileInput:
-    """What a file processor made of a file: HoloDeck's shape, or the text alone."""
-    original, spent = file_input(item), round(spent_ms)
+def to_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedFileInput:
+    """A file processor's result in HoloDeck's shape; the processor may return that or only the text."""
+    original, duration = file_input(item), round(spent_ms)
     if isinstance(result, str):
-        return _processed(original, markdown_content=result, processing_time_ms=spent)
+        return _processed(original, markdown_content=result, processing_time_ms=duration)
     text, error = getattr(result, "markdown_content", None), getattr(result, "error", None)
     if text is None and error is None:
         wrong = f"the file processor returned {type(result).__name__}, which has no text"
-        return _processed(original, processing_time_ms=spent, error=wrong)
+        return _processed(original, processing_time_ms=duration, error=wrong)
     metadata, cached = to_json(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
     own_time = getattr(result, "processing_time_ms", None)
     return _processed(
@@ -112,21 +115,21 @@ def as_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedF
         markdown_content=str(text or ""),
         metadata=metadata if isinstance(metadata, dict) else None,
         cached_path=None if cached is None else str(cached),
-        processing_time_ms=spent if own_time is None else int(own_time),
+        processing_time_ms=duration if own_time is None else int(own_time),
         error=None if error is None else str(error),
     )
 
 
 def file_text(processed: ProcessedFileInput) -> FileText:
-    """A processed file as the engine takes it; raises `UnreadableFile`."""
+    """A processed file as the engine needs it; raises `UnreadableFile`."""
     if processed.error:
         raise UnreadableFile(f"the file {processed.original.name} could not be read: {processed.error}")
     warning = (processed.metadata or {}).get("warning")
     return FileText(processed.markdown_content or "", notes=(str(warning),) if warning else ())
 
 
-def unread(attachments: Sequence[AttachedFile], messages: Sequence[str]) -> list[ProcessedFileInput]:
-    """The files of a turn that was not asked, or of a stored run; `messages` are those of its trial."""
+def unread_files(attachments: Sequence[AttachedFile], messages: Sequence[str]) -> list[ProcessedFileInput]:
+    """The files of a turn that was not sent, or of a stored run; `messages` are those of its trial."""
     return [_processed(file_input(item), error=_error_about(item, messages)) for item in attachments]
 
 

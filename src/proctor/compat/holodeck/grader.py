@@ -1,4 +1,4 @@
-"""HoloDeck's code graders: functions of the user's that are called with a `GraderContext`."""
+"""HoloDeck's code graders: users' functions that are called with a `GraderContext`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class GraderContext:
 
 @dataclass(frozen=True, slots=True)
 class GraderResult:
-    """What a grader may return when a bare score does not say enough."""
+    """A grader's result, if a score alone is not enough."""
 
     score: float
     passed: bool | None = None
-    """Decides the outcome whatever the score and the threshold; `None` leaves it to them."""
+    """Overrides the score and the threshold; None leaves the decision to them."""
     reason: str | None = None
     details: Mapping[str, Any] | None = None
 
@@ -47,12 +47,12 @@ class GraderResult:
 @evaluator(family="code", example={"grader": "checks.py:grade"})
 @dataclass(frozen=True, slots=True)
 class CodeGrader:
-    """Whatever the named function, given a `GraderContext`, makes of the answer.
+    """The score that a function of yours returns for a `GraderContext`.
 
-    What the function makes of HoloDeck's `GraderContext` (`turn_input`, `agent_response`, `ground_truth`,
-    `tool_invocations`, `retrieval_context`, `turn_index`, `test_case_name`, `turn_config`): true, false, a number, or
-    an object with `score` and if need be `passed`, which then decides, `reason`, `details`. Sync or async. Returning
-    nothing is an `error`.
+    The function is called with HoloDeck's `GraderContext` (`turn_input`, `agent_response`, `ground_truth`,
+    `tool_invocations`, `retrieval_context`, `turn_index`, `test_case_name`, `turn_config`). It returns true, false, a
+    number, or an object with `score` and optionally `passed` (which then decides), `reason` and `details`. Sync or
+    async. Returning nothing is an `error`.
     """
 
     grader: str
@@ -70,12 +70,12 @@ class CodeGrader:
 
     @staticmethod
     def reference_in(arguments: Mapping[str, Any]) -> str:
-        """The code that an evaluator with these arguments calls, for validation, which loads none."""
+        """The reference to the function that these arguments name; validation uses it without loading code."""
         return str(arguments.get("grader", ""))
 
     @property
     def version(self) -> str:
-        """Changes with the code of the grader."""
+        """Changes with the grader's code."""
         return source_fingerprint(self.function)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
@@ -83,7 +83,7 @@ class CodeGrader:
 
 
 def grader_context(evaluable: Evaluable) -> GraderContext:
-    """What a grader sees, taken from what an evaluator sees."""
+    """The grader's view of what an evaluator sees."""
     truth = evaluable.expectation
     return GraderContext(
         turn_input=_text(evaluable.input),
@@ -115,19 +115,19 @@ def _text(value: Json) -> str:
 
 
 def read_result(result: Any) -> Evaluation:
-    """The Evaluation a grader means; unlike other evaluators a grader has to say something."""
+    """The evaluation that a grader returned; unlike other evaluators, a grader must return a result."""
     if result is None:
         raise InvalidScore("returned nothing; a grader returns True, False, a number or a GraderResult")
     if not hasattr(result, "score"):
-        return _scored(result)
+        return _require_evaluation(result)
     reason = getattr(result, "reason", None) or getattr(result, "reasoning", None) or ""
     details = _details(getattr(result, "details", None))
-    evaluation = _scored(Evaluation(result.score, str(reason), details))
+    evaluation = _require_evaluation(Evaluation(result.score, str(reason), details))
     passed = getattr(result, "passed", None)
     return evaluation if passed is None else replace(evaluation, passed=bool(passed))
 
 
-def _scored(verdict: Any) -> Evaluation:
+def _require_evaluation(verdict: Any) -> Evaluation:
     evaluation = to_evaluation(verdict)
     if evaluation is None:
         raise InvalidScore("returned nothing")

@@ -12,32 +12,32 @@ from proctor.evaluators.marks import COHERENCE, MarkEvaluator
 @evaluator(family="passages", needs="passages", judge="model", variant_of="Faithfulness")
 @dataclass(frozen=True, kw_only=True)
 class Groundedness(MarkEvaluator):
-    """The answer says nothing but what the passages bear out.
+    """The answer says only what the passages support.
 
-    Whether all that is said follows from the passages.
+    Whether everything in the answer follows from the passages.
     """
 
     kind: ClassVar[str] = "groundedness"
     material_names: ClassVar[tuple[str, ...]] = ("question", "passage")
     instructions: ClassVar[str] = (
         "Assess how well the answer is grounded in the numbered passages: whether everything it states follows from "
-        "them. What they contradict weighs most; what they do not mention counts against it too, however true it may "
-        "be. What the answer leaves out does not matter here."
+        "them. A statement that they contradict weighs most; one that they do not mention counts against the answer "
+        "too, even if it is true. What the answer leaves out does not matter here."
     )
 
 
 @evaluator(family="rubric", judge="model", variant_of="GEval")
 @dataclass(frozen=True, kw_only=True)
 class Relevance(MarkEvaluator):
-    """The answer addresses what was asked.
+    """The answer addresses the question.
 
-    Whether what was asked is answered, all of it and nothing else.
+    Whether the answer addresses the whole question and nothing else.
     """
 
     kind: ClassVar[str] = "relevance"
     instructions: ClassVar[str] = (
-        "Assess how well the answer addresses the question: whether it answers what was asked, all of it, and stays "
-        "with it. Evasion, parts of the question that are passed over, and matter nobody asked for count against it."
+        "Assess how well the answer addresses the question: whether it answers the whole question and stays on "
+        "topic. Evasion, skipped parts of the question and unrelated content count against it."
     )
 
 
@@ -46,7 +46,7 @@ class Relevance(MarkEvaluator):
 class Coherence(MarkEvaluator):
     """The parts of the answer are consistent and connected.
 
-    Whether the answer hangs together.
+    Whether the answer is coherent.
     """
 
     kind: ClassVar[str] = "coherence"
@@ -58,11 +58,11 @@ class Coherence(MarkEvaluator):
 class Fluency(MarkEvaluator):
     """The answer is well written.
 
-    Whether it is well written.
+    Whether the answer is well written.
     """
 
     kind: ClassVar[str] = "fluency"
     instructions: ClassVar[str] = (
         "Assess how well the answer is written: grammar, spelling, choice of words, sentences that read naturally in "
-        "the language they are in. Neither what it says nor whether that is true matters here."
+        "their language. Neither the content nor whether it is true matters here."
     )

@@ -1,4 +1,4 @@
-"""HoloDeck's metrics and the evaluators that they are."""
+"""HoloDeck's metrics and the evaluators behind them."""
 
 from __future__ import annotations
 

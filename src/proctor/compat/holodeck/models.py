@@ -1,9 +1,9 @@
-"""HoloDeck's models of an `agent.yaml`: the agent, its tests and metrics, and how they are run.
+"""HoloDeck's models of an `agent.yaml`: the agent, its tests and metrics, and how they run.
 
-The field names and defaults are HoloDeck's. What the models check is the shape of the file; what Proctor cannot do, and
-whether files, keys and packages are there, is found out when the agent is built (`agent_reader`).
+The field names and defaults are HoloDeck's. The models check the shape of the file. Files, keys, packages and features
+that Proctor does not support are checked when the agent is built (`agent_reader`).
 
-A tool or test that is wrong is one problem with its place, so rules over several fields name the key to change.
+A wrong tool or test is one problem with its place, so rules about several fields name the key to change.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
 MAX_FILES = 10
 MAX_TOOLS = 50
 MAX_RETRIES = 3
-TOP_MARK = 5
-"""The top of the scale on which HoloDeck's judges give their marks."""
-TEMPERATURE = 0.3
-MAX_TOKENS = 1000
-"""What HoloDeck asks models with by default."""
-_PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d{1,9}\])*"
-"""Where in an answer of data a metric looks: keys and indices."""
+MAX_MARK = 5
+"""The highest mark on the default scale of HoloDeck's judges."""
+DEFAULT_TEMPERATURE = 0.3
+DEFAULT_MAX_TOKENS = 1000
+"""HoloDeck's defaults for calls to models."""
+_RESPONSE_PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d{1,9}\])*"
+"""The path of a metric's value in structured output: keys and indices."""
 
 
 class HoloDeckModel(BaseModel):
-    """A model that refuses keys it does not know."""
+    """A model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
     __test__: ClassVar[bool] = False
 
     def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
-        """As JSON text in ASCII, so that half a character in an answer breaks nothing."""
+        """The model as JSON in ASCII, so that an unpaired surrogate in an answer breaks nothing."""
         return json.dumps(to_json(self.model_dump(**options)), indent=indent)
 
 
 class ExtensibleModel(HoloDeckModel):
-    """A model that leaves out the `x-` keys, which users may add freely."""
+    """A model that ignores `x-` keys, which users may add freely."""
 
     @model_validator(mode="before")
     @classmethod
@@ -92,12 +92,12 @@ def _whole_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _shortest(value: float) -> float:
-    """30 and not 30.0, as the file has it."""
+def _int_if_whole(value: float) -> float:
+    """30 instead of 30.0, as in the file."""
     return int(value) if value.is_integer() else value
 
 
-def _seconds(value: float) -> float:
+def _check_seconds(value: float) -> float:
     if value <= 0:
         raise problem_at((), "must be more than 0 seconds")
     return value
@@ -105,23 +105,23 @@ def _seconds(value: float) -> float:
 
 Text = Annotated[str, AfterValidator(_not_blank)]
 Whole = Annotated[int, BeforeValidator(_whole_number), Strict()]
-Number = Annotated[float, Strict(), Field(allow_inf_nan=False), AfterValidator(_shortest)]
-Seconds = Annotated[Number, AfterValidator(_seconds)]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False), AfterValidator(_int_if_whole)]
+Seconds = Annotated[Number, AfterValidator(_check_seconds)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[Whole, Field(ge=1)]
 
 
 class LLMProvider(HoloDeckModel):
-    """A model and how it is asked."""
+    """A model and its settings."""
 
     provider: Text
     name: Text
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = TEMPERATURE
-    max_tokens: Count | None = MAX_TOKENS
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = DEFAULT_TEMPERATURE
+    max_tokens: Count | None = DEFAULT_MAX_TOKENS
     top_p: Share | None = None
     endpoint: Text | None = None
     api_key: SecretStr | None = None
-    """`${NAME}` until the model is asked."""
+    """`${NAME}` until the model is called."""
     api_version: Text | None = None
     auth_provider: str | None = None
 
@@ -134,12 +134,12 @@ class LLMProvider(HoloDeckModel):
             raise problem_at((), f"cannot be used: {error}") from None
         return provider
 
-    def as_written(self) -> dict[str, Any]:
-        """What the file says, without defaults; the key as the variable that holds it."""
-        found = self.model_dump(exclude_unset=True)
+    def file_data(self) -> dict[str, Any]:
+        """The data in the file, without defaults; the key is the variable that holds it."""
+        data = self.model_dump(exclude_unset=True)
         if self.api_key is not None:
-            found["api_key"] = self.api_key.get_secret_value()
-        return found
+            data["api_key"] = self.api_key.get_secret_value()
+        return data
 
 
 # Tests
@@ -162,7 +162,7 @@ class FileInput(HoloDeckModel):
     def _check_pages(cls, pages: list[Any] | None) -> list[Any] | None:
         for index, page in enumerate(pages or ()):
             if isinstance(page, bool) or not isinstance(page, int) or page < 1:
-                raise problem_at((index,), "must be a page number, from 1")
+                raise problem_at((index,), "must be a page number, 1 or more")
         return pages
 
     @property
@@ -172,12 +172,12 @@ class FileInput(HoloDeckModel):
     @property
     def options(self) -> dict[str, Json]:
         """Which part of the file is read, and whether a download is stored."""
-        given = {"pages": self.pages, "sheet": self.sheet, "range": self.range, "cache": self.cache}
-        return {key: value for key, value in given.items() if value is not None}
+        options = {"pages": self.pages, "sheet": self.sheet, "range": self.range, "cache": self.cache}
+        return {key: value for key, value in options.items() if value is not None}
 
 
 class TestFile(FileInput):
-    """A file of a test, which says where it is and of what type."""
+    """A file of a test, with its location and type."""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
@@ -187,7 +187,7 @@ class TestFile(FileInput):
         if self.type is None:
             raise problem_at((), f"needs 'type', one of {', '.join(FILE_TYPES)}")
         if self.path is not None and folder is not None and not _is_file(folder / self.path):
-            raise problem_at(("path",), f"names {self.path}, which is not there (looked in {folder})")
+            raise problem_at(("path",), f"names {self.path}, which does not exist (looked in {folder})")
         return self
 
 
@@ -199,7 +199,7 @@ def _is_file(path: Path) -> bool:
 
 
 class ExpectedTool(HoloDeckModel):
-    """A call that is expected, with arguments and how often."""
+    """An expected call, with arguments and a count."""
 
     name: Text
     args: dict[str, Any] | None = None
@@ -208,12 +208,12 @@ class ExpectedTool(HoloDeckModel):
     @field_validator("args")
     @classmethod
     def _check_args(cls, args: dict[str, Any] | None) -> dict[str, Any] | None:
-        """An object with `fuzzy` or `regex` is a matcher, anything else is the very value."""
+        """An object with `fuzzy` or `regex` is a matcher; anything else is the exact value."""
         for name, value in (args or {}).items():
             if not isinstance(value, dict) or {"fuzzy", "regex"}.isdisjoint(value):
                 continue
             if len(value) != 1:
-                raise problem_at((name,), f"must have one key, fuzzy or regex, and not {', '.join(sorted(value))}")
+                raise problem_at((name,), f"must have exactly one key, fuzzy or regex, not {', '.join(sorted(value))}")
             if "regex" in value:
                 _check_regex(value["regex"], (name, "regex"))
             elif value["fuzzy"] is None or isinstance(value["fuzzy"], dict | list):
@@ -223,16 +223,16 @@ class ExpectedTool(HoloDeckModel):
 
 def _check_regex(pattern: Any, place: tuple[str, ...]) -> None:
     if not isinstance(pattern, str):
-        raise problem_at(place, f"must be a pattern, not {json_type_name(pattern)}")
+        raise problem_at(place, f"must be a regular expression, not {json_type_name(pattern)}")
     try:
         check_pattern(pattern)
     except ValueError as error:
-        raise problem_at(place, f"{pattern!r} is not a pattern: {error}") from None
+        raise problem_at(place, f"{pattern!r} is not a valid regular expression: {error}") from None
 
 
 def _tool_name_or_object(item: Any) -> Any:
     if isinstance(item, str) and not item.strip():
-        raise problem_at((), "must not be blank; name a tool")
+        raise problem_at((), "must not be blank; write the name of a tool")
     if not isinstance(item, str | Mapping | ExpectedTool):
         raise problem_at((), f"must be a tool's name or an object with 'name', not {json_type_name(item)}")
     return item
@@ -278,17 +278,17 @@ class StandardMetric(HoloDeckModel):
     def _check(self) -> Self:
         if self.metric is None:
             raise problem_at((), f"needs 'metric', one of {', '.join(STANDARD)}")
-        most = (self.scale or TOP_MARK) if self.metric in JUDGED else 1
-        if self.threshold is not None and self.threshold > most:
-            raise problem_at(("threshold",), f"must be at most {most}, not {self.threshold:g}")
-        if self.response_path is not None and not re.fullmatch(_PATH, self.response_path):
+        maximum = (self.scale or MAX_MARK) if self.metric in JUDGED else 1
+        if self.threshold is not None and self.threshold > maximum:
+            raise problem_at(("threshold",), f"must be at most {maximum}, not {self.threshold:g}")
+        if self.response_path is not None and not re.fullmatch(_RESPONSE_PATH, self.response_path):
             wrong = f"{self.response_path!r} is not a path"
             raise problem_at(("response_path",), f"{wrong}; write keys and indices, such as order.items[0].price")
         return self
 
 
 class GEvalMetric(HoloDeckModel):
-    """A metric by criteria of the user's own, which a judge applies."""
+    """A metric with the user's own criteria, which a judge applies."""
 
     type: Literal["geval"] = "geval"
     name: Text
@@ -305,7 +305,7 @@ class GEvalMetric(HoloDeckModel):
     @classmethod
     def _check_params(cls, params: list[Any] | None) -> list[Any] | None:
         if params == []:
-            raise problem_at((), f"is empty, so the judge would see nothing; name some of {', '.join(JUDGE_INPUTS)}")
+            raise problem_at((), f"is empty, so the judge would see nothing; use some of {', '.join(JUDGE_INPUTS)}")
         for index, name in enumerate(params or ()):
             if name not in JUDGE_INPUTS:
                 raise problem_at((index,), f"must be one of {', '.join(JUDGE_INPUTS)}, not {name!r}")
@@ -313,7 +313,7 @@ class GEvalMetric(HoloDeckModel):
 
 
 class RAGMetric(HoloDeckModel):
-    """A metric that compares an answer with what was retrieved for it."""
+    """A metric that compares an answer with the retrieved passages."""
 
     type: Literal["rag"] = "rag"
     metric_type: (
@@ -334,7 +334,7 @@ class RAGMetric(HoloDeckModel):
 
 
 class CodeMetric(HoloDeckModel):
-    """A function of the user's own that grades an answer."""
+    """A user's function that grades an answer."""
 
     type: Literal["code"] = "code"
     grader: Text
@@ -353,13 +353,13 @@ class CodeMetric(HoloDeckModel):
 
 
 def _is_module_reference(text: str) -> bool:
-    """`g:grade`: a module of one letter is taken for a drive elsewhere, but can hold a grader."""
+    """Whether it is `g:grade`; elsewhere a module of one letter is taken for a drive."""
     module, colon, name = text.partition(":")
     return bool(colon) and module.isidentifier() and name.isidentifier()
 
 
-_METRIC_SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
-"""Which type a metric is that does not say so, by a key that only it has."""
+_METRIC_TYPE_BY_KEY = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
+"""The type of a metric without `type`, by a key that only this type has."""
 _METRIC_TYPES = ("standard", "geval", "rag", "code")
 
 
@@ -370,18 +370,18 @@ def _metric_type(metric: Any) -> str | None:
         return "standard"
     if metric.get("type") is not None:
         return str(metric["type"])
-    return next((kind for key, kind in _METRIC_SHAPES.items() if key in metric), None)
+    return next((kind for key, kind in _METRIC_TYPE_BY_KEY.items() if key in metric), None)
 
 
 def _check_metric(metric: Any) -> Any:
     if not isinstance(metric, Mapping):
         return metric
-    given = metric.get("type")
-    if given is not None and not isinstance(given, str):
-        raise problem_at(("type",), f"must be text, not {json_type_name(given)}")
-    if given is not None and given not in _METRIC_TYPES:
-        one_of = ", ".join(_METRIC_TYPES)
-        raise problem_at(("type",), f"must be one of {one_of}, not {given!r}{did_you_mean(given, _METRIC_TYPES)}")
+    kind = metric.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise problem_at(("type",), f"must be text, not {json_type_name(kind)}")
+    if kind is not None and kind not in _METRIC_TYPES:
+        types = ", ".join(_METRIC_TYPES)
+        raise problem_at(("type",), f"must be one of {types}, not {kind!r}{did_you_mean(kind, _METRIC_TYPES)}")
     if _metric_type(metric) is None:
         raise problem_at((), f"needs 'type', one of {', '.join(_METRIC_TYPES)}")
     return metric
@@ -400,7 +400,7 @@ JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retriev
 
 
 class EvaluationConfig(HoloDeckModel):
-    """The metrics of every test, and who judges where they need a judge and name none."""
+    """The metrics of every test, and the judge of those that do not set their own."""
 
     metrics: list[Metric] = Field(min_length=1)
     model: LLMProvider | None = None
@@ -408,7 +408,7 @@ class EvaluationConfig(HoloDeckModel):
 
 
 class TurnFields(ExtensibleModel):
-    """What a message to the agent and what is expected back consist of."""
+    """The fields of a message to the agent and of what is expected."""
 
     input: Text | None = None
     ground_truth: Text | None = None
@@ -421,7 +421,7 @@ class TurnFields(ExtensibleModel):
     @classmethod
     def _check_files(cls, files: list[TestFile] | None) -> list[TestFile] | None:
         if files and len(files) > MAX_FILES:
-            raise problem_at((), f"has {len(files)} files; {MAX_FILES} are the most")
+            raise problem_at((), f"has {len(files)} files; the maximum is {MAX_FILES}")
         return files
 
 
@@ -446,7 +446,7 @@ class TestCaseModel(TurnFields):
             return self
         for name in ("input", "ground_truth", "expected_tools", "files", "retrieval_context"):
             if getattr(self, name) is not None:
-                raise problem_at((name,), "cannot stand beside 'turns'; move it into one of them")
+                raise problem_at((name,), "cannot be used together with 'turns'; move it into one of them")
         return self
 
 
@@ -458,7 +458,7 @@ def _folder_text(value: Any) -> Any:
 
 
 class ExecutionConfig(HoloDeckModel):
-    """How tests are run; `None` leaves it to the next source: the file, the project, the environment, the defaults."""
+    """How tests run. None leaves a setting to the next source: file, project, environment, defaults."""
 
     file_timeout: Seconds | None = None
     llm_timeout: Seconds | None = None
@@ -471,7 +471,7 @@ class ExecutionConfig(HoloDeckModel):
     parallel_test_cases: Count | None = None
 
     def over(self, other: ExecutionConfig) -> ExecutionConfig:
-        """What this says, and where it says nothing, what `other` does."""
+        """These settings, and those of `other` where these are not set."""
         return ExecutionConfig(**other.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
 
 
@@ -479,7 +479,7 @@ class ExecutionConfig(HoloDeckModel):
 
 
 class Instructions(HoloDeckModel):
-    """What the model is told first, here or in a file."""
+    """The system prompt, here or in a file."""
 
     inline: Text | None = None
     file: Text | None = None
@@ -491,31 +491,31 @@ class Instructions(HoloDeckModel):
         return self
 
 
-def _tool_name(name: str) -> str:
+def _check_tool_name(name: str) -> str:
     if not (name.isascii() and name.replace("_", "a").isalnum()):
-        raise problem_at((), f"must be made of letters, digits and _, not {name!r}")
+        raise problem_at((), f"must consist of letters, digits and _, not {name!r}")
     return name
 
 
 class ToolModel(HoloDeckModel):
-    """What all tools have."""
+    """The fields of all tools."""
 
-    name: Annotated[Text, AfterValidator(_tool_name)]
+    name: Annotated[Text, AfterValidator(_check_tool_name)]
     description: str | None = None
     defer_loading: StrictBool = False
 
 
-def _parameters(given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A whole JSON Schema, or a description of each parameter by its name."""
-    if given is None or (given.get("type") == "object" and isinstance(given.get("properties"), dict)):
-        return given
-    for name, item in given.items():
+def _check_parameters(parameters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Check a whole JSON Schema, or a description of each parameter by name."""
+    if parameters is None or (parameters.get("type") == "object" and isinstance(parameters.get("properties"), dict)):
+        return parameters
+    for name, item in parameters.items():
         if not isinstance(item, dict):
             raise problem_at((name,), f"must be an object, not {json_type_name(item)}")
-    return given
+    return parameters
 
 
-Parameters = Annotated[dict[str, Any] | None, AfterValidator(_parameters)]
+Parameters = Annotated[dict[str, Any] | None, AfterValidator(_check_parameters)]
 
 
 class FunctionTool(ToolModel):
@@ -535,7 +535,7 @@ class FunctionTool(ToolModel):
 
 
 class PromptTool(ToolModel):
-    """A question to a model, with gaps that the agent fills."""
+    """A prompt for a model, with placeholders that the agent fills in."""
 
     type: Literal["prompt"] = "prompt"
     template: Text | None = None
@@ -578,7 +578,7 @@ class VectorstoreTool(ToolModel):
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise problem_at(("delimiter",), "must be one character")
         if not isinstance(self.database, str | dict | None):
-            raise problem_at(("database",), "must be a name, or an object with 'provider'")
+            raise problem_at(("database",), "must be a name or an object with 'provider'")
         fields = [self.vector_field] if isinstance(self.vector_field, str) else self.vector_field or []
         if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
             raise problem_at(("vector_field",), "must be a name or a list of names")
@@ -587,7 +587,7 @@ class VectorstoreTool(ToolModel):
 
 
 class MCPTool(ToolModel):
-    """A server of tools that speaks the Model Context Protocol."""
+    """A server of tools that uses the Model Context Protocol."""
 
     type: Literal["mcp"] = "mcp"
     transport: str = "stdio"
@@ -606,33 +606,33 @@ class MCPTool(ToolModel):
 
 
 class HierarchicalDocumentTool(ToolModel):
-    """HoloDeck's search in documents with an outline, which Proctor does not run."""
+    """HoloDeck's search in documents with an outline, which Proctor does not support."""
 
     model_config = ConfigDict(extra="allow")
     type: Literal["hierarchical_document"] = "hierarchical_document"
 
 
 TOOL_TYPES = ("function", "mcp", "prompt", "vectorstore")
-"""The types of tools that Proctor runs."""
+"""The types of tools that Proctor supports."""
 
 
 def _check_tool_type(tool: Any) -> Any:
     if not isinstance(tool, Mapping):
         return tool
-    given = tool.get("type")
-    if given is None:
+    kind = tool.get("type")
+    if kind is None:
         raise problem_at((), f"needs 'type', one of {', '.join(TOOL_TYPES)}")
-    if not isinstance(given, str):
-        raise problem_at(("type",), f"must be text, not {json_type_name(given)}")
-    if given not in (*TOOL_TYPES, "hierarchical_document"):
-        raise problem_at(("type",), unsupported_tool(given))
+    if not isinstance(kind, str):
+        raise problem_at(("type",), f"must be text, not {json_type_name(kind)}")
+    if kind not in (*TOOL_TYPES, "hierarchical_document"):
+        raise problem_at(("type",), unsupported_tool_message(kind))
     return tool
 
 
-def unsupported_tool(given: str) -> str:
-    """What is wrong with a tool of a type that Proctor does not run."""
-    known = ", ".join(TOOL_TYPES)
-    return f"is {given!r}, which Proctor does not run; it runs {known}{did_you_mean(given, TOOL_TYPES)}"
+def unsupported_tool_message(kind: str) -> str:
+    """The message about a tool of a type that Proctor does not support."""
+    types = ", ".join(TOOL_TYPES)
+    return f"is {kind!r}, which Proctor does not support; it supports {types}{did_you_mean(kind, TOOL_TYPES)}"
 
 
 Tool = Annotated[
@@ -654,7 +654,7 @@ class Permissions(HoloDeckModel):
 
 
 class VendorConfig(HoloDeckModel):
-    """Limits, effort and which tools may be used; the keys without a type are refused when the agent is built."""
+    """Limits, effort and allowed tools. The keys without a type are refused when the agent is built."""
 
     max_turns: Count | None = None
     effort: Literal["low", "medium", "high", "max"] | None = None
@@ -688,10 +688,10 @@ class SharedServer(MCPTool):
 
 
 class AgentDescription(HoloDeckModel):
-    """What the agent is made of: what stands under `agent: {holodeck: ...}` in a suite."""
+    """The description of the agent: the data under `agent: {holodeck: ...}` in a suite."""
 
     name: str = "agent"
-    model: LLMProvider = Field(description="which model answers")
+    model: LLMProvider = Field(description="the model")
     instructions: Instructions = Field(description="with 'inline' or 'file'")
     response_format: Any = None
     tools: list[Tool] | None = None
@@ -699,7 +699,7 @@ class AgentDescription(HoloDeckModel):
     claude: ClaudeConfig | None = None
     openai: OpenAIConfig | None = None
     backend: Backend | None = None
-    """What runs the agent, where it is not to be chosen by `model.provider`."""
+    """The backend, if `model.provider` should not decide it."""
     mcp_servers: list[SharedServer] = []
 
     @field_validator("tools")
@@ -709,13 +709,13 @@ class AgentDescription(HoloDeckModel):
 
 
 def check_tools(tools: list[ToolModel] | None) -> list[ToolModel] | None:
-    """A name belongs to one tool, and there are not too many of them."""
+    """Check that tool names are unique and that there are not too many tools."""
     if tools and len(tools) > MAX_TOOLS:
-        raise problem_at((), f"has {len(tools)} tools; {MAX_TOOLS} are the most")
+        raise problem_at((), f"has {len(tools)} tools; the maximum is {MAX_TOOLS}")
     names: set[str] = set()
     for index, tool in enumerate(tools or ()):
         if tool.name in names:
-            raise problem_at((index, "name"), f"is given to more than one tool: {tool.name!r}")
+            raise problem_at((index, "name"), f"is used by more than one tool: {tool.name!r}")
         names.add(tool.name)
     return tools
 
@@ -734,13 +734,13 @@ DESCRIPTION_KEYS = (
 
 
 class AgentTests(ExtensibleModel):
-    """An `agent.yaml` as far as tests go: the agent's description is looked into only if the agent is built."""
+    """The part of an `agent.yaml` that tests need. The description of the agent is checked only if it is built."""
 
     name: Text = Field(description="text")
     description: Text | None = None
     author: Text | None = None
     agent: Text | dict[str, Any] | None = None
-    """Instead of a description: a reference or an address, as in any suite."""
+    """A reference or an address, as in any suite, instead of a description."""
     model: Any = None
     instructions: Any = None
     response_format: Any = None
@@ -765,7 +765,7 @@ class AgentTests(ExtensibleModel):
 
 
 class Agent(AgentTests):
-    """An `agent.yaml` with everything in it; `test_cases` may be shortened or put in another order before a run."""
+    """A whole `agent.yaml`. A program may shorten or reorder `test_cases` before a run."""
 
     model: LLMProvider | None = None
     instructions: Instructions | None = None
@@ -780,13 +780,13 @@ class Agent(AgentTests):
     def _check_tools(cls, tools: list[ToolModel] | None) -> list[ToolModel] | None:
         return check_tools(tools)
 
-    _suite_as_read: Suite | None = PrivateAttr(None)
+    _original_suite: Suite | None = PrivateAttr(None)
 
     @property
-    def suite_as_read(self) -> Suite | None:
-        """The suite of the file that the agent was read from; `None` for one that was made by hand."""
-        return self._suite_as_read
+    def original_suite(self) -> Suite | None:
+        """The suite of the file that the agent was read from; None if it was created in Python."""
+        return self._original_suite
 
-    @suite_as_read.setter
-    def suite_as_read(self, suite: Suite | None) -> None:
-        self._suite_as_read = suite
+    @original_suite.setter
+    def original_suite(self, suite: Suite | None) -> None:
+        self._original_suite = suite

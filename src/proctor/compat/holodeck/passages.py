@@ -1,4 +1,4 @@
-"""Searches files by meaning: reads a tool of type `vectorstore`, cuts its files into passages, finds the nearest."""
+"""Search files by meaning: read a tool of type `vectorstore`, split its files into passages, find the nearest."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from proctor.judging.embeddings import PROVIDERS, EmbeddingSpec, NoEmbeddings, V
 from proctor.judging.providers import ModelSpec
 from proctor.version import install_command
 
-TEXTS = (".txt", ".md", ".markdown")
-RECORDS = (".json", ".jsonl", ".csv")
-ENDINGS = (*TEXTS, *RECORDS, ".pdf")
-MOST_BYTES = 50_000_000
+TEXT_SUFFIXES = (".txt", ".md", ".markdown")
+RECORD_SUFFIXES = (".json", ".jsonl", ".csv")
+SUFFIXES = (*TEXT_SUFFIXES, *RECORD_SUFFIXES, ".pdf")
+MAX_BYTES = 50_000_000
+"""The maximum total size of the files, because passages and vectors are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a file, small enough to be about one thing."""
+    """A piece of a file, small enough to be about one topic."""
 
     text: str
     source: str
@@ -38,48 +39,51 @@ class Passage:
     meta: Mapping[str, Json] = field(default_factory=dict)
 
 
-def files_of(source: Path) -> list[Path]:
-    """The file itself, or all files of a folder that can be searched, in an order that stays."""
+def searchable_files(source: Path) -> list[Path]:
+    """The file itself, or all files of a folder that can be searched, in a stable order."""
     if source.is_file():
-        return [source] if source.suffix.lower() in ENDINGS else []
-    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix.lower() in ENDINGS)
+        return [source] if source.suffix.lower() in SUFFIXES else []
+    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix.lower() in SUFFIXES)
 
 
 def missing_package(files: Iterable[Path]) -> str | None:
-    """What has to be installed before these files can be read."""
+    """The packages that must be installed to read these files, or None."""
     if any(path.suffix.lower() == ".pdf" for path in files) and importlib.util.find_spec("pypdf") is None:
-        return f"holds PDF files, which need more packages: {install_command('files')}"
+        return f"has PDF files, which need more packages: {install_command('files')}"
     return None
 
 
-def too_much(files: Iterable[Path]) -> str | None:
-    """Why so much text cannot be searched: every passage and its vector are held in memory."""
+def size_problem(files: Iterable[Path]) -> str | None:
+    """Why these files are too large to search, or None."""
     size = sum(path.stat().st_size for path in files)
-    if size <= MOST_BYTES:
+    if size <= MAX_BYTES:
         return None
-    return f"holds {size / 1e6:.0f} MB; passages are held in memory, and {MOST_BYTES / 1e6:.0f} MB are the most"
+    return f"has {size / 1e6:.0f} MB of files; the maximum is {MAX_BYTES / 1e6:.0f} MB, because passages are in memory"
 
 
-def passages_of(source: Path, size: int, overlap: int, records: RecordSpec | None = None) -> list[Passage]:
-    """Every passage of every file; raises `UsageError` for a file that cannot be read."""
+def read_passages(source: Path, size: int, overlap: int, records: RecordSpec | None = None) -> list[Passage]:
+    """Every passage of every file; raises `UsageError` if a file cannot be read.
+
+    `size` and `overlap` are in words.
+    """
     root = source if source.is_dir() else source.parent
-    whole = (passage for path in files_of(source) for passage in _whole(path, root, records))
-    return [piece for passage in whole for piece in _cut(passage, size, overlap)]
+    whole = (passage for path in searchable_files(source) for passage in _file_passages(path, root, records))
+    return [piece for passage in whole for piece in _split(passage, size, overlap)]
 
 
 def holds_text(source: Path, records: RecordSpec | None = None) -> bool:
-    """Whether there is anything to search, as far as can be told without reading PDF files; raises as reading would."""
+    """Whether there is text to search; PDF files are assumed to have some. Raises as reading would."""
     root = source if source.is_dir() else source.parent
-    found = False
-    for path in files_of(source):
+    has_text = False
+    for path in searchable_files(source):
         if path.suffix.lower() == ".pdf":
-            found = True
+            has_text = True
         else:
-            found = any(passage.text.strip() for passage in _whole(path, root, records)) or found
-    return found
+            has_text = any(passage.text.strip() for passage in _file_passages(path, root, records)) or has_text
+    return has_text
 
 
-def _whole(path: Path, root: Path, records: RecordSpec | None) -> list[Passage]:
+def _file_passages(path: Path, root: Path, records: RecordSpec | None) -> list[Passage]:
     name = path.relative_to(root).as_posix()
     try:
         return list(_records(path, name, records)) or [Passage(_text(path), name)]
@@ -87,17 +91,17 @@ def _whole(path: Path, root: Path, records: RecordSpec | None) -> list[Passage]:
         raise UsageError(f"{path} cannot be searched: {error}") from None
 
 
-def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
+def _split(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
     pieces = chunks(passage.text, size, overlap)
     for number, piece in enumerate(pieces, 1):
-        mark = passage.id if len(pieces) == 1 else f"{passage.id}#{number}" if passage.id else str(number)
-        yield Passage(piece, passage.source, mark, passage.meta)
+        passage_id = passage.id if len(pieces) == 1 else f"{passage.id}#{number}" if passage.id else str(number)
+        yield Passage(piece, passage.source, passage_id, passage.meta)
 
 
 def chunks(text: str, size: int, overlap: int) -> list[str]:
-    """Runs of at most `size` words, each beginning with the last `overlap` words of the one before.
+    """Pieces of at most `size` words, each starting with the last `overlap` words of the one before.
 
-    A text that is short enough stays as it is written, line breaks and all.
+    A text that is short enough is unchanged, including its line breaks.
     """
     words = text.split()
     if not words:
@@ -117,13 +121,13 @@ def _text(path: Path) -> str:
     try:
         return "\n\n".join(page.extract_text() for page in pypdf.PdfReader(path).pages)
     except pypdf.errors.PyPdfError as error:
-        raise ValueError(f"is not a PDF that can be read: {error}") from None
+        raise ValueError(f"cannot be read as a PDF: {error}") from None
 
 
 def _records(path: Path, name: str, spec: RecordSpec | None) -> Iterator[Passage]:
-    """The records of a JSON or CSV file as passages; nothing for other files, and for JSON that holds no list."""
+    """The records of a JSON or CSV file as passages; none for other files and for JSON that is not a list."""
     ending = path.suffix.lower()
-    if ending not in RECORDS:
+    if ending not in RECORD_SUFFIXES:
         return
     spec = spec or RecordSpec()
     text = path.read_text(encoding="utf-8-sig")
@@ -133,12 +137,13 @@ def _records(path: Path, name: str, spec: RecordSpec | None) -> Iterator[Passage
     elif ending == ".jsonl":
         rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     else:
-        rows = _list_in(json.loads(text), spec.path)
+        rows = _records_at(json.loads(text), spec.path)
     for number, row in enumerate(rows, 1):
         yield _passage(row, name, number, spec)
 
 
-def _list_in(data: Json, path: tuple[str, ...]) -> Sequence[Json]:
+def _records_at(data: Json, path: tuple[str, ...]) -> Sequence[Json]:
+    """The list at a path of keys."""
     for key in path:
         if not isinstance(data, dict) or key not in data:
             raise ValueError(f"has nothing at {'.'.join(path)}")
@@ -155,24 +160,24 @@ def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
     if missing:
         raise ValueError(f"has no field {missing[0]!r} in record {number}")
     if spec.text_fields:
-        text = spec.separator.join(_shown(row[key]) for key in spec.text_fields)
+        text = spec.separator.join(_field_text(row[key]) for key in spec.text_fields)
     else:
-        text = spec.separator.join(f"{key}: {_shown(value)}" for key, value in row.items() if key is not None)
-    mark = row.get(spec.id_field) if spec.id_field else None
+        text = spec.separator.join(f"{key}: {_field_text(value)}" for key, value in row.items() if key is not None)
+    record_id = row.get(spec.id_field) if spec.id_field else None
     meta = {f"{spec.meta_prefix}{key}": row[key] for key in spec.meta_fields if key in row}
-    return Passage(text, name, str(number if mark is None else mark), meta)
+    return Passage(text, name, str(number if record_id is None else record_id), meta)
 
 
-def _shown(value: Json) -> str:
+def _field_text(value: Json) -> str:
     return value if isinstance(value, str) else "" if value is None else to_text(value)
 
 
-AT_ONCE = 64
-"""How many passages are embedded with one request."""
+BATCH_SIZE = 64
+"""How many passages are embedded per request."""
 
 
 class VectorStore:
-    """The passages of one tool, embedded when they are first searched and held in memory."""
+    """The passages of one tool, embedded on the first search and stored in memory."""
 
     def __init__(self, spec: StoreSpec) -> None:
         self._spec = spec
@@ -183,23 +188,25 @@ class VectorStore:
     async def search(self, query: str) -> list[dict[str, Json]]:
         """The passages nearest to a query, the nearest first."""
         await self._prepare()
-        [wanted] = await self._embed([query])
-        scored = [(cosine(wanted, vector), index) for index, vector in enumerate(self._vectors)]
+        [query_vector] = await self._embed([query])
+        scored = [(cosine(query_vector, vector), index) for index, vector in enumerate(self._vectors)]
         scored.sort(key=lambda pair: (-pair[0], pair[1]))
-        least = self._spec.least_score
-        near = [pair for pair in scored if least is None or pair[0] >= least]
-        return [self._told(score, index) for score, index in near[: self._spec.top_k]]
+        min_score = self._spec.min_score
+        matches = [pair for pair in scored if min_score is None or pair[0] >= min_score]
+        return [self._search_result(score, index) for score, index in matches[: self._spec.top_k]]
 
     async def _prepare(self) -> None:
         async with self._lock:
             if self._passages is not None:
                 return
             spec = self._spec
-            passages = await run_in_thread(passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records)
+            passages = await run_in_thread(
+                read_passages, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records
+            )
             texts = [passage.text for passage in passages]
             vectors: list[Vector] = []
-            for start in range(0, len(texts), AT_ONCE):
-                vectors += await self._embed(texts[start : start + AT_ONCE])
+            for start in range(0, len(texts), BATCH_SIZE):
+                vectors += await self._embed(texts[start : start + BATCH_SIZE])
             self._passages, self._vectors = passages, vectors
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -208,37 +215,41 @@ class VectorStore:
         if size is None:
             return list(vectors)
         if any(len(vector) < size for vector in vectors):
-            raise AgentFailed(f"{self._spec.name} wants {size} dimensions, and the embeddings have {len(vectors[0])}")
+            raise AgentFailed(f"{self._spec.name} needs {size} dimensions, but the embeddings have {len(vectors[0])}")
         return [vector[:size] for vector in vectors]
 
-    def _told(self, score: float, index: int) -> dict[str, Json]:
+    def _search_result(self, score: float, index: int) -> dict[str, Json]:
         passage = (self._passages or ())[index]
-        known: dict[str, Any] = {"text": passage.text, "source": passage.source, "score": round(score, 4)}
+        result: dict[str, Any] = {"text": passage.text, "source": passage.source, "score": round(score, 4)}
         if passage.id:
-            known["id"] = passage.id
-        return {**known, **passage.meta}
+            result["id"] = passage.id
+        return {**result, **passage.meta}
 
 
 def read_store(
     tool: VectorstoreTool,
     place: Pointer,
     base: Path,
-    nearby: ModelSpec | None,
+    default_model: ModelSpec | None,
     embedder: ModelSpec | None,
     problems: Problems,
 ) -> StoreSpec | None:
-    """The files and how they are searched; `nearby` says whose embedding model is meant where only one is named."""
+    """Check the files and settings of a tool; None if there are problems.
+
+    `default_model` is the model whose provider embeds if the tool names only a model; `embedder` is the model in the
+    file's `embedding_provider`.
+    """
     if tool.record_prefix is not None:
-        problems.add((*place, "record_prefix"), "is not used here; name fields as they are in the file")
+        problems.add((*place, "record_prefix"), "is not supported; use the field names in the file")
     records = _record_spec(tool)
-    embeddings = _embeddings(tool, place, nearby, embedder, problems)
+    embeddings = _embeddings(tool, place, default_model, embedder, problems)
     source = base / tool.source
     if not _is_readable(tool, place, source, problems) or not _holds_text(place, source, records, problems):
         return None
     overlap = min(50, tool.chunk_size - 1) if tool.chunk_overlap is None else tool.chunk_overlap
     return StoreSpec(
         tool.name,
-        tool.description or f"Searches {Path(tool.source).name} for passages that are about the query.",
+        tool.description or f"Searches {Path(tool.source).name} for passages about the query.",
         source,
         embeddings,
         tool.top_k,
@@ -253,33 +264,33 @@ def read_store(
 
 def _is_readable(tool: VectorstoreTool, place: Pointer, path: Path, problems: Problems) -> bool:
     try:
-        files = files_of(path)
+        files = searchable_files(path)
     except (OSError, ValueError):
         files = []
-    wrong = missing_package(files) or too_much(files)
+    wrong = missing_package(files) or size_problem(files)
     if not files:
-        kinds = ", ".join(ENDINGS)
-        wrong = f"names {tool.source}, where there is no file to search ({kinds}); looked for {path}"
+        kinds = ", ".join(SUFFIXES)
+        wrong = f"names {tool.source}, which has no file to search ({kinds}); looked for {path}"
     if wrong:
         problems.add((*place, "source"), wrong)
     return not wrong
 
 
 def _holds_text(place: Pointer, path: Path, records: RecordSpec | None, problems: Problems) -> bool:
-    """Looks before anything runs; only PDF files are believed unread, which takes too long to be done twice."""
+    """Report files without text before anything runs; PDF files are not read, because that takes too long."""
     try:
-        found = holds_text(path, records)
+        has_text = holds_text(path, records)
     except UsageError as error:
-        problems.add((*place, "source"), f"is of no use: {error}")
+        problems.add((*place, "source"), f"cannot be used: {error}")
         return False
-    if not found:
-        problems.add((*place, "source"), f"names {path.name}, which holds no text to search")
-    return found
+    if not has_text:
+        problems.add((*place, "source"), f"names {path.name}, which has no text to search")
+    return has_text
 
 
 def _record_spec(tool: VectorstoreTool) -> RecordSpec | None:
-    """How records are read; `None` if nothing says that the files hold any."""
-    given: dict[str, Any] = {
+    """How records are read; None if the tool has no setting about records."""
+    fields: dict[str, Any] = {
         "text_fields": tuple(tool.vector_field) or None,
         "path": tuple(tool.record_path.split(".")) if tool.record_path else None,
         "id_field": tool.id_field,
@@ -288,49 +299,52 @@ def _record_spec(tool: VectorstoreTool) -> RecordSpec | None:
         "separator": tool.field_separator,
         "delimiter": tool.delimiter,
     }
-    given = {key: value for key, value in given.items() if value is not None}
-    return RecordSpec(**given) if given else None
+    fields = {key: value for key, value in fields.items() if value is not None}
+    return RecordSpec(**fields) if fields else None
 
 
 def _embeddings(
     tool: VectorstoreTool,
     place: Pointer,
-    nearby: ModelSpec | None,
+    default_model: ModelSpec | None,
     embedder: ModelSpec | None,
     problems: Problems,
 ) -> Any:
-    """A tool's own `embedding_model` before the file's `embedding_provider`, before the usual embedding model."""
-    own = tool.embedding_model
-    named: Any = None
-    if own is not None and (":" in own or own == "embedded"):
-        named = own
-    elif own is not None or embedder is not None:
-        if nearby is None:
+    """The tool's `embedding_model`, else the file's `embedding_provider`, else the default embedding model."""
+    model_name = tool.embedding_model
+    embeddings: Any = None
+    if model_name is not None and (":" in model_name or model_name == "embedded"):
+        embeddings = model_name
+    elif model_name is not None or embedder is not None:
+        if default_model is None:
             return None
-        named = _of_provider(nearby, own or nearby.model)
-        if named is None:
-            _refuse_embedder(place, nearby, embedder, problems)
+        embeddings = _embedder_for(default_model, model_name or default_model.model)
+        if embeddings is None:
+            _report_embedder(place, default_model, embedder, problems)
             return None
     try:
-        find_embeddings(named)
+        find_embeddings(embeddings)
     except (NoEmbeddings, UsageError) as error:
         problems.add(place, str(error))
-    return named
+    return embeddings
 
 
-def _refuse_embedder(place: Pointer, nearby: ModelSpec, embedder: ModelSpec | None, problems: Problems) -> None:
+def _report_embedder(place: Pointer, model: ModelSpec, embedder: ModelSpec | None, problems: Problems) -> None:
     if embedder is None:
-        wrong = f"cannot be asked of {nearby.provider}; name it with embedding_provider"
+        wrong = f"is not available from {model.provider}; set embedding_provider"
         problems.add((*place, "embedding_model"), wrong)
         return
-    known = ", ".join(PROVIDERS)
-    wrong = f"cannot embed: {nearby.provider} is none of {known}, and has no endpoint that speaks as OpenAI's does"
-    if all(problem.message != wrong for problem in problems.found):
+    providers = ", ".join(PROVIDERS)
+    wrong = f"cannot embed: {model.provider} is not one of {providers}, and has no OpenAI-compatible endpoint"
+    if all(problem.message != wrong for problem in problems.items):
         problems.add(("embedding_provider",), wrong)
 
 
-def _of_provider(model: ModelSpec, name: str) -> EmbeddingSpec | None:
-    """Azure speaks as OpenAI does only at an address that ends in `/v1`."""
+def _embedder_for(model: ModelSpec, name: str) -> EmbeddingSpec | None:
+    """The embedding model `name` at a provider, or None if the provider has no OpenAI-compatible endpoint.
+
+    Azure's is compatible only at an address that ends in `/v1`.
+    """
     azure = model.provider.startswith("azure")
     if model.provider not in PROVIDERS and (model.base_url is None or (azure and not model.base_url.endswith("/v1"))):
         return None

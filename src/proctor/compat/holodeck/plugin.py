@@ -1,4 +1,4 @@
-"""What HoloDeck adds to Proctor. Light to import: it is looked at whenever a file is loaded."""
+"""What HoloDeck adds to Proctor. Every command that loads files imports this module, so it must stay light."""
 
 from __future__ import annotations
 
@@ -9,39 +9,42 @@ from proctor.compat.holodeck._index import EVALUATORS
 from proctor.compat.holodeck.metric_names import RAG, STANDARD
 from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
 
-_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
-_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
+_AGENT_KEYS = frozenset("model instructions evaluations execution agent".split())
+_TEST_KEYS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
 
 
 def recognises(path: Path, data: Json) -> bool:
-    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
+    """Whether the file is an agent with tests.
+
+    A file with only tests belongs to the agent that names it in `test_cases_file`.
+    """
     if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
         return False
     if "test_cases" not in data and "test_cases_file" not in data:
         return False
-    if not _ROOT_MARKS.isdisjoint(data):
+    if not _AGENT_KEYS.isdisjoint(data):
         return True
     tests = data.get("test_cases")
-    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
+    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_KEYS.isdisjoint(t) for t in tests)
 
 
 def refusal(data: Json) -> str | None:
-    """Why a file that describes an agent is not a suite."""
+    """Why a file that describes an agent is not a suite, or None."""
     if isinstance(data, dict) and {"model", "instructions"} <= data.keys():
-        return "describes an agent and no tests of it; add 'test_cases' or 'test_cases_file'"
+        return "describes an agent without tests; add 'test_cases' or 'test_cases_file'"
     return None
 
 
 _REPORTS = "--json FILE, --md FILE, --html FILE or --junit FILE"
-_SELECT = "choose cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
-_INGEST = "the source files of an agent are read again in every run, so leave it out"
+_SELECT = "select cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
+_INGEST = "every run reads the source files of an agent again; remove the option"
 
 PLUGIN = Plugin(
     name="holodeck",
     formats=[
         Format(
             name="holodeck",
-            summary="HoloDeck's `agent.yaml`: an agent, the metrics it is measured by, and its tests.",
+            summary="HoloDeck's `agent.yaml`: an agent, its metrics and its tests.",
             recognises=recognises,
             read="proctor.compat.holodeck.reader:read",
             suffixes=(".yaml", ".yml", ".json"),
@@ -61,8 +64,8 @@ PLUGIN = Plugin(
     agents=[
         AgentKind(
             key="holodeck",
-            build="proctor.compat.holodeck.agent:build",
-            check="proctor.compat.holodeck.agent:check",
+            build="proctor.compat.holodeck.agent:build_agent",
+            check="proctor.compat.holodeck.agent:check_agent",
             example="agent: {holodeck: {model: {provider: openai, name: gpt-5-mini}, instructions: {inline: Hi}}}",
         )
     ],
@@ -97,7 +100,7 @@ PLUGIN = Plugin(
         "--force-ingest": _INGEST,
         "-f": _INGEST,
         "--output": f"write reports with {_REPORTS}",
-        "--format": f"the kind of a report is its option: {_REPORTS}",
-        "--parallel-test-cases": "write --parallel N, or -j N",
+        "--format": f"choose the format with {_REPORTS}",
+        "--parallel-test-cases": "use --parallel N, or -j N",
     },
 )

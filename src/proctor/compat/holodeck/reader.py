@@ -1,8 +1,8 @@
-"""Reads an `agent.yaml`: its tests and metrics become a suite, and the agent that it describes becomes `Suite.agent`.
+"""Read an `agent.yaml`: its tests and metrics become a suite, and the agent it describes becomes `Suite.agent`.
 
-The file is parsed once. `${NAME}` is filled in, except where it holds a secret; the models check the shape; then each
-test becomes a case and each metric an evaluator. What describes the agent is put into the suite as data, together with
-what `config.yml` says of its provider, and is looked into only if the agent is built.
+The file is parsed once. `${NAME}` is filled in, except where it holds a secret. The models check the shape. Then each
+test becomes a case and each metric an evaluator. The description of the agent is stored in the suite as data, together
+with the provider's settings in `config.yml`, and checked only if the agent is built.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from proctor.cases.validation import validate
 from proctor.compat.holodeck.backend_choice import choose_backend
 from proctor.compat.holodeck.metric_names import JUDGED, LEXICAL, RAG, STANDARD
 from proctor.compat.holodeck.models import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TEMPERATURE,
     DESCRIPTION_KEYS,
-    MAX_TOKENS,
-    TEMPERATURE,
-    TOP_MARK,
+    MAX_MARK,
     Agent,
     AgentDescription,
     AgentTests,
@@ -67,39 +67,41 @@ from proctor.compat.holodeck.settings import (
     resolve_execution,
     suite_settings,
 )
-from proctor.compat.holodeck.variables import conceal, substitute
+from proctor.compat.holodeck.variables import mask_secret, substitute
 
 A = TypeVar("A", bound=AgentTests)
 
 NAME = "holodeck"
 """The name of the format, and of the kind of agent."""
 SECRET_KEYS = (*DESCRIPTION_KEYS, "author", "observability", "deployment")
-"""Where keys of services stand that are never filled in."""
+"""The keys under which secrets occur, which are never filled in."""
 AGENT_KEYS = frozenset({"model", "instructions", "evaluations", "execution", "agent", "test_cases", "test_cases_file"})
-"""One of these is in every agent's file."""
-WITHOUT_EFFECT = ("observability", "deployment")
-"""What is about running the agent for others, and changes nothing in a test."""
+"""Every agent file has at least one of these keys."""
+IGNORED_KEYS = ("observability", "deployment")
+"""Keys about running the agent for others, which have no effect on tests."""
 SAMPLING_KEYS = ("temperature", "max_tokens", "top_p")
-"""What is said of models that write, and not of embedding models."""
+"""Keys that apply to models that generate text, not to embedding models."""
 MODEL_KEYS = tuple(name for name in LLMProvider.model_fields if name != "auth_provider")
 IN_MEMORY = ("in-memory", "in_memory", "memory")
-"""How files name the index that is built in."""
-SCORE_IT = "give 'evaluations' or 'expected_tools'"
+"""The names of the built-in index in files."""
+SCORING_HINT = "add 'evaluations' or 'expected_tools'"
+"""What to add to a test that nothing scores."""
 EXPECTED_TOOLS = EvaluatorSpec("ExpectedTools", label="expected_tools", scope="turn")
 STORE_TYPES = ("vectorstore", "hierarchical_document")
 
 
 def read(document: Document) -> list[Suite]:
-    """The suite that an agent's file is."""
+    """The suite of an agent's file."""
     return [read_agent_file(document, AgentTests)[1]]
 
 
 def read_agent_file(
     document: Document, model: type[A], *, allow_missing_files: bool = False, allow_no_tests: bool = False
 ) -> tuple[A, Suite]:
-    """The agent of a file and its suite; raises `InvalidSuite` with everything that is wrong.
+    """The agent of a file and its suite; raises `InvalidSuite` with all problems.
 
-    A program may add tests, and the files that they name, before it runs them.
+    With `allow_missing_files` and `allow_no_tests`, a program may add tests, and the files they name, before it runs
+    them.
     """
     env_files = agent_env_files(document.path.resolve().parent)
     try:
@@ -107,29 +109,29 @@ def read_agent_file(
             reader = _Reader(document, model, allow_missing_files, allow_no_tests)
             agent = reader.agent()
             document.finish()
-            assert agent is not None  # nothing is missing without a problem that says so
+            assert agent is not None  # `finish` raises if there are problems
             suite = reader.suite(agent, tuple(env_files))
     except UsageError as error:
         raise InvalidSuite([Problem(str(error))]) from None
     if isinstance(agent, Agent):
-        agent.suite_as_read = suite
+        agent.original_suite = suite
     return agent, suite
 
 
-def suite_of(agent: Agent, path: str | Path = "agent.yaml") -> Suite:
-    """The suite of an agent with the tests that it has now; one that was made by hand is read as if it were a file."""
-    read_as: Suite | None = agent.suite_as_read
-    if read_as is None:
+def agent_suite(agent: Agent, path: str | Path = "agent.yaml") -> Suite:
+    """The suite of an agent with its current tests; an agent created in Python is read as if it were a file."""
+    original: Suite | None = agent.original_suite
+    if original is None:
         data = {name: _as_data(value) for name, value in agent if name in agent.model_fields_set}
         document = Document(Path(path), "", data, lambda pointer: None)
         return read_agent_file(document, Agent, allow_missing_files=True, allow_no_tests=True)[1]
-    document = Document(read_as.path or Path(path), "", {}, lambda pointer: None)
-    return replace(read_as, cases=_Tests(document, read_as.evaluators).cases(agent.test_cases or [], []))
+    document = Document(original.path or Path(path), "", {}, lambda pointer: None)
+    return replace(original, cases=_Tests(document, original.evaluators).cases(agent.test_cases or [], []))
 
 
 def _as_data(value: Any) -> Any:
     if isinstance(value, LLMProvider):
-        return value.as_written()
+        return value.file_data()
     if isinstance(value, BaseModel):
         return {name: _as_data(item) for name, item in value if name in value.model_fields_set}
     return [_as_data(item) for item in value] if isinstance(value, list) else value
@@ -144,7 +146,7 @@ class _Reader:
         self._model = model
         self._context = {"folder": None if allow_missing_files else document.path.parent}
         self._allow_no_tests = allow_no_tests
-        self._data = substitute(document, document.data, conceals=holds_secrets)
+        self._data = substitute(document, document.data, hides_secrets=holds_secrets)
         self._configs, problems = config_files(self.folder)
         document.problems.extend(problems)
         self._tests_document = document
@@ -152,7 +154,7 @@ class _Reader:
         self._tests_pointer: Pointer = ("test_cases",)
 
     def agent(self) -> Any:
-        """The agent with its tests; `None` if something is wrong, which the document is told."""
+        """The agent with its tests; None if there are problems, which are added to the document."""
         data = self._data
         is_object = isinstance(data, Mapping)
         rest = {key: value for key, value in data.items() if key != "test_cases"} if is_object else data
@@ -160,15 +162,16 @@ class _Reader:
         tests = self._tests() if is_object else []
         if agent is None:
             return None
-        for key in WITHOUT_EFFECT:
+        for key in IGNORED_KEYS:
             if getattr(agent, key) is not None:
-                self.document.warn((key,), "is kept, but has no effect on tests")
-        self._warn_of_tools()
+                self.document.warn((key,), "has no effect on tests")
+        self._warn_about_tools()
         if tests or data.get("test_cases") is not None:
             agent.test_cases = tests
         return agent
 
     def suite(self, agent: AgentTests, env_files: tuple[Path, ...]) -> Suite:
+        """The suite of the agent."""
         document = self.document
         defaults, judge = self._evaluations(agent.evaluations)
         settings = resolve_execution(document, agent.execution, self._configs)
@@ -197,7 +200,7 @@ class _Reader:
             env_files=env_files,
             file_settings=file_settings(config, self.folder),
             verbosity="quiet" if config.quiet else "verbose" if config.verbose else "normal",
-            retrieval_tools=retrieval_tools(self._data.get("tools")),
+            retrieval_tools=retrieval_tool_names(self._data.get("tools")),
             resolved=self._resolved(agent, description, settings),
             key_positions=positions,
         )
@@ -205,13 +208,13 @@ class _Reader:
     # Tests
 
     def _tests(self) -> list[TestCaseModel]:
-        named = self._data.get("test_cases_file")
+        tests_file = self._data.get("test_cases_file")
         items = self._data.get("test_cases")
-        if items is not None and named is not None:
-            self.document.problem(("test_cases_file",), "cannot stand beside 'test_cases'; keep one of them")
-        elif isinstance(named, str):
-            items = self._tests_elsewhere(named)
-        elif items is None and named is None and not self._allow_no_tests:
+        if items is not None and tests_file is not None:
+            self.document.problem(("test_cases_file",), "cannot be used together with 'test_cases'; keep one of them")
+        elif isinstance(tests_file, str):
+            items = self._read_tests_file(tests_file)
+        elif items is None and tests_file is None and not self._allow_no_tests:
             self.document.problem((), "needs 'test_cases' (a list)")
         if items is None:
             return []
@@ -219,7 +222,7 @@ class _Reader:
             self._tests_document.problem(self._tests_pointer, f"must be a list, not {json_type_name(items)}")
             return []
         if not items and not self._allow_no_tests:
-            self._tests_document.problem(self._tests_pointer, "is empty; give at least one")
+            self._tests_document.problem(self._tests_pointer, "is empty; add at least one")
         self._raw_tests = items
         read = [
             validate(TestCaseModel, item, self._tests_document, (*self._tests_pointer, index), self._context)
@@ -229,26 +232,26 @@ class _Reader:
             self.document.problems.extend(self._tests_document.problems)
         return [test for test in read if test is not None]
 
-    def _tests_elsewhere(self, named: str) -> Json:
-        """The tests of `test_cases_file`, whose problems are located in that file."""
+    def _read_tests_file(self, tests_file: str) -> Json:
+        """The tests in `test_cases_file`; their problems are located in that file."""
         document = self.document
-        path = document.path.parent / named
+        path = document.path.parent / tests_file
         try:
             text = read_text(path)
         except InvalidSuite as error:
-            document.problem(("test_cases_file",), f"names {named}, which {error.problems[0].message}")
+            document.problem(("test_cases_file",), f"names {tests_file}, which {error.problems[0].message}")
             return None
         if path.resolve() == document.path.resolve():
-            wrong = "names this file itself; write its tests under 'test_cases'"
+            wrong = "names this file itself; put its tests under 'test_cases'"
             document.problem(("test_cases_file",), wrong)
             return None
         try:
-            other = Document(path, text)
+            tests_document = Document(path, text)
         except InvalidSuite as error:
             document.problems.extend(error.problems)
             return None
-        data = substitute(other, other.data, conceals=holds_secrets)
-        self._tests_document, self._tests_pointer = other, ()
+        data = substitute(tests_document, tests_document.data, hides_secrets=holds_secrets)
+        self._tests_document, self._tests_pointer = tests_document, ()
         if isinstance(data, list):
             return data
         self._tests_pointer = ("test_cases",)
@@ -256,101 +259,101 @@ class _Reader:
             document.problems.append(Problem(f"must be an object, not {json_type_name(data)}", path, 1))
             return None
         if data.get("test_cases") is None:
-            other.problem((), "needs 'test_cases' (a list)")
+            tests_document.problem((), "needs 'test_cases' (a list)")
         for key in data:
             if key != "test_cases" and not str(key).startswith("x-"):
-                other.unknown_key((key,), f"is not a known key{did_you_mean(str(key), ['test_cases'])}")
+                tests_document.unknown_key((key,), f"is not a known key{did_you_mean(str(key), ['test_cases'])}")
         if data.get("test_cases") is None:
-            document.problems.extend(other.problems)
+            document.problems.extend(tests_document.problems)
         return data.get("test_cases")
 
     # Metrics
 
     def _evaluations(self, config: EvaluationConfig | None) -> tuple[tuple[EvaluatorSpec, ...], Json]:
-        """The evaluators of every test, and the model that judges where they need one and name none."""
+        """The evaluators of every test, and the judge of those that do not set their own."""
         if config is None:
             return (), None
         if config.optimizer is not None:
-            message = "is kept, but has no effect: Proctor measures and does not optimise"
+            message = "has no effect: Proctor does not optimize"
             self.document.warn(("evaluations", "optimizer"), message)
-        specs = evaluators_of(config.metrics, ("evaluations", "metrics"), self.document)
-        judge = None if config.model is None else config.model.as_written()
+        specs = metric_specs(config.metrics, ("evaluations", "metrics"), self.document)
+        judge = None if config.model is None else config.model.file_data()
         return specs, judge and {**self._provider_defaults(judge), **judge}
 
     # The agent's description
 
     def _description(self, agent: AgentTests) -> tuple[dict[str, Json] | None, dict[str, Position]]:
-        """What the agent is made of, and where each part of that stands; `None` if the file describes no agent."""
+        """The description of the agent and the position of each part; None if the file has no `model`."""
         if self._data.get("model") is None:
             return None, {}
-        found = {key: self._data[key] for key in DESCRIPTION_KEYS if self._data.get(key) is not None}
+        description = {key: self._data[key] for key in DESCRIPTION_KEYS if self._data.get(key) is not None}
         positions: dict[str, Position] = {}
-        for key in found:
+        for key in description:
             positions |= self.document.positions_below((key,), key)
         for key in ("model", "embedding_provider"):
-            found[key] = self._with_defaults(found.get(key), key, positions)
-        found["tools"] = (
+            description[key] = self._with_defaults(description.get(key), key, positions)
+        description["tools"] = (
             [
                 {**tool, "model": self._with_defaults(tool["model"], f"tools[{index}].model", positions)}
                 if isinstance(tool, dict) and isinstance(tool.get("model"), dict)
                 else tool
-                for index, tool in enumerate(found["tools"])
+                for index, tool in enumerate(description["tools"])
             ]
-            if isinstance(found.get("tools"), list)
-            else found.get("tools")
+            if isinstance(description.get("tools"), list)
+            else description.get("tools")
         )
-        servers = self._shared_servers(found["tools"], positions)
-        description = {"name": agent.name, **found, "mcp_servers": servers}
+        servers = self._shared_servers(description["tools"], positions)
+        description = {"name": agent.name, **description, "mcp_servers": servers}
         if not servers:
             del description["mcp_servers"]
         return {key: value for key, value in description.items() if value is not None}, positions
 
     def _provider_defaults(self, block: Mapping[str, Json]) -> dict[str, Json]:
-        """What configuration files say of the provider that a model block names."""
-        found: dict[str, Json] = {}
+        """The settings in configuration files for the provider of a model block."""
+        defaults: dict[str, Json] = {}
         for file in reversed(self._configs):
-            found |= {k: v for k, v in file.provider(block.get("provider"))[1].items() if k != "provider"}
-        return found
+            defaults |= {k: v for k, v in file.provider(block.get("provider"))[1].items() if k != "provider"}
+        return defaults
 
     def _with_defaults(self, block: Json, place: str, positions: dict[str, Position]) -> Json:
-        """A model block with what configuration files say of its provider; the block itself wins."""
+        """A model block with the settings of its provider in configuration files; the block itself wins."""
         if not isinstance(block, dict):
             return block
         for file in reversed(self._configs):
-            key, chosen = file.provider(block.get("provider"))
-            for name in chosen:
+            key, provider_block = file.provider(block.get("provider"))
+            for name in provider_block:
                 if name not in block:
                     positions[f"{place}.{name}"] = file.document.position(("providers", key, name))
-        usual = self._provider_defaults(block)
-        wanted = [name for name in usual if place != "embedding_provider" or name not in SAMPLING_KEYS]
-        return {**{name: usual[name] for name in wanted}, **block}
+        defaults = self._provider_defaults(block)
+        names = [name for name in defaults if place != "embedding_provider" or name not in SAMPLING_KEYS]
+        return {**{name: defaults[name] for name in names}, **block}
 
     def _shared_servers(self, tools: Json, positions: dict[str, Position]) -> list[Json]:
-        """Servers of tools that configuration files give to every agent; the agent's own tools come first."""
-        known = {tool.get("name") for tool in tools if isinstance(tool, dict)} if isinstance(tools, list) else set()
-        found: list[Json] = []
+        """The servers that configuration files give to every agent; a tool of the same name comes first."""
+        names = {tool.get("name") for tool in tools if isinstance(tool, dict)} if isinstance(tools, list) else set()
+        servers: list[Json] = []
         for file in self._configs:
             for index, server in enumerate(file.servers):
-                if server.get("name") in known:
+                if server.get("name") in names:
                     continue
-                known.add(server.get("name"))
-                positions |= file.document.positions_below(("mcp_servers", index), f"mcp_servers[{len(found)}]")
-                found.append({"type": "mcp", **server, "folder": str(file.path.parent.resolve())})
-        return found
+                names.add(server.get("name"))
+                positions |= file.document.positions_below(("mcp_servers", index), f"mcp_servers[{len(servers)}]")
+                servers.append({"type": "mcp", **server, "folder": str(file.path.parent.resolve())})
+        return servers
 
     def _resolved(
         self, agent: AgentTests, description: dict[str, Json] | None, execution: Mapping[str, ResolvedSetting]
     ) -> dict[str, ResolvedSetting]:
-        """Backend, model and execution for `proctor doctor`; a secret is shown as the variable that holds it."""
-        found: dict[str, ResolvedSetting] = {}
+        """The backend, model and execution settings for `proctor doctor`; of a secret, only its variable."""
+        settings: dict[str, ResolvedSetting] = {}
         if description is not None and agent.agent is None:
             quiet = Document(self.document.path, "", {}, lambda pointer: None)
             read = validate(AgentDescription, description, quiet)
             if read is not None:
                 choice = choose_backend(read)
-                found["backend"] = ResolvedSetting(choice.name, choice.reason)
-        found |= {f"model.{key}": setting for key, setting in self._resolved_model().items()}
-        return found | {f"execution.{key}": setting for key, setting in execution.items()}
+                settings["backend"] = ResolvedSetting(choice.name, choice.reason)
+        settings |= {f"model.{key}": setting for key, setting in self._resolved_model().items()}
+        return settings | {f"execution.{key}": setting for key, setting in execution.items()}
 
     def _resolved_model(self) -> dict[str, ResolvedSetting]:
         block = self._data.get("model")
@@ -358,60 +361,62 @@ class _Reader:
             return {}
         sources: list[tuple[str, Mapping[str, Json]]] = [(str(self.document.path), block)]
         sources += [(str(file.path), _without_provider(file.provider(block.get("provider")))) for file in self._configs]
-        sources.append((DEFAULT, {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS}))
-        found: dict[str, ResolvedSetting] = {}
+        sources.append((DEFAULT, {"temperature": DEFAULT_TEMPERATURE, "max_tokens": DEFAULT_MAX_TOKENS}))
+        settings: dict[str, ResolvedSetting] = {}
         for key in MODEL_KEYS:
             source = next((source for source in sources if key in source[1]), None)
             if source is not None:
-                found[key] = ResolvedSetting(conceal(key, source[1][key]), source[0])
-        return found
+                settings[key] = ResolvedSetting(mask_secret(key, source[1][key]), source[0])
+        return settings
 
-    def _warn_of_tools(self) -> None:
-        """What tools say and tests do without."""
+    def _warn_about_tools(self) -> None:
+        """Warn about keys of tools that have no effect on tests."""
         tools = self._data.get("tools")
         for index, tool in enumerate(tools if isinstance(tools, list) else ()):
             if not isinstance(tool, dict):
                 continue
             at = ("tools", index)
-            if tool.get("type") == "vectorstore" and (named := other_database(tool.get("database"))) is not None:
-                self.document.warn((*at, "database"), f"is {named!r}, which is not used; the built-in index is")
+            if tool.get("type") == "vectorstore" and (database := other_database(tool.get("database"))) is not None:
+                self.document.warn(
+                    (*at, "database"), f"is {database!r}, which is not supported; the built-in index is used instead"
+                )
             if tool.get("type") == "mcp" and tool.get("registry_name") is not None:
-                self.document.warn((*at, "registry_name"), "is kept, but has no effect on tests")
+                self.document.warn((*at, "registry_name"), "has no effect on tests")
             if tool.get("type") == "mcp" and tool.get("description") is not None:
                 self.document.warn((*at, "description"), "has no effect: the server describes its tools itself")
 
 
-def _without_provider(found: tuple[str, Mapping[str, Json]]) -> dict[str, Json]:
-    return {key: value for key, value in found[1].items() if key != "provider"}
+def _without_provider(block: tuple[str, Mapping[str, Json]]) -> dict[str, Json]:
+    return {key: value for key, value in block[1].items() if key != "provider"}
 
 
 def holds_secrets(pointer: Pointer) -> bool:
-    """Where keys of model services stand; a tool argument called `token` is none of them."""
+    """Whether secrets of model services may be at this place; a tool argument called `token` is not one."""
     return bool(pointer) and (pointer[0] in SECRET_KEYS or ("evaluations" in pointer and "model" in pointer))
 
 
 def other_database(database: Json) -> Json:
-    """The database of a tool, if it is another than memory."""
-    named = database.get("provider") if isinstance(database, dict) else database
-    return None if named in IN_MEMORY else named
+    """The database of a tool if it is not the built-in index, else None."""
+    name = database.get("provider") if isinstance(database, dict) else database
+    return None if name in IN_MEMORY else name
 
 
-def retrieval_tools(tools: Json) -> tuple[str, ...]:
-    """Which tools retrieve, by whatever name a backend calls them: `kb`, `kb_search`, `vectorstore-kb`."""
-    found: list[str] = []
+def retrieval_tool_names(tools: Json) -> tuple[str, ...]:
+    """The names of retrieval tools in every backend's spelling: `kb`, `kb_search`, `vectorstore-kb`."""
+    names: list[str] = []
     for tool in tools if isinstance(tools, list) else ():
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
             continue
         if tool.get("type") in STORE_TYPES:
-            found += [name, f"{name}_search", f"mcp__holodeck_tools__{name}_search"]
-            found += [f"{kind}-{name}" for kind in STORE_TYPES]
+            names += [name, f"{name}_search", f"mcp__holodeck_tools__{name}_search"]
+            names += [f"{kind}-{name}" for kind in STORE_TYPES]
         elif tool.get("type") == "mcp" and tool.get("is_retrieval"):
-            found += [name, f"mcp__{name}__*", f"mcp_{name}__*"]
-    return tuple(found)
+            names += [name, f"mcp__{name}__*", f"mcp_{name}__*"]
+    return tuple(names)
 
 
 class _Tests:
-    """Turns tests into cases."""
+    """Converts tests to cases."""
 
     def __init__(
         self, document: Document, defaults: tuple[EvaluatorSpec, ...], pointer: Pointer = ("test_cases",)
@@ -421,7 +426,7 @@ class _Tests:
         self._pointer = tuple(pointer)
 
     def cases(self, tests: list[TestCaseModel], raw: list[Json]) -> tuple[Case, ...]:
-        """The cases; `raw` has what the file says of each test beside what the models know."""
+        """The cases of the tests; `raw` is the data of each test in the file, for its `x-` keys."""
         ids = UniqueIds()
         cases = []
         for index, test in enumerate(tests):
@@ -429,10 +434,10 @@ class _Tests:
             cases.append(self._case(test, (*self._pointer, index), ids, f"test-{index + 1}", extra))
         bare = [index for index, case in enumerate(cases) if not self._is_scored(case)]
         if len(bare) > 1 and len(bare) == len(cases):
-            self._document.warn(self._pointer, f"holds no test that can be scored; {SCORE_IT}")
+            self._document.warn(self._pointer, f"has no test that can be scored; {SCORING_HINT}")
         else:
             for index in bare:
-                self._document.warn((*self._pointer, index), f"is run, but nothing scores it; {SCORE_IT}")
+                self._document.warn((*self._pointer, index), f"is not scored by anything; {SCORING_HINT}")
         return tuple(cases)
 
     def _is_scored(self, case: Case) -> bool:
@@ -444,12 +449,12 @@ class _Tests:
     ) -> Case:
         case_id = ids.claim(test.name or unnamed)
         if test.name and case_id != test.name:
-            message = f"is not the only {test.name!r}; this test is reported as {case_id!r}"
+            message = f"is used by another test too; this test is reported as {case_id!r}"
             self._document.warn((*pointer, "name"), message)
         metrics = self._metrics(test, pointer)
         if test.turns is None:
             turns: tuple[Turn, ...] = (self._turn(test, pointer),)
-            evaluators = _with_tools(metrics, self._defaults, turns[0])
+            evaluators = _with_expected_tools(metrics, self._defaults, turns[0])
         else:
             turns, evaluators = self._conversation(test.turns, pointer, metrics), metrics
         return Case(
@@ -466,23 +471,23 @@ class _Tests:
         self, turns: list[TurnModel], pointer: Pointer, metrics: tuple[EvaluatorSpec, ...] | None
     ) -> tuple[Turn, ...]:
         inherited = self._defaults if metrics is None else metrics
-        found = []
+        result = []
         for index, turn in enumerate(turns):
             at = (*pointer, "turns", index)
-            made = self._turn(turn, at)
-            own = _with_tools(self._metrics(turn, at), inherited, made)
-            found.append(replace(made, evaluators=own, metadata=turn.turn_config or {}))
-        return tuple(found)
+            case_turn = self._turn(turn, at)
+            evaluators = _with_expected_tools(self._metrics(turn, at), inherited, case_turn)
+            result.append(replace(case_turn, evaluators=evaluators, metadata=turn.turn_config or {}))
+        return tuple(result)
 
     def _metrics(self, turn: TurnFields, pointer: Pointer) -> tuple[EvaluatorSpec, ...] | None:
-        """A list replaces what would be inherited; an empty one does not."""
+        """The test's own metrics, which replace the inherited ones; an empty list does not."""
         if not turn.evaluations:
             return None
-        return evaluators_of(turn.evaluations, (*pointer, "evaluations"), self._document)
+        return metric_specs(turn.evaluations, (*pointer, "evaluations"), self._document)
 
     def _turn(self, turn: TurnFields, pointer: Pointer) -> Turn:
         if turn.expected_tools == []:
-            message = "is empty and asserts nothing, not even that no tool is used"
+            message = "is empty and checks nothing, not even that no tool is called"
             self._document.warn((*pointer, "expected_tools"), message)
         calls = tuple(map(expected_call, turn.expected_tools or ())) or None
         truth = UNSET if turn.ground_truth is None else turn.ground_truth
@@ -496,21 +501,21 @@ class _Tests:
 
 
 def is_conversation(case: Case) -> bool:
-    """Whether a test was written with `turns`, be it only one."""
+    """Whether a test was written with `turns`, even if there is only one."""
     return case.continue_after_failed_turn or len(case.turns) > 1
 
 
-def _with_tools(
+def _with_expected_tools(
     own: tuple[EvaluatorSpec, ...] | None, inherited: tuple[EvaluatorSpec, ...], turn: Turn
 ) -> tuple[EvaluatorSpec, ...] | None:
-    """Expected tools bring an evaluator of their own."""
+    """The evaluators with one for the expected tools, if there are any."""
     if turn.expected.tools is None:
         return own
     return (*(inherited if own is None else own), EXPECTED_TOOLS)
 
 
 def expected_call(item: str | ExpectedTool) -> ExpectedCall:
-    """An expected tool as the engine compares it: by a part of its name, with further arguments allowed."""
+    """An expected tool as the engine compares it: by a part of its name, with additional arguments allowed."""
     if isinstance(item, str):
         return ExpectedCall(item, substring=True, extra_args=True)
     matchers = None if item.args is None else {name: _matcher(value) for name, value in item.args.items()}
@@ -529,65 +534,67 @@ def attachment(file: FileInput) -> AttachedFile:
     return AttachedFile(file.path, file.url, file.type, file.description, file.options)
 
 
-NAMED_BY = {"standard": "metric", "rag": "metric_type", "code": "grader", "geval": "name"}
-"""The key of each kind of metric under which its name stands."""
+NAME_KEYS = {"standard": "metric", "rag": "metric_type", "code": "grader", "geval": "name"}
+"""The key with the name of a metric, for each type."""
 
 
-def evaluators_of(metrics: list[Any], pointer: Pointer, document: Document) -> tuple[EvaluatorSpec, ...]:
-    """The evaluators that metrics are, without those that are not enabled; what has no effect is warned of."""
-    found = []
+def metric_specs(metrics: list[Any], pointer: Pointer, document: Document) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators of the enabled metrics; warns about keys that have no effect."""
+    specs = []
     for index, metric in enumerate(metrics):
         at = (*pointer, index)
         if isinstance(metric, StandardMetric):
-            spec = _standard(metric, functools.partial(_warn_key, document, at))
+            spec = _standard_spec(metric, functools.partial(_warn_key, document, at))
         elif isinstance(metric, RAGMetric):
             if metric.include_reason is False:
-                document.warn((*at, "include_reason"), "has no effect: the reason is always kept")
-            spec = _judged(RAG[str(metric.metric_type)], metric.metric_type, metric, {})
+                document.warn((*at, "include_reason"), "has no effect: the reason is always stored")
+            spec = _judged_spec(RAG[str(metric.metric_type)], metric.metric_type, metric, {})
         elif isinstance(metric, GEvalMetric):
-            spec = _judged("GEval", metric.name, metric, _geval_arguments(metric))
+            spec = _judged_spec("GEval", metric.name, metric, _geval_arguments(metric))
         else:
             assert isinstance(metric, CodeMetric)
             label = metric.name or metric.grader.rpartition(":")[2]
             spec = EvaluatorSpec("CodeGrader", {"grader": metric.grader}, metric.threshold, label=label, scope="turn")
         if metric.enabled:
-            position = document.position((*at, NAMED_BY[metric.type]))
-            found.append(replace(spec, optional=metric.fail_on_error is False, position=position))
-    return tuple(found)
+            position = document.position((*at, NAME_KEYS[metric.type]))
+            specs.append(replace(spec, optional=metric.fail_on_error is False, position=position))
+    return tuple(specs)
 
 
 def _warn_key(document: Document, at: Pointer, key: str, message: str) -> None:
     document.warn((*at, key), message)
 
 
-def _judged(name: str, label: str | None, metric: RAGMetric | GEvalMetric, arguments: dict[str, Json]) -> EvaluatorSpec:
-    model = {} if metric.model is None else {"model": metric.model.as_written()}
+def _judged_spec(
+    name: str, label: str | None, metric: RAGMetric | GEvalMetric, arguments: dict[str, Json]
+) -> EvaluatorSpec:
+    model = {} if metric.model is None else {"model": metric.model.file_data()}
     threshold = None if metric.threshold is None else float(metric.threshold)
     return EvaluatorSpec(name, arguments | model, threshold, label=label, scope="turn")
 
 
 def _geval_arguments(metric: GEvalMetric) -> dict[str, Json]:
-    given = {
+    arguments = {
         "criteria": metric.criteria,
         "evaluation_steps": metric.evaluation_steps,
         "evaluation_params": metric.evaluation_params or ["actual_output"],
         "strict_mode": metric.strict_mode,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in arguments.items() if value is not None}
 
 
-OPTIONS_OF = {
+METRIC_OPTIONS = {
     "equality": ("case_insensitive", "strip_whitespace", "strip_punctuation"),
     "numeric": ("absolute_tolerance", "relative_tolerance", "accept_percent", "accept_thousands_separators"),
 }
-"""Which keys change how a computed metric compares."""
+"""The keys that change how a computed metric compares."""
 
 
-def _standard(metric: StandardMetric, warn: Callable[[str, str], None]) -> EvaluatorSpec:
+def _standard_spec(metric: StandardMetric, warn: Callable[[str, str], None]) -> EvaluatorSpec:
     name = str(metric.metric)
     is_judged = name in JUDGED
     arguments: dict[str, Json] = {"variant": "rougeL"} if name == "rouge" else {}
-    for owner, options in OPTIONS_OF.items():
+    for owner, options in METRIC_OPTIONS.items():
         for option in options:
             value = getattr(metric, option)
             if value is not None and owner == name:
@@ -601,14 +608,14 @@ def _standard(metric: StandardMetric, warn: Callable[[str, str], None]) -> Evalu
         elif value is not None:
             warn(option, f"has no effect on {name}")
     if metric.model is not None and is_judged:
-        arguments["model"] = metric.model.as_written()
+        arguments["model"] = metric.model.file_data()
     elif metric.model is not None:
-        warn("model", "has no effect: no model judges this metric")
+        warn("model", "has no effect: this metric does not use a model")
     if metric.retry_on_failure and not is_judged:
-        warn("retry_on_failure", f"has no effect on {name}: what is computed comes out the same each time")
+        warn("retry_on_failure", f"has no effect on {name}, which is computed and always the same")
     threshold = metric.threshold
-    if threshold is not None and is_judged and threshold > 1:  # a mark on the judge's scale
-        threshold = threshold / (metric.scale or TOP_MARK)
+    if threshold is not None and is_judged and threshold > 1:  # a mark on the judge's scale, not a share
+        threshold = threshold / (metric.scale or MAX_MARK)
     return EvaluatorSpec(
         STANDARD[name],
         arguments,

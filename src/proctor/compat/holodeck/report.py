@@ -1,4 +1,4 @@
-"""How a run is shown: its progress at a terminal or in a log, and a Markdown report, in HoloDeck's order."""
+"""HoloDeck's progress lines for terminals and logs, and its Markdown report."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from proctor.reporting.terminal.screen import escape_line, escape_unencodable, i
 
 RULE = "=" * 60
 SLOW_MS = 1000
-_COLOURS = {"✓": "32", "✗": "31", "⚠": "33", "•": "2"}
+"""From this duration on, progress lines show the time of a test."""
+_COLORS = {"✓": "32", "✗": "31", "⚠": "33", "•": "2"}
 
 
 class ProgressIndicator:
-    """Counts results as they come, and words them for wherever standard output goes."""
+    """Counts results as they arrive and formats progress for standard output."""
 
     SPINNER_CHARS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -65,31 +66,31 @@ class ProgressIndicator:
         return self.SPINNER_CHARS[(self._frame - 1) % len(self.SPINNER_CHARS)]
 
     def get_spinner_line(self) -> str:
-        """`⠋ Test 1/5: Running...` at a terminal; nothing elsewhere."""
+        """`⠋ Test 1/5: Running...` in a terminal; empty elsewhere."""
         if self.quiet or not is_terminal(sys.stdout):
             return ""
         number = min(self.current_test + 1, self.total_tests)
-        return _sayable(f"{self.get_spinner_char()} Test {number}/{self.total_tests}: Running...")
+        return _printable(f"{self.get_spinner_char()} Test {number}/{self.total_tests}: Running...")
 
     def get_progress_line(self) -> str:
-        """The test that was finished last; when quiet, only the very last one is told."""
+        """The line for the last finished test; if quiet, only for the final one."""
         if not self.test_results or (self.quiet and self.current_test < self.total_tests):
             return ""
         total = max(self.total_tests, self.current_test)
-        told, result = f"Test {self.current_test}/{total}", self.test_results[-1]
+        progress, result = f"Test {self.current_test}/{total}", self.test_results[-1]
         name = _name(result, self.current_test) + self._time(result)
         if is_terminal(sys.stdout):
-            return _sayable(f"{told}: {_mark(result.passed)} {name}")
-        return _sayable(f"[{told}] {'PASS' if result.passed else 'FAIL'} {name}")
+            return _printable(f"{progress}: {_mark(result.passed)} {name}")
+        return _printable(f"[{progress}] {'PASS' if result.passed else 'FAIL'} {name}")
 
     def get_summary(self) -> str:
-        """How many passed, in what time, and, when verbose, what each metric said."""
+        """How many tests passed, the duration and, if verbose, the result of each metric."""
         total = max(self.total_tests, self.current_test)
         if total == 0:
             return "No tests to execute"
         head = f"Test Results: {self.passed}/{total} passed ({100 * self.passed / total:.1f}%)"
         if is_terminal(sys.stdout):
-            head = f"{_painted('✓') if self.passed == total else _painted('⚠')} {head}"
+            head = f"{_colored('✓') if self.passed == total else _colored('⚠')} {head}"
         lines = ["", RULE, head]
         if self.failed:
             lines.append(f"  Failed: {self.failed}")
@@ -100,11 +101,11 @@ class ProgressIndicator:
             lines += ["", "Test Details:"]
             for number, result in enumerate(self.test_results, 1):
                 lines += self._details(result, number)
-        return _sayable("\n".join([*lines, RULE]))
+        return _printable("\n".join([*lines, RULE]))
 
     def _details(self, result: TestResult, number: int) -> list[str]:
-        spent = f" ({result.execution_time_ms}ms)" if isinstance(result.execution_time_ms, int | float) else ""
-        lines = [f"  {_mark(result.passed)} {_name(result, number)}{spent}"]
+        duration = f" ({result.execution_time_ms}ms)" if isinstance(result.execution_time_ms, int | float) else ""
+        lines = [f"  {_mark(result.passed)} {_name(result, number)}{duration}"]
         for metric in result.metric_results:
             lines.append(f"      {_mark(metric.passed)} {escape_line(metric.metric_name)}: {_score(metric)}")
             if metric.reasoning:
@@ -112,12 +113,12 @@ class ProgressIndicator:
         return lines
 
     def _time(self, result: TestResult) -> str:
-        spent = result.execution_time_ms
-        if not isinstance(spent, int | float):
+        duration_ms = result.execution_time_ms
+        if not isinstance(duration_ms, int | float):
             return ""
-        if spent >= SLOW_MS:
-            return f" ({spent / 1000:.2f}s)"
-        return f" ({spent}ms)" if self.verbose else ""
+        if duration_ms >= SLOW_MS:
+            return f" ({duration_ms / 1000:.2f}s)"
+        return f" ({duration_ms}ms)" if self.verbose else ""
 
 
 def _name(result: TestResult, number: int) -> str:
@@ -126,11 +127,11 @@ def _name(result: TestResult, number: int) -> str:
 
 
 def _mark(passed: bool | None) -> str:
-    return _painted("•" if passed is None else "✓" if passed else "✗")
+    return _colored("•" if passed is None else "✓" if passed else "✗")
 
 
-def _painted(mark: str) -> str:
-    return f"\033[{_COLOURS[mark]}m{mark}\033[0m" if uses_color(sys.stdout, os.environ) else mark
+def _colored(mark: str) -> str:
+    return f"\033[{_COLORS[mark]}m{mark}\033[0m" if uses_color(sys.stdout, os.environ) else mark
 
 
 def _score(metric: MetricResult) -> str:
@@ -139,17 +140,18 @@ def _score(metric: MetricResult) -> str:
     return f"{metric.score:.2f}" + ("" if metric.threshold is None else f" (threshold {metric.threshold:g})")
 
 
-def _sayable(text: str) -> str:
+def _printable(text: str) -> str:
     return escape_unencodable(text, getattr(sys.stdout, "encoding", None))
 
 
-LONGEST = 10_000
-DEEPEST = 6
-"""Levels of headings that Markdown has."""
+MAX_TEXT = 10_000
+"""The maximum number of characters of a text in the report."""
+MAX_HEADING_LEVEL = 6
+"""The levels of headings in Markdown."""
 
 
 def generate_markdown_report(report: TestReport) -> str:
-    """The whole report: summary, mean scores, every test with its answer, tools, metrics and errors."""
+    """The whole report: summary, mean scores, and every test with its answer, tools, metrics and errors."""
     parts = [_header(report), "## Summary\n\n" + _summary(report.summary)]
     if report.summary.average_scores:
         rows = [row(inline(n), f"{mean:.2f}", "0-1") for n, mean in report.summary.average_scores.items()]
@@ -171,9 +173,9 @@ def _header(report: TestReport) -> str:
         f"- **Generated:** {inline(report.timestamp)}",
         f"- **Version:** {inline(report.holodeck_version)}",
     ]
-    known = [report.environment[key] for key in ("python_version", "os") if key in report.environment]
-    if known:
-        lines.append(f"- **Environment:** {inline('Python ' + ' on '.join(known))}")
+    environment = [report.environment[key] for key in ("python_version", "os") if key in report.environment]
+    if environment:
+        lines.append(f"- **Environment:** {inline('Python ' + ' on '.join(environment))}")
     if report.outcome:
         lines.append(f"- **Verdict:** {inline(report.outcome)}: {inline(report.reason)}")
     lines += [f"- **Warning:** {inline(warning)}" for warning in report.warnings]
@@ -181,7 +183,7 @@ def _header(report: TestReport) -> str:
 
 
 def _summary(summary: ReportSummary) -> str:
-    spent = summary.total_duration_ms
+    duration_ms = summary.total_duration_ms
     return table_head("Metric", "Value") + "".join(
         row(title, value)
         for title, value in (
@@ -190,7 +192,7 @@ def _summary(summary: ReportSummary) -> str:
             ("Failed", str(summary.failed)),
             ("Without a verdict", str(summary.unmeasured)),
             ("Pass Rate", f"{summary.pass_rate:.2f}%"),
-            ("Total Duration", f"{spent}ms ({spent / 1000:.1f}s)"),
+            ("Total Duration", f"{duration_ms}ms ({duration_ms / 1000:.1f}s)"),
         )
     )
 
@@ -198,7 +200,7 @@ def _summary(summary: ReportSummary) -> str:
 def _test(result: TestResult) -> str:
     parts = [
         f"### Test: {inline(result.test_name or 'unnamed')} {_status(result.passed, result.outcome)}\n",
-        f"**Input:**\n\n{fence(result.test_input, LONGEST)}",
+        f"**Input:**\n\n{fence(result.test_input, MAX_TEXT)}",
         f"**Execution Time:** {result.execution_time_ms}ms\n",
     ]
     if result.token_usage is not None:
@@ -206,7 +208,7 @@ def _test(result: TestResult) -> str:
     parts += [_files(result.processed_files), _answer(result.agent_response), _tools(result, "####")]
     parts.append(_metrics(result.metric_results, "####"))
     if result.ground_truth is not None:
-        parts.append(f"#### Ground Truth Comparison\n\n{fence(result.ground_truth, LONGEST)}")
+        parts.append(f"#### Ground Truth Comparison\n\n{fence(result.ground_truth, MAX_TEXT)}")
     if result.errors:
         parts.append("#### Errors\n\n" + "".join(f"- {inline(error)}\n" for error in result.errors))
     if result.warnings:
@@ -239,18 +241,18 @@ def _files(files: Sequence[ProcessedFileInput]) -> str:
         )
         for file in files
     ]
-    known = [
+    metadata = [
         f"- {inline(file.original.name)}: {inline(key)} {inline(to_text(value))}\n"
         for file in files
         for key, value in (file.metadata or {}).items()
         if key not in ("path", "url", "type")
     ]
-    return "#### Processed Files\n\n" + head + "".join(rows) + ("\n" + "".join(known) if known else "")
+    return "#### Processed Files\n\n" + head + "".join(rows) + ("\n" + "".join(metadata) if metadata else "")
 
 
 def _answer(text: str | None) -> str:
-    shown = "(No response)\n" if not text else fence(text, LONGEST)
-    return f"#### Agent Response\n\n{shown}"
+    answer = "(No response)\n" if not text else fence(text, MAX_TEXT)
+    return f"#### Agent Response\n\n{answer}"
 
 
 def _tools(result: TestResult | TurnResult, level: str) -> str:
@@ -267,9 +269,9 @@ def _tools(result: TestResult | TurnResult, level: str) -> str:
         missing = [name for name in names if not any(name in called for called in result.tool_calls)]
         extra = [called for called in result.tool_calls if not any(name in called for name in names)]
         lines += [
-            f"- **{t}:** {', '.join(code(n) for n in found)}"
-            for t, found in (("Missing", missing), ("Extra", extra))
-            if found
+            f"- **{t}:** {', '.join(code(n) for n in listed_names)}"
+            for t, listed_names in (("Missing", missing), ("Extra", extra))
+            if listed_names
         ]
     return f"{level} Tool Usage\n\n" + "\n".join(lines) + "\n"
 
@@ -290,14 +292,14 @@ def _metrics(metrics: Sequence[MetricResult], level: str) -> str:
         for metric in metrics
     ]
     details = [line for metric in metrics for line in _details(metric)]
-    title = f"{level}# Metric Details" if len(level) < DEEPEST else "**Metric Details:**"
-    told = f"\n{title}\n\n" + "".join(details) if details else ""
-    return f"{level} Evaluation Metrics\n\n{head}{''.join(rows)}{told}"
+    title = f"{level}# Metric Details" if len(level) < MAX_HEADING_LEVEL else "**Metric Details:**"
+    details_text = f"\n{title}\n\n" + "".join(details) if details else ""
+    return f"{level} Evaluation Metrics\n\n{head}{''.join(rows)}{details_text}"
 
 
 def _metric_status(metric: MetricResult) -> str:
     if metric.passed is None:
-        return "informs" if metric.outcome in ("passed", "failed") else inline(metric.outcome)
+        return "report only" if metric.outcome in ("passed", "failed") else inline(metric.outcome)
     return "✅" if metric.passed else "❌"
 
 
@@ -315,11 +317,11 @@ def _turn(turn: TurnResult) -> str:
     skipped = " (skipped)" if turn.skipped else ""
     parts = [
         f"##### Turn {turn.turn_index + 1}{skipped} {_status(turn.passed)}\n",
-        f"**Input:**\n\n{fence(turn.input, LONGEST)}",
-        f"**Response:**\n\n{fence(turn.response, LONGEST)}" if turn.response else "**Response:** (No response)\n",
+        f"**Input:**\n\n{fence(turn.input, MAX_TEXT)}",
+        f"**Response:**\n\n{fence(turn.response, MAX_TEXT)}" if turn.response else "**Response:** (No response)\n",
     ]
     if turn.ground_truth is not None:
-        parts.append(f"**Ground Truth:**\n\n{fence(turn.ground_truth, LONGEST)}")
+        parts.append(f"**Ground Truth:**\n\n{fence(turn.ground_truth, MAX_TEXT)}")
     parts.append(f"**Execution Time:** {turn.execution_time_ms}ms\n")
     if turn.token_usage is not None:
         parts.append(f"**Tokens:** {turn.token_usage.total_tokens}\n")

@@ -1,7 +1,7 @@
-"""A run as HoloDeck's report: each trial is the result of a test.
+"""Convert a run to HoloDeck's report; each trial is the result of a test.
 
-Everything comes from the run itself, so that the report of a stored run is the same. What no run stores, the text of
-files and the tokens as a backend counted them, is added by the executor (`TurnRecords`).
+Everything comes from the run, so the report of a stored run is the same. Only the executor knows the text of files and
+the backend's own token counts, and adds them as `TurnRecords`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from proctor.agents.reply import Reply, Usage
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers.value_matchers import Equals, Matcher
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Turn
-from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
-from proctor.compat.holodeck.files import file_key, unread
+from proctor.compat.holodeck.eval_kwargs import OLD_SCORE_KEY
+from proctor.compat.holodeck.files import file_key, unread_files
 from proctor.compat.holodeck.grader import invocation
 from proctor.compat.holodeck.metric_names import RAG
 from proctor.compat.holodeck.reader import EXPECTED_TOOLS, is_conversation
@@ -42,45 +42,47 @@ from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
 NOT_SENT = "not sent: "
+"""The start of the message about a turn that was not sent."""
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
+"""HoloDeck's kind of a metric by evaluator; all others are `standard`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRecords:
-    """What a report says of turns and no run stores."""
+    """Details of turns that a run does not store."""
 
     files: dict[str, ProcessedFileInput] = field(default_factory=dict)
     """By `file_key`."""
     tokens: dict[tuple[str, int], TokenUsage] = field(default_factory=dict)
-    """By the id of the case and the index of the turn."""
+    """By case id and turn index."""
 
 
 NO_RECORDS = TurnRecords()
 
 
-def result_of(trial: TrialResult, records: TurnRecords = NO_RECORDS) -> TestResult:
+def to_test_result(trial: TrialResult, records: TurnRecords = NO_RECORDS) -> TestResult:
     """One trial as the result of a test."""
     case = trial.case
     turns = [_turn(trial, index, records) for index in range(len(case.turns))]
     single = None if is_conversation(case) else turns[0]
-    said = [turn.response for turn in turns if turn.response is not None]
+    responses = [turn.response for turn in turns if turn.response is not None]
     return TestResult.model_construct(
         test_name=case.description or case.id,
         test_input="\n---\n".join(turn.input for turn in turns),
         processed_files=[file for turn in turns for file in turn.processed_files],
-        agent_response=said[-1] if said else None,
+        agent_response=responses[-1] if responses else None,
         tool_calls=[name for turn in turns for name in turn.tool_calls],
         tool_invocations=[call for turn in turns for call in turn.tool_invocations],
-        expected_tools=_joined(turn.expected_tools for turn in turns),
-        tools_matched=_all_of([turn.tools_matched for turn in turns]),
-        arg_match_details=_joined(turn.arg_match_details for turn in turns),
-        metric_results=single.metric_results if single else _rolled_up(turns),
+        expected_tools=_concatenate(turn.expected_tools for turn in turns),
+        tools_matched=_all_known([turn.tools_matched for turn in turns]),
+        arg_match_details=_concatenate(turn.arg_match_details for turn in turns),
+        metric_results=single.metric_results if single else _metric_means(turns),
         ground_truth="\n---\n".join(turn.ground_truth for turn in turns if turn.ground_truth) or None,
         passed=trial.outcome is Outcome.PASSED,
         execution_time_ms=round(trial.duration_ms),
         errors=_errors(trial, turns),
         timestamp=iso_timestamp(trial.started_at),
-        token_usage=_sum_of(turn.token_usage for turn in turns),
+        token_usage=_sum_tokens(turn.token_usage for turn in turns),
         turns=None if single else turns,
         grader_details=single.grader_details if single else None,
         outcome=trial.outcome.value,
@@ -89,13 +91,13 @@ def result_of(trial: TrialResult, records: TurnRecords = NO_RECORDS) -> TestResu
     )
 
 
-def report_of(
+def build_report(
     run: Run, verdict: RunVerdict, suite: str, *, warnings: Sequence[str] = (), records: TurnRecords = NO_RECORDS
 ) -> TestReport:
-    """What a run says of the suite of that name, or of its only one."""
+    """The report on the suite of that name."""
     info = next(item for item in run.suites if item.name == suite)
-    results = [result_of(trial, records) for trial in run.trials if trial.suite == suite]
-    own = next((item for item in verdict.suites if len(verdict.suites) > 1 and item.name == suite), verdict)
+    results = [to_test_result(trial, records) for trial in run.trials if trial.suite == suite]
+    suite_verdict = next((item for item in verdict.suites if len(verdict.suites) > 1 and item.name == suite), verdict)
     environment = {"agent": info.agent, "agent_fingerprint": info.agent_fingerprint, "run": run.id}
     return TestReport.model_construct(
         agent_name=suite,
@@ -105,8 +107,8 @@ def report_of(
         timestamp=iso_timestamp(run.started_at if run.finished_at is None else run.finished_at),
         holodeck_version=f"proctor {__version__}",
         environment={**run.environment, **{name: value for name, value in environment.items() if value}},
-        outcome=own.outcome.value,
-        reason=own.reason,
+        outcome=suite_verdict.outcome.value,
+        reason=suite_verdict.reason,
         warnings=list(dict.fromkeys(warnings)),
     )
 
@@ -118,13 +120,13 @@ def _summary(run: Run, results: Sequence[TestResult]) -> ReportSummary:
             if metric.score is not None:
                 scores.setdefault(metric.metric_name, []).append(metric.score)
     passed = sum(result.passed for result in results)
-    ended = run.started_at if run.finished_at is None else run.finished_at
+    finished_at = run.started_at if run.finished_at is None else run.finished_at
     return ReportSummary(
         total_tests=len(results),
         passed=passed,
         failed=len(results) - passed,
         pass_rate=100 * passed / len(results) if results else 0.0,
-        total_duration_ms=round(max(0.0, ended - run.started_at) * 1000),
+        total_duration_ms=round(max(0.0, finished_at - run.started_at) * 1000),
         metrics_evaluated={name: len(values) for name, values in scores.items()},
         average_scores={name: statistics.fmean(values) for name, values in scores.items()},
         unmeasured=sum(result.outcome not in ("passed", "failed") for result in results),
@@ -138,14 +140,14 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
     scores = [score for score in trial.scores if score.turn in (index, None)]
     calls = () if reply is None else reply.tool_calls
     tools = next((score for score in scores if score.evaluator == TOOLS), None)
-    errors = [_complaint(score) for score in scores if _is_error(score)]
-    reached = reply is not None and reply.error is None
-    broke = None if reply is None or reply.error is None else reply.error.partition("\n  at ")[0]
+    errors = [_error_message(score) for score in scores if _is_error(score)]
+    is_answered = reply is not None and reply.error is None
+    reply_error = None if reply is None or reply.error is None else reply.error.partition("\n  at ")[0]
     metrics = [_metric(score, _spec(score, case, turn)) for score in scores if score is not tools]
     return TurnResult.model_construct(
         turn_index=index,
         input=to_text(turn.input),
-        response=None if reply is None or (broke is not None and not answer_text(reply)) else answer_text(reply),
+        response=None if reply is None or (reply_error is not None and not answer_text(reply)) else answer_text(reply),
         ground_truth=ground_truth(turn),
         expected_tools=expected_tools(turn),
         tool_calls=[call.name for call in calls],
@@ -153,13 +155,17 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
         tools_matched=None if tools is None else tools.outcome is Outcome.PASSED,
         arg_match_details=_argument_details(turn, reply, None if tools is None else tools.details),
         metric_results=metrics,
-        passed=reached
+        passed=is_answered
         and all(
             s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if not s.report_only
         ),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else records.tokens.get(place) or _tokens(reply.usage),
-        errors=[broke, *errors] if broke is not None else errors if reached else [_unsent(trial, index)],
+        errors=[reply_error, *errors]
+        if reply_error is not None
+        else errors
+        if is_answered
+        else [_missing_reply_reason(trial, index)],
         skipped=_is_unsent(trial, index),
         grader_details=_grader_details(scores, metrics),
         processed_files=_files(turn, trial, records),
@@ -167,26 +173,28 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
 
 
 def _files(turn: Turn, trial: TrialResult, records: TurnRecords) -> list[ProcessedFileInput]:
-    known = [records.files.get(file_key(item)) for item in turn.files]
-    missing = unread(turn.files, [*trial.warnings, trial.reason])
-    return [file or other for file, other in zip(known, missing, strict=True)]
+    processed = [records.files.get(file_key(item)) for item in turn.files]
+    unread = unread_files(turn.files, [*trial.warnings, trial.reason])
+    return [file or other for file, other in zip(processed, unread, strict=True)]
 
 
-def _went_on(trial: TrialResult) -> bool:
-    """Whether the conversation went on after a turn that failed, so that each reply has its own error."""
+def _continued_after_failure(trial: TrialResult) -> bool:
+    """Whether the conversation continued after a failed turn, so that each reply has its own error."""
     has_failed_turns = any(reply.error is not None for reply in trial.replies)
     return trial.reason == "" or (is_conversation(trial.case) and has_failed_turns and not trial.ended_early)
 
 
 def _is_unsent(trial: TrialResult, index: int) -> bool:
-    return index >= len(trial.replies) + (not _went_on(trial))
+    return index >= len(trial.replies) + (not _continued_after_failure(trial))
 
 
-def _unsent(trial: TrialResult, index: int) -> str:
-    """Why a turn has no reply: what ended the conversation, or that it had ended before."""
+def _missing_reply_reason(trial: TrialResult, index: int) -> str:
+    """Why a turn has no reply: the error that ended the conversation, or that it had ended before."""
     if not _is_unsent(trial, index):
         return trial.reason
-    return NOT_SENT + ("the session was unrecoverable" if _went_on(trial) else "the conversation had ended")
+    return NOT_SENT + (
+        "the session was unrecoverable" if _continued_after_failure(trial) else "the conversation had ended"
+    )
 
 
 def _is_error(score: Score) -> bool:
@@ -194,50 +202,50 @@ def _is_error(score: Score) -> bool:
     return failed_tools or score.outcome is Outcome.ERROR
 
 
-def _complaint(score: Score) -> str:
+def _error_message(score: Score) -> str:
     return f"{score.evaluator}: {score.reasoning}" if score.reasoning else f"{score.evaluator}: {score.outcome.value}"
 
 
 def _spec(score: Score, case: Case, turn: Turn) -> EvaluatorSpec | None:
-    """The metric a score is of; two of one name are told apart by a number."""
+    """The metric of a score; a number in its title tells two metrics of one name apart."""
     title = score.evaluator.partition(" #")[0]
     specs = (case.evaluators or ()) if turn.evaluators is None else turn.evaluators
     return next((spec for spec in specs if spec.title in (title, score.evaluator)), None)
 
 
 def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
-    settled = score.outcome in (Outcome.PASSED, Outcome.FAILED)
+    is_scored = score.outcome in (Outcome.PASSED, Outcome.FAILED)
     return MetricResult.model_construct(
         metric_name=score.evaluator,
         kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
-        score=score.details.get(OWN_SCORE, score.value),
+        score=score.details.get(OLD_SCORE_KEY, score.value),
         threshold=None if score.report_only else score.threshold,
-        passed=score.outcome is Outcome.PASSED if settled and not score.report_only else None,
-        error=None if settled else score.reasoning or score.outcome.value,
+        passed=score.outcome is Outcome.PASSED if is_scored and not score.report_only else None,
+        error=None if is_scored else score.reasoning or score.outcome.value,
         retry_count=int(score.details.get(RETRIES, 0)) if score.details else 0,
         evaluation_time_ms=round(score.duration_ms),
         model_used=judge_name(score) or None,
-        reasoning=(score.reasoning or None) if settled else None,
+        reasoning=(score.reasoning or None) if is_scored else None,
         outcome=score.outcome.value,
     )
 
 
-def _rolled_up(turns: Sequence[TurnResult]) -> list[MetricResult]:
-    """One result for each metric: the mean of its scores, passed where no turn failed."""
+def _metric_means(turns: Sequence[TurnResult]) -> list[MetricResult]:
+    """One result per metric: the mean of its scores, passed if no turn failed."""
     by_name: dict[str, list[MetricResult]] = {}
     for turn in turns:
         for metric in turn.metric_results:
             by_name.setdefault(metric.metric_name, []).append(metric)
-    return [_mean(group) for group in by_name.values()]
+    return [_mean_result(group) for group in by_name.values()]
 
 
-def _mean(group: Sequence[MetricResult]) -> MetricResult:
+def _mean_result(group: Sequence[MetricResult]) -> MetricResult:
     scores = [metric.score for metric in group if metric.score is not None]
     problems = [metric.error for metric in group if metric.error]
-    worst = max(group, key=lambda metric: _GRAVITY.index(metric.outcome))
+    worst = max(group, key=lambda metric: _SEVERITY.index(metric.outcome))
     changes = {
         "score": statistics.fmean(scores) if scores else None,
-        "passed": _all_of([metric.passed for metric in group]),
+        "passed": _all_known([metric.passed for metric in group]),
         "error": "; ".join(dict.fromkeys(problems)) or None,
         "retry_count": sum(metric.retry_count or 0 for metric in group),
         "evaluation_time_ms": sum(metric.evaluation_time_ms or 0 for metric in group),
@@ -250,62 +258,63 @@ def _mean_note(scores: int) -> list[str]:
     return [f"mean over {scores} turns"] if scores > 1 else []
 
 
-_GRAVITY = ("skipped", "passed", "pending", "error", "failed")
+_SEVERITY = ("skipped", "passed", "pending", "error", "failed")
+"""Outcomes from the least to the most severe."""
 
 
 def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> list[str]:
-    """What went wrong: with the test as a whole, then turn by turn."""
-    told = [
+    """The errors of the test as a whole, then of each turn."""
+    turn_errors = [
         (turn.turn_index, error)
         for turn in turns
         for error in turn.errors
         if error != trial.reason and not error.startswith(NOT_SENT)
     ]
-    found = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in told]
-    return found if _went_on(trial) else [trial.reason, *found]
+    messages = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in turn_errors]
+    return messages if _continued_after_failure(trial) else [trial.reason, *messages]
 
 
 def _argument_details(
-    turn: Turn, reply: Reply | None, found: Mapping[str, Json] | None
+    turn: Turn, reply: Reply | None, score_details: Mapping[str, Json] | None
 ) -> list[dict[str, Json]] | None:
-    """For each expected call with arguments: which call had them, or why none did."""
-    every = turn.expected.tools or ()
-    if reply is None or all(call.args is None for call in every):
+    """For each expected call with arguments: the index of the matching call, or why there is none."""
+    expected_calls = turn.expected.tools or ()
+    if reply is None or all(call.args is None for call in expected_calls):
         return None
-    pairs = pair_calls(every, reply.tool_calls, found)
+    pairs = pair_calls(expected_calls, reply.tool_calls, score_details)
     details = []
-    for wanted, shown in zip(every, expected_tools(turn) or [], strict=True):
-        if wanted.args is None:
+    for expected_call, tool in zip(expected_calls, expected_tools(turn) or [], strict=True):
+        if expected_call.args is None:
             continue
-        fits, reason = _fit_of(wanted, pairs, reply)
+        index, reason = _matching_call(expected_call, pairs, reply)
         details.append(
             {
-                "expected_tool": wanted.name,
-                "args_asserted": shown.get("args", {}),
-                "matched_call_index": fits,
+                "expected_tool": expected_call.name,
+                "args_asserted": tool.get("args", {}),
+                "matched_call_index": index,
                 "unmatched_reason": reason,
             }
         )
     return details
 
 
-def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tuple[int, str | None]:
-    """The index of the call that has the expected arguments; -1 where there is none, and why."""
-    named = [(index, call) for index, call in enumerate(reply.tool_calls) if wanted.accepts_name(call.name)]
-    if not named:
-        return UNMATCHED, f"no call to {wanted.name!r}"
-    if has_plain_arguments(wanted):
-        reasons = [(index, list(mismatches(wanted, call))) for index, call in named]
-        fits = next((index for index, why in reasons if not why), UNMATCHED)
-        return fits, None if fits != UNMATCHED else "; ".join(reasons[0][1])
+def _matching_call(expected: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tuple[int, str | None]:
+    """The index of the call with the expected arguments, or -1 and the reason."""
+    candidates = [(index, call) for index, call in enumerate(reply.tool_calls) if expected.accepts_name(call.name)]
+    if not candidates:
+        return UNMATCHED, f"no call to {expected.name!r}"
+    if has_plain_arguments(expected):
+        reasons = [(index, list(mismatches(expected, call))) for index, call in candidates]
+        match = next((index for index, why in reasons if not why), UNMATCHED)
+        return match, None if match != UNMATCHED else "; ".join(reasons[0][1])
     for pair in pairs:
         if (
-            pair.expected is wanted
+            pair.expected is expected
             and pair.call is not None
             and pair.fit in (CallFit.AS_EXPECTED, CallFit.OUT_OF_ORDER)
         ):
-            return next(index for index, call in named if call is pair.call), None
-    wrong = next((pair.wrong for pair in pairs if pair.expected is wanted and pair.wrong), {})
+            return next(index for index, call in candidates if call is pair.call), None
+    wrong = next((pair.wrong for pair in pairs if pair.expected is expected and pair.wrong), {})
     return UNMATCHED, "; ".join(f"{name}: {why}" for name, why in wrong.items()) or "not as expected, or not compared"
 
 
@@ -314,40 +323,43 @@ def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) ->
     return {s.evaluator: to_json(s.details) for s in scores if s.evaluator in graders and s.details} or None
 
 
-def _joined(lists: Iterable[list[Any] | None]) -> list[Any] | None:
-    given = [items for items in lists if items is not None]
-    return [item for items in given for item in items] if given else None
+def _concatenate(lists: Iterable[list[Any] | None]) -> list[Any] | None:
+    present = [items for items in lists if items is not None]
+    return [item for items in present for item in items] if present else None
 
 
-def _all_of(answers: Sequence[bool | None]) -> bool | None:
-    given = [answer for answer in answers if answer is not None]
-    return all(given) if given else None
+def _all_known(answers: Sequence[bool | None]) -> bool | None:
+    known_answers = [answer for answer in answers if answer is not None]
+    return all(known_answers) if known_answers else None
 
 
 def _tokens(usage: Usage | None) -> TokenUsage | None:
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
-    given, written = usage.input_tokens or 0, usage.output_tokens or 0
-    return TokenUsage(prompt_tokens=given, completion_tokens=written, total_tokens=given + written)
+    prompt_tokens, completion_tokens = usage.input_tokens or 0, usage.output_tokens or 0
+    return TokenUsage(
+        prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, total_tokens=prompt_tokens + completion_tokens
+    )
 
 
-def _sum_of(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
-    known = [item for item in tokens if item is not None]
-    return sum(known[1:], known[0]) if known else None
+def _sum_tokens(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
+    counts = [item for item in tokens if item is not None]
+    return sum(counts[1:], counts[0]) if counts else None
 
 
 def iso_timestamp(seconds: float) -> str:
+    """A time in UTC in ISO format."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")
 
 
 def ground_truth(turn: Turn) -> str | None:
-    """The expected answer as text."""
+    """The expected output as text."""
     truth = turn.expected.output
     return None if truth is UNSET or truth is None else to_text(truth)
 
 
 def expected_tools(turn: Turn) -> list[Json] | None:
-    """The expected calls as a file has them: a name, or a name with arguments and a count."""
+    """The expected calls as in a file: a name, or a name with arguments and a count."""
     calls = turn.expected.tools
     return None if calls is None else [_expected_tool(call) for call in calls]
 
@@ -355,14 +367,14 @@ def expected_tools(turn: Turn) -> list[Json] | None:
 def _expected_tool(call: ExpectedCall) -> Json:
     if call.args is None and call.count == 1:
         return call.name
-    written: dict[str, Json] = {"name": call.name}
+    tool: dict[str, Json] = {"name": call.name}
     if call.args is not None:
-        written["args"] = {name: _as_written(matcher) for name, matcher in call.args.items()}
-    return written if call.count == 1 else {**written, "count": call.count}
+        tool["args"] = {name: _holodeck_matcher(matcher) for name, matcher in call.args.items()}
+    return tool if call.count == 1 else {**tool, "count": call.count}
 
 
-def _as_written(matcher: Matcher) -> Json:
-    """A literal by itself, any other matcher as HoloDeck writes it: like the native form, but without the `$`."""
+def _holodeck_matcher(matcher: Matcher) -> Json:
+    """A literal by itself; another matcher in HoloDeck's form, which is the native form without the `$`."""
     if isinstance(matcher, Equals):
         return to_json(matcher.value)
     form = to_json(matcher.to_json())

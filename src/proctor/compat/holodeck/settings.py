@@ -1,7 +1,7 @@
-"""HoloDeck's configuration: `config.yml` beside the agent and in the user's own folder, and the `execution` settings.
+"""HoloDeck's configuration: `config.yml` next to the agent and in the user's folder, and the `execution` settings.
 
-The first source that gives a value wins: the agent's file, the configuration files, the environment, the defaults. Each
-setting is resolved once, when the agent's file is read, and is kept with its origin.
+The first source with a value wins: the agent's file, the configuration files, the environment, the defaults. Each
+setting is resolved once, when the agent's file is read, and stored with its origin.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from proctor.compat.holodeck.variables import substitute
 
 CONFIG_NAMES = ("config.yml", "config.yaml")
 USED_KEYS = ("execution", "providers", "mcp_servers")
-"""What tests take from such a file."""
+"""The keys of a configuration file that tests use."""
 OTHER_KEYS = ("vectorstores", "deployment", "observability")
-"""What such a file may say besides."""
+"""HoloDeck's other keys in such a file."""
 DEFAULT = "default"
-"""The origin of a value that no source gives."""
+"""The origin of a value that no source sets."""
 
 DEFAULTS: Mapping[str, Json] = {
     "file_timeout": 30,
@@ -40,11 +40,11 @@ DEFAULTS: Mapping[str, Json] = {
     "quiet": False,
     "parallel_test_cases": 1,
 }
-"""As HoloDeck has them, but for `llm_timeout`: there it is 60 for each turn, here it is for all turns of a test."""
+"""HoloDeck's defaults, except `llm_timeout`, which is 60 seconds per turn there and for all turns of a test here."""
 
 
 class ProviderBlock(HoloDeckModel):
-    """What a configuration file says of a provider's models; checked where an agent uses it."""
+    """A configuration file's settings for a provider's models; checked when an agent uses them."""
 
     provider: Any = None
     name: Any = None
@@ -67,11 +67,11 @@ class ConfigData(HoloDeckModel):
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A configuration file of HoloDeck's."""
+    """A configuration file."""
 
     document: Document
     data: Mapping[str, Json]
-    """What it says; variables that are not set stand as they are written, and matter only where they are used."""
+    """Its data. Variables that are not set are unchanged; they matter only where they are used."""
     execution: ExecutionConfig
 
     @property
@@ -80,29 +80,29 @@ class ConfigFile:
 
     @property
     def servers(self) -> list[dict[str, Json]]:
-        found = self.data.get("mcp_servers")
-        return found if isinstance(found, list) else []
+        servers = self.data.get("mcp_servers")
+        return servers if isinstance(servers, list) else []
 
-    def provider(self, wanted: Json) -> tuple[str, Mapping[str, Json]]:
-        """The block for a provider and its key: the one of that name, else one whose `provider` it is."""
+    def provider(self, name: Json) -> tuple[str, Mapping[str, Json]]:
+        """The key and block for a provider: the block of that name, else one whose `provider` it is."""
         blocks = self.data.get("providers") or {}
-        if isinstance(wanted, str) and wanted in blocks:
-            return wanted, blocks[wanted]
-        return next(((key, block) for key, block in blocks.items() if block.get("provider") == wanted), ("", {}))
+        if isinstance(name, str) and name in blocks:
+            return name, blocks[name]
+        return next(((key, block) for key, block in blocks.items() if block.get("provider") == name), ("", {}))
 
 
 def agent_env_files(folder: Path | None) -> list[Path]:
-    """The `.env` files of an agent: beside its file, then in the working folder."""
+    """The `.env` files of an agent: next to its file, then in the working folder."""
     here = Path.cwd()
     return env_files(folder or here, here)
 
 
 def config_files(folder: Path) -> tuple[list[ConfigFile], list[Problem]]:
-    """The configuration files, the one beside the agent first, and what is wrong in them.
+    """The configuration files, the one next to the agent first, and their problems.
 
-    A `config.yml` without any key of HoloDeck's belongs to another tool.
+    A `config.yml` without any of HoloDeck's keys belongs to another tool and is ignored.
     """
-    found: list[ConfigFile] = []
+    files: list[ConfigFile] = []
     problems: list[Problem] = []
     for place in (folder, _user_folder()):
         path = None if place is None else next((p for name in CONFIG_NAMES if (p := place / name).is_file()), None)
@@ -114,20 +114,22 @@ def config_files(folder: Path) -> tuple[list[ConfigFile], list[Problem]]:
             problems.extend(error.problems)
             continue
         if isinstance(document.data, dict) and not document.data.keys().isdisjoint((*USED_KEYS, *OTHER_KEYS)):
-            found.append(_read_config(document, document.data))
+            files.append(_read_config(document, document.data))
             problems.extend(document.problems)
-    return found, problems
+    return files, problems
 
 
 def _read_config(document: Document, data: Mapping[str, Json]) -> ConfigFile:
-    execution = substitute(document, {k: data[k] for k in ("execution",) if k in data}, conceals=lambda pointer: False)
-    others = {key: data[key] for key in ("providers", "mcp_servers") if data.get(key) is not None}
-    others = substitute(document, others, conceals=_holds_secrets, keep_unset=True)
-    read = validate(ConfigData, {**others, **execution}, document)
+    execution = substitute(
+        document, {k: data[k] for k in ("execution",) if k in data}, hides_secrets=lambda pointer: False
+    )
+    other_data = {key: data[key] for key in ("providers", "mcp_servers") if data.get(key) is not None}
+    other_data = substitute(document, other_data, hides_secrets=_holds_secrets, keep_unset=True)
+    read = validate(ConfigData, {**other_data, **execution}, document)
     if read is None:
         return ConfigFile(document, {}, ExecutionConfig())
     _check_verbosity(document, read.execution)
-    return ConfigFile(document, others, read.execution or ExecutionConfig())
+    return ConfigFile(document, other_data, read.execution or ExecutionConfig())
 
 
 def _holds_secrets(pointer: Pointer) -> bool:
@@ -137,38 +139,41 @@ def _holds_secrets(pointer: Pointer) -> bool:
 def _user_folder() -> Path | None:
     try:
         return Path.home() / ".holodeck"
-    except RuntimeError:  # there is no home folder
+    except RuntimeError:  # no home folder
         return None
 
 
 def _check_verbosity(document: Document, execution: ExecutionConfig | None) -> None:
     if execution is not None and execution.verbose and execution.quiet:
-        document.problem(("execution", "quiet"), "cannot be true beside 'verbose'; keep one of them")
+        document.problem(("execution", "quiet"), "cannot be true together with 'verbose'; keep one of them")
 
 
 def resolve_execution(
-    document: Document, own: ExecutionConfig | None, files: Iterable[ConfigFile]
+    document: Document, agent_config: ExecutionConfig | None, files: Iterable[ConfigFile]
 ) -> dict[str, ResolvedSetting]:
-    """Each execution setting with its origin; `own` is what the agent's file says."""
-    _check_verbosity(document, own)
-    sources = [(str(document.path), own or ExecutionConfig()), *((str(file.path), file.execution) for file in files)]
+    """Each execution setting with its origin; `agent_config` is the `execution` of the agent's file."""
+    _check_verbosity(document, agent_config)
+    sources = [
+        (str(document.path), agent_config or ExecutionConfig()),
+        *((str(file.path), file.execution) for file in files),
+    ]
     variables = _from_environment(document)
-    found: dict[str, ResolvedSetting] = {}
+    settings: dict[str, ResolvedSetting] = {}
     for name, default in DEFAULTS.items():
         same_as = "timeout" if name == "llm_timeout" else ""
-        given = next(((v, origin) for origin, config in sources if (v := getattr(config, name)) is not None), None)
-        value, origin = given or variables.get(name) or (default, DEFAULT)
-        found[name] = ResolvedSetting(value, origin, same_as)
-    return found
+        configured = next(((v, origin) for origin, config in sources if (v := getattr(config, name)) is not None), None)
+        value, origin = configured or variables.get(name) or (default, DEFAULT)
+        settings[name] = ResolvedSetting(value, origin, same_as)
+    return settings
 
 
 def execution_in_force(settings: Mapping[str, ResolvedSetting]) -> ExecutionConfig:
-    """The same as one object."""
+    """The settings as one object."""
     return ExecutionConfig.model_construct(**{name: setting.value for name, setting in settings.items()})
 
 
 def suite_settings(settings: Mapping[str, ResolvedSetting]) -> Settings:
-    """What an agent's file says of trials; a timeout that nobody gives is left to the project."""
+    """The settings of trials; a timeout that no source sets is left to the project."""
     timeout = settings["llm_timeout"]
     return Settings(
         parallel=settings["parallel_test_cases"].value, timeout=None if timeout.origin == DEFAULT else timeout.value
@@ -185,7 +190,7 @@ _YES, _NO = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no"
 
 
 def _from_environment(document: Document) -> dict[str, tuple[Json, str]]:
-    found: dict[str, tuple[Json, str]] = {}
+    values: dict[str, tuple[Json, str]] = {}
     for name, default in DEFAULTS.items():
         variable = f"HOLODECK_{name.upper()}"
         text = os.environ.get(variable, "").strip()
@@ -195,12 +200,12 @@ def _from_environment(document: Document) -> dict[str, tuple[Json, str]]:
         if value is None:
             document.problems.append(Problem(f"{variable} must be {noun}, not {text!r}"))
         else:
-            found[name] = value, variable
-    return found
+            values[name] = value, variable
+    return values
 
 
 def _parse(name: str, text: str, default: Json) -> tuple[Json, str]:
-    """The value, or `None` and what it should have been."""
+    """The value of an environment variable, or None and a description of valid values."""
     if isinstance(default, str):
         return text, ""
     if isinstance(default, bool):
@@ -210,8 +215,8 @@ def _parse(name: str, text: str, default: Json) -> tuple[Json, str]:
         number = float(text)
     except ValueError:
         number = 0.0
-    whole = name == "parallel_test_cases"
-    sound = 0 < number < float("inf") and (not whole or (number.is_integer() and number >= 1))
-    return (int(number) if number.is_integer() else number) if sound else None, (
-        "a whole number from 1" if whole else "a number of seconds above 0"
+    is_whole = name == "parallel_test_cases"
+    is_valid = 0 < number < float("inf") and (not is_whole or (number.is_integer() and number >= 1))
+    return (int(number) if number.is_integer() else number) if is_valid else None, (
+        "a whole number, 1 or more" if is_whole else "a positive number of seconds"
     )

@@ -1,6 +1,6 @@
-"""HoloDeck's models of results: what a test, its turns and its metrics came to, and the report on a run.
+"""HoloDeck's models of results: tests, turns, metrics and the report on a run.
 
-They also say what HoloDeck's own leave out: outcomes that are neither pass nor fail.
+They also have outcomes other than pass and fail, which HoloDeck's models leave out.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pydantic import Field
 from proctor.compat.holodeck.models import FileInput, HoloDeckModel
 
 UNMATCHED = -1
-"""What `matched_call_index` is where no call fits."""
+"""The `matched_call_index` if no call matches."""
 
 
 class TokenUsage(HoloDeckModel):
-    """How many tokens an answer took."""
+    """The tokens that an answer took."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -33,7 +33,7 @@ class TokenUsage(HoloDeckModel):
 
 
 class ToolInvocation(HoloDeckModel):
-    """A tool call as a grader and a report have it: a copy, so that a grader may do with it what it likes."""
+    """A tool call as graders and reports see it: a copy, which a grader may change."""
 
     name: str
     args: dict[str, Any] = Field(default_factory=dict)
@@ -45,16 +45,16 @@ class ToolInvocation(HoloDeckModel):
 
 
 class MetricResult(HoloDeckModel):
-    """What one metric said."""
+    """The result of one metric."""
 
     metric_name: str
     kind: str = "standard"
     """`standard`, `rag`, `geval` or `code`."""
     score: float | None = None
-    """Between 0 and 1; `None` where the metric could not be measured, which is not a score of 0."""
+    """Between 0 and 1; None if the metric could not be measured, which is not a score of 0."""
     threshold: float | None = None
     passed: bool | None = None
-    """`None` where the metric only informs, or could not be measured."""
+    """None if the metric is report only, or could not be measured."""
     scale: str | None = "0-1"
     error: str | None = None
     retry_count: int | None = 0
@@ -66,11 +66,11 @@ class MetricResult(HoloDeckModel):
 
 
 class ProcessedFileInput(HoloDeckModel):
-    """A file of a test, and what came of reading it."""
+    """A file of a test and the result of reading it."""
 
     original: FileInput
     markdown_content: str | None = None
-    """What the agent was told of it; `None` where it was not read, or is not known any more."""
+    """The text sent to the agent; None if the file was not read or the text was not stored."""
     metadata: dict[str, Any] | None = None
     cached_path: str | None = None
     processing_time_ms: int | None = None
@@ -101,7 +101,7 @@ class TurnResult(HoloDeckModel):
 
 
 class TestResult(HoloDeckModel):
-    """One test: its turns taken together."""
+    """One test, with its turns combined."""
 
     test_name: str | None = None
     test_input: str = ""
@@ -122,31 +122,33 @@ class TestResult(HoloDeckModel):
     turns: list[TurnResult] | None = None
     grader_details: dict[str, Any] | None = None
     outcome: str = ""
-    """`passed` or `failed`, or why neither is known: `error`, `skipped`, `pending`."""
+    """`passed`, `failed`, or why there is no result: `error`, `skipped`, `pending`."""
     warnings: list[str] = Field(default_factory=list)
     attempts: int = 1
-    """How often the agent was asked or a turn was sent again, the first time included; `warnings` say why."""
+    """How often the agent was called, retries included; `warnings` says why."""
 
 
 class ReportSummary(HoloDeckModel):
-    """Counts and means over all tests. `failed` counts whatever did not pass; `unmeasured` how many of these have no
-    verdict at all."""
+    """Counts and means over all tests.
+
+    `failed` counts every test that did not pass; `unmeasured` counts those of them that have no result.
+    """
 
     total_tests: int = 0
     passed: int = 0
     failed: int = 0
     pass_rate: float = 0.0
-    """Of 100."""
+    """In percent."""
     total_duration_ms: int = 0
-    """From the beginning of the run to its end, however many tests ran at once."""
+    """From the start of the run to its end, however many tests ran in parallel."""
     metrics_evaluated: dict[str, int] = Field(default_factory=dict)
     average_scores: dict[str, float] = Field(default_factory=dict)
-    """Over every score, those of 0 included."""
+    """Over all scores, including zeros."""
     unmeasured: int = 0
 
 
 class TestReport(HoloDeckModel):
-    """All there is to say of a run."""
+    """The report on a run."""
 
     agent_name: str
     agent_config_path: str = ""
@@ -154,9 +156,9 @@ class TestReport(HoloDeckModel):
     summary: ReportSummary = Field(default_factory=ReportSummary)
     timestamp: str = ""
     holodeck_version: str = ""
-    """What ran the tests, by name and version."""
+    """The name and version of the program that ran the tests."""
     environment: dict[str, str] = Field(default_factory=dict)
     outcome: str = ""
-    """The verdict on the whole run."""
+    """The verdict of the run."""
     reason: str = ""
     warnings: list[str] = Field(default_factory=list)

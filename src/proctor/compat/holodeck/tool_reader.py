@@ -1,4 +1,4 @@
-"""Looks up what tools name: Python functions, prompts, files to search and MCP servers, with their JSON Schemas."""
+"""Look up what tools name: Python functions, prompts, files to search and MCP servers, with their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from proctor.compat.holodeck.agent_spec import (
     PromptSpec,
     ToolSpec,
     expand_variables,
-    missing_for,
+    missing_requirement,
     model_spec,
     web_address,
 )
@@ -38,13 +38,14 @@ from proctor.compat.holodeck.models import (
     PromptTool,
     ToolModel,
     VectorstoreTool,
-    unsupported_tool,
+    unsupported_tool_message,
 )
 from proctor.compat.holodeck.passages import read_store
 from proctor.judging.providers import ModelSpec
 from proctor.version import install_command
 
-_GAP = r"\{\{\s*\$?(\w+)\s*\}\}"
+_PLACEHOLDER = r"\{\{\s*\$?(\w+)\s*\}\}"
+"""`{{name}}` in a prompt template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,13 @@ class ToolReader:
     embedder: ModelSpec | None
     """The model that `embedding_provider` names."""
     load: bool = True
-    """Whether functions are loaded, and not only located."""
-    found: list[ToolSpec] = field(default_factory=list)
+    """Whether functions are loaded, not only located."""
+    tools: list[ToolSpec] = field(default_factory=list)
     servers: list[McpSpec] = field(default_factory=list)
 
     def read(self, tool: ToolModel, place: Pointer) -> None:
-        """Look up one tool and add it to those that were found."""
-        before = len(self.problems.found)
+        """Look up one tool and add it to `tools` or `servers`."""
+        before = len(self.problems.items)
         spec: ToolSpec | None = None
         if isinstance(tool, MCPTool):
             self.read_server(tool, place, self.base)
@@ -74,9 +75,9 @@ class ToolReader:
         elif isinstance(tool, VectorstoreTool):
             spec = read_store(tool, place, self.base, self.embedder or self.model, self.embedder, self.problems)
         else:
-            self.problems.add((*place, "type"), unsupported_tool(str(getattr(tool, "type", ""))))
-        if spec is not None and len(self.problems.found) == before:
-            self.found.append(spec)
+            self.problems.add((*place, "type"), unsupported_tool_message(str(getattr(tool, "type", ""))))
+        if spec is not None and len(self.problems.items) == before:
+            self.tools.append(spec)
 
     def _function(self, tool: FunctionTool, place: Pointer) -> FunctionSpec | None:
         reference = f"{tool.file}:{tool.function}"
@@ -95,9 +96,9 @@ class ToolReader:
         if not callable(function):
             self.problems.add((*place, "function"), f"{tool.function} is not a function")
             return None
-        schema = schema_of(function) if tool.parameters is None else self._schema(tool, place, function)
+        schema = function_schema(function) if tool.parameters is None else self._schema(tool, place, function)
         if isinstance(schema, str):
-            wrong = f"{tool.function} does not say what it takes ({schema}); describe it in 'parameters'"
+            wrong = f"{tool.function} has no usable type hints ({schema}); describe its parameters in 'parameters'"
             self.problems.add((*place, "function"), wrong)
             return None
         description = tool.description or (inspect.getdoc(function) or "").strip()
@@ -113,32 +114,37 @@ class ToolReader:
         model = None
         if tool.model is not None:
             model = model_spec(tool.model, (*place, "model"), self.problems)
-            if model is not None and (missing := missing_for(model)):
-                self.problems.add((*place, "model"), f"cannot be asked: {missing}")
+            if model is not None and (missing := missing_requirement(model)):
+                self.problems.add((*place, "model"), f"cannot be used: {missing}")
         schema = self._schema(tool, place, None)
         if template is None:
             return None
-        gaps = list(dict.fromkeys(_gap().findall(template)))
+        placeholders = list(dict.fromkeys(_placeholder_pattern().findall(template)))
         if schema is None:
-            properties = {gap: {"type": "string"} for gap in gaps}
-            schema = {"type": "object", "properties": properties, "required": gaps, "additionalProperties": False}
-        for gap in gaps:
-            if gap not in (schema.get("properties") or {}):
-                wrong = f"has {{{{{gap}}}}}, which 'parameters' does not describe"
+            properties = {placeholder: {"type": "string"} for placeholder in placeholders}
+            schema = {
+                "type": "object",
+                "properties": properties,
+                "required": placeholders,
+                "additionalProperties": False,
+            }
+        for placeholder in placeholders:
+            if placeholder not in (schema.get("properties") or {}):
+                wrong = f"has {{{{{placeholder}}}}}, which 'parameters' does not describe"
                 self.problems.add((*place, "template"), wrong)
         return PromptSpec(tool.name, tool.description or "", template, schema, model, tool.defer_loading)
 
     def _schema(
         self, tool: FunctionTool | PromptTool, place: Pointer, function: Callable[..., Any] | None
     ) -> dict[str, Json] | None:
-        """`parameters` as a schema: a whole one, or a description of each parameter by its name."""
-        given = tool.parameters
-        if given is None:
+        """The schema in `parameters`: a whole one, or a description of each parameter by name."""
+        parameters = tool.parameters
+        if parameters is None:
             return None
-        if given.get("type") == "object" and isinstance(given.get("properties"), dict):
-            schema = dict(given)
+        if parameters.get("type") == "object" and isinstance(parameters.get("properties"), dict):
+            schema = dict(parameters)
         else:
-            schema = _schema_by_name(given, _required_parameters(function))
+            schema = _schema_by_name(parameters, _required_parameters(function))
         reason = schema_problem(schema)
         if reason is not None:
             self.problems.add((*place, "parameters"), f"is not a JSON Schema: {reason}")
@@ -146,21 +152,21 @@ class ToolReader:
         return schema
 
     def read_server(self, tool: MCPTool, place: Pointer, base: Path) -> None:
-        """Look up an MCP server; a key that has no meaning for its transport is a problem."""
-        before = len(self.problems.found)
+        """Look up an MCP server; a key that does not apply to its transport is a problem."""
+        before = len(self.problems.items)
         spec = _ServerReader(tool, place, base, self.problems).read()
-        if spec is not None and len(self.problems.found) == before:
+        if spec is not None and len(self.problems.items) == before:
             self.servers.append(spec)
 
 
 def render(template: str, values: Mapping[str, Json]) -> str:
-    """The template with its gaps filled; what a value says is not looked at again."""
-    return _gap().sub(lambda found: str(values.get(found.group(1), "")), template)
+    """The template with its placeholders filled in; placeholders in a value are not filled in again."""
+    return _placeholder_pattern().sub(lambda match: str(values.get(match.group(1), "")), template)
 
 
 @functools.cache
-def _gap() -> re.Pattern[str]:
-    return re.compile(_GAP)
+def _placeholder_pattern() -> re.Pattern[str]:
+    return re.compile(_PLACEHOLDER)
 
 
 TRANSPORTS = ("stdio", "http", "sse")
@@ -170,6 +176,8 @@ _HTTP_KEYS = ("url", "headers")
 
 @dataclass(frozen=True, slots=True)
 class _ServerReader:
+    """Reads one MCP server."""
+
     tool: MCPTool
     place: Pointer
     base: Path
@@ -178,16 +186,18 @@ class _ServerReader:
     def read(self) -> McpSpec | None:
         tool = self.tool
         if tool.transport not in TRANSPORTS:
-            known = f"{', '.join(TRANSPORTS)}{did_you_mean(tool.transport, TRANSPORTS)}"
-            self._problem("transport", f"is {tool.transport!r}, which Proctor does not speak; it speaks {known}")
+            transports = f"{', '.join(TRANSPORTS)}{did_you_mean(tool.transport, TRANSPORTS)}"
+            self._problem(
+                "transport", f"is {tool.transport!r}, which Proctor does not support; it supports {transports}"
+            )
             return None
         for key in _HTTP_KEYS if tool.transport == "stdio" else _STDIO_KEYS:
             if key in tool.model_fields_set and getattr(tool, key) is not None:
-                self._problem(key, f"has no meaning for a server reached by {tool.transport}")
+                self._problem(key, f"does not apply to the transport {tool.transport}")
         if not tool.load_tools:
-            self._problem("load_tools", "is false, so the server would be of no use; remove the tool instead")
+            self._problem("load_tools", "is false, so the agent could not use the server; remove the tool instead")
         if tool.load_prompts:
-            self._problem("load_prompts", "is true, and prompts of servers are not put to an agent here; remove it")
+            self._problem("load_prompts", "is true, but prompts of servers are not supported; remove it")
         if importlib.util.find_spec("mcp") is None:
             self._problem("type", f"is mcp, which needs more packages: {install_command('mcp')}")
         common: Any = {
@@ -196,47 +206,47 @@ class _ServerReader:
             "deferred": tool.defer_loading,
         }
         if tool.transport == "stdio":
-            return self._started(common)
+            return self._stdio_server(common)
         if tool.url is None:
-            self.problems.add(self.place, "needs 'url' (where the server is)")
+            self.problems.add(self.place, "needs 'url' (the address of the server)")
             return None
         url = web_address(tool.url, (*self.place, "url"), self.problems)
-        headers = self._filled("headers", tool.headers or {})
+        headers = self._expand("headers", tool.headers or {})
         return McpSpec(tool.name, tool.transport, url=url or "", headers=headers, **common)  # type: ignore[arg-type]
 
-    def _started(self, common: Any) -> McpSpec | None:
+    def _stdio_server(self, common: Any) -> McpSpec | None:
         tool = self.tool
         if tool.command is None:
             self.problems.add(self.place, "needs 'command' (text)")
             return None
         environment = self._environment()
-        if not _is_program(tool.command, self.base, environment):
-            self._problem("command", f"names {tool.command}, which is not a program that can be started here")
+        if not _is_executable(tool.command, self.base, environment):
+            self._problem("command", f"names {tool.command}, which is not an executable program")
         return McpSpec(tool.name, "stdio", tool.command, tuple(tool.args), environment, self.base, **common)
 
     def _environment(self) -> dict[str, str]:
-        """What the server finds in its environment beside the ordinary: the file first, then what is written here."""
-        found: dict[str, str] = {}
+        """The environment of the server: basic variables, then `env_file`, then `env`."""
+        variables: dict[str, str] = {}
         file = self.tool.env_file
         if file is not None:
             try:
-                found = read_env_file(self.base / file)
+                variables = read_env_file(self.base / file)
             except UsageError as error:
                 reason = str(error).removeprefix(f"{self.base / file}: ")
                 self._problem("env_file", f"names {file}, which {reason}")
-        return {**ordinary_environment(), **found, **self._filled("env", self.tool.env or {})}
+        return {**base_environment(), **variables, **self._expand("env", self.tool.env or {})}
 
-    def _filled(self, key: str, values: Mapping[str, str]) -> dict[str, str]:
-        """Texts with their variables, which are looked up now."""
-        filled = {n: expand_variables(text, (*self.place, key, n), self.problems) for n, text in values.items()}
-        return {name: text for name, text in filled.items() if text is not None}
+    def _expand(self, key: str, values: Mapping[str, str]) -> dict[str, str]:
+        """The values with their variables filled in."""
+        expanded = {n: expand_variables(text, (*self.place, key, n), self.problems) for n, text in values.items()}
+        return {name: text for name, text in expanded.items() if text is not None}
 
     def _problem(self, key: str, message: str) -> None:
         self.problems.add((*self.place, key), message)
 
 
-def _is_program(command: str, base: Path, environment: Mapping[str, str]) -> bool:
-    """A name is looked for where the server's own PATH leads, a path from the folder it is started in."""
+def _is_executable(command: str, base: Path, environment: Mapping[str, str]) -> bool:
+    """Whether the command can be started: a name is looked up in the server's PATH, a path from its folder."""
     try:
         if Path(command).name != command:
             return os.access(base / command, os.X_OK)
@@ -245,8 +255,8 @@ def _is_program(command: str, base: Path, environment: Mapping[str, str]) -> boo
         return False
 
 
-def ordinary_environment() -> dict[str, str]:
-    """What any program needs to run; keys and tokens of the person who runs the tests stay where they are."""
+def base_environment() -> dict[str, str]:
+    """The variables that any program needs; keys and tokens of the user are left out."""
     names = (
         "HOME",
         "LANG",
@@ -265,55 +275,55 @@ def ordinary_environment() -> dict[str, str]:
 
 
 def schema_problem(schema: Json) -> str | None:
-    """Why a schema is none; nothing is fetched to find out."""
+    """Why a JSON Schema is invalid, or None; nothing is fetched."""
     import jsonschema_rs
 
     try:
-        jsonschema_rs.validator_for(schema, retriever=_never)
+        jsonschema_rs.validator_for(schema, retriever=_refuse_to_fetch)
     except (jsonschema_rs.ValidationError, ValueError, TypeError, LookupError) as error:
         return str(error).splitlines()[0]
     return None
 
 
 def schema_error(schema: Mapping[str, Json], value: Json) -> str | None:
-    """Why a value does not fit a schema."""
+    """Why a value does not match a schema, or None."""
     import jsonschema_rs
 
-    error = next(iter(jsonschema_rs.validator_for(dict(schema), retriever=_never).iter_errors(value)), None)
+    error = next(iter(jsonschema_rs.validator_for(dict(schema), retriever=_refuse_to_fetch).iter_errors(value)), None)
     if error is None:
         return None
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
     return f"{place.lstrip('.')}: {error.message}" if place else str(error.message)
 
 
-def _never(address: str) -> Any:
-    raise LookupError(f"{address} is elsewhere, and schemas are not fetched")
+def _refuse_to_fetch(address: str) -> Any:
+    raise LookupError(f"{address} is a remote schema, which is not fetched")
 
 
-def schema_of(function: Callable[..., Any]) -> dict[str, Json] | str:
-    """What a function takes, or why that cannot be said."""
+def function_schema(function: Callable[..., Any]) -> dict[str, Json] | str:
+    """The schema of a function's parameters, or the reason why there is none."""
     target: Any = function
     try:
-        found = TypeAdapter(target).json_schema()
+        schema = TypeAdapter(target).json_schema()
     except Exception as error:
         return one_line(error).partition("For further information")[0].strip()
-    return found
+    return schema
 
 
-def _schema_by_name(given: Mapping[str, Json], required: frozenset[str] | None) -> dict[str, Json]:
-    """A schema from a description of each parameter; `required` are those that the function needs, if known."""
+def _schema_by_name(parameters: Mapping[str, Json], required: frozenset[str] | None) -> dict[str, Json]:
+    """A schema from a description of each parameter; `required` are the function's required ones, if known."""
     properties: dict[str, Json] = {}
     needed: list[str] = []
-    for name, item in given.items():
+    for name, item in parameters.items():
         properties[name] = {key: value for key, value in item.items() if not (key == "required" and value in (0, 1))}
-        usually = "default" not in item if required is None else name in required
-        if item.get("required", usually) is True:
+        is_required = "default" not in item if required is None else name in required
+        if item.get("required", is_required) is True:
             needed.append(name)
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
 
 def _required_parameters(function: Callable[..., Any] | None) -> frozenset[str] | None:
-    """The parameters a function cannot do without; `None` where it does not say."""
+    """The required parameters of a function, or None if unknown."""
     if function is None:
         return None
     try:

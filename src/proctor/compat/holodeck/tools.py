@@ -16,7 +16,7 @@ from proctor.compat.holodeck.tool_reader import render, schema_error
 from proctor.judging.providers import ModelSpec
 
 Ask = Callable[[ModelSpec | None, str], Awaitable[str]]
-"""Puts one question to a model, the agent's own where none is given."""
+"""Sends a prompt to a model (the agent's own if it is None) and returns the answer."""
 
 _QUERY: Mapping[str, Json] = {
     "type": "object",
@@ -28,7 +28,7 @@ _QUERY: Mapping[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that is ready to be called; it raises `InvalidArguments` for arguments that it cannot take."""
+    """A tool that is ready to call; it raises `InvalidArguments` for arguments that do not match its schema."""
 
     name: str
     description: str
@@ -38,7 +38,7 @@ class Tool:
 
 
 def build_tools(spec: AgentSpec, ask: Ask) -> list[Tool]:
-    """The tools that the agent may use, for one run: what they keep in memory is kept that long."""
+    """The tools that the agent may use. They live as long as the run, with everything they store in memory."""
     allowed = [tool for tool in spec.tools if spec.vendor_options.allows(tool_name(tool), tool.name)]
     return [_build(tool, ask) for tool in allowed]
 
@@ -54,7 +54,7 @@ def _build(spec: ToolSpec, ask: Ask) -> Tool:
 
 
 def _checked(schema: Mapping[str, Json], work: Any) -> Any:
-    """Models write arguments that fit no schema; they are told so, and may try again."""
+    """Check arguments against the schema first; the model sees the error and can try again."""
 
     async def call(arguments: Mapping[str, Any]) -> Json:
         wrong = schema_error(schema, to_json(arguments))
@@ -71,10 +71,10 @@ def _function(spec: FunctionSpec) -> Any:
         raise ValueError(f"the tool {spec.name} was only checked, and its function was not loaded")
 
     async def call(arguments: Mapping[str, Any]) -> Any:
-        positional, named = bind_arguments(function, arguments)
+        positional, keywords = bind_arguments(function, arguments)
         if inspect.iscoroutinefunction(function):
-            return await function(*positional, **named)
-        result = await run_in_thread(function, *positional, **named)
+            return await function(*positional, **keywords)
+        result = await run_in_thread(function, *positional, **keywords)
         return await result if inspect.isawaitable(result) else result
 
     return call

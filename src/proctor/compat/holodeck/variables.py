@@ -13,44 +13,50 @@ from proctor.base.json_data import Json
 from proctor.base.masking import is_secret_name
 from proctor.base.positions import Pointer
 
-CONCEALED = "***"
-_DEEPEST = 150
+MASKED = "***"
+"""What is shown and stored instead of a secret that was written out."""
+_MAX_DEPTH = 150
 
 
 def substitute(
     document: Document,
     data: Json,
     *,
-    conceals: Callable[[Pointer], bool],
+    hides_secrets: Callable[[Pointer], bool],
     keep_unset: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Any:
-    """`data` with its variables filled in; one that is not set is a problem, or stays as it is if `keep_unset`.
+    """`data` with its variables filled in.
 
-    Below a place that `conceals`, secrets are never filled in: `${API_KEY}` stays as it is written, so that it can be
-    looked up when it is needed, and a secret written out becomes `***`.
+    A variable that is not set is a problem, or is left as it is if `keep_unset`. At places for which `hides_secrets` is
+    true, secrets are never filled in: `${API_KEY}` stays as it is written and is looked up when it is needed, and a
+    secret that was written out becomes `***`.
     """
-    filling = _Filling(document, conceals, keep_unset, os.environ if environment is None else environment)
-    return filling.value(data, (), secret=False)
+    substitution = _Substitution(
+        document, hides_secrets, keep_unset, os.environ if environment is None else environment
+    )
+    return substitution.value(data, (), secret=False)
 
 
-class _Filling:
+class _Substitution:
+    """Walks the data of one document and fills in variables."""
+
     def __init__(
         self,
         document: Document,
-        conceals: Callable[[Pointer], bool],
+        hides_secrets: Callable[[Pointer], bool],
         keep_unset: bool,
         environment: Mapping[str, str],
     ) -> None:
         self._document = document
-        self._conceals = conceals
+        self._conceals = hides_secrets
         self._keep_unset = keep_unset
         self._environment = environment
-        self._done: dict[tuple[int, bool, bool], Json] = {}
-        self._open: set[int] = set()
+        self._results: dict[tuple[int, bool, bool], Json] = {}
+        self._in_progress: set[int] = set()
 
     def value(self, value: Json, pointer: Pointer, *, secret: bool) -> Json:
-        """`secret`: it stands under a key whose name says so."""
+        """A value with its variables filled in; `secret` if the name of its key says so."""
         if isinstance(value, str):
             return self._text(value, pointer, secret)
         if value is None or isinstance(value, (bool, int)):
@@ -65,33 +71,33 @@ class _Filling:
         return self._container(value, pointer, secret)
 
     def _container(self, value: dict[str, Json] | list[Json], pointer: Pointer, secret: bool) -> Json:
-        """YAML's aliases may share a value many times over, or put it inside itself; each is walked once."""
+        """An object or list, processed once even if YAML aliases repeat it or nest it in itself."""
         key = (id(value), secret, self._conceals(pointer))
-        if key in self._done:
-            return self._done[key]
-        if id(value) in self._open or len(pointer) > _DEEPEST:
-            self._document.problem(pointer[:_DEEPEST], "is nested too deeply, or inside itself")
+        if key in self._results:
+            return self._results[key]
+        if id(value) in self._in_progress or len(pointer) > _MAX_DEPTH:
+            self._document.problem(pointer[:_MAX_DEPTH], "is nested too deeply, or inside itself")
             return None
-        self._open.add(id(value))
+        self._in_progress.add(id(value))
         if isinstance(value, dict):
-            filled: Json = {
+            result: Json = {
                 name: self.value(item, (*pointer, name), secret=is_secret_name(name, wide=True))
                 for name, item in value.items()
             }
         else:
-            filled = [self.value(item, (*pointer, index), secret=secret) for index, item in enumerate(value)]
-        self._open.discard(id(value))
-        self._done[key] = filled
-        return filled
+            result = [self.value(item, (*pointer, index), secret=secret) for index, item in enumerate(value)]
+        self._in_progress.discard(id(value))
+        self._results[key] = result
+        return result
 
     def _text(self, text: str, pointer: Pointer, secret: bool) -> str:
-        conceals = self._conceals(pointer)
-        if conceals and secret:
-            return text if not text or VARIABLE.search(text) else CONCEALED
-        return expand_with(text, lambda name: self._variable(name, pointer, conceals))
+        hides_secrets = self._conceals(pointer)
+        if hides_secrets and secret:
+            return text if not text or VARIABLE.search(text) else MASKED
+        return expand_with(text, lambda name: self._variable(name, pointer, hides_secrets))
 
-    def _variable(self, name: str, pointer: Pointer, conceals: bool) -> str | None:
-        if conceals and is_secret_name(name, wide=True):
+    def _variable(self, name: str, pointer: Pointer, hides_secrets: bool) -> str | None:
+        if hides_secrets and is_secret_name(name, wide=True):
             return None
         if name not in self._environment and self._keep_unset:
             return None
@@ -100,8 +106,8 @@ class _Filling:
         return self._environment.get(name, "")
 
 
-def conceal(name: str, value: Json) -> Json:
-    """A value under `name` as it may be shown: of a secret, the variable that holds it and nothing else."""
+def mask_secret(name: str, value: Json) -> Json:
+    """A value as it may be shown: of a secret, only the variable that holds it."""
     if not is_secret_name(name, wide=True) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
         return value
-    return CONCEALED
+    return MASKED

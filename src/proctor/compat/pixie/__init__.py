@@ -1,6 +1,8 @@
-"""pixie's documented names: change `from pixie import ...` to `from proctor.compat.pixie import ...`, and nothing else.
+"""Everything about pixie: its datasets, evaluators, scorecards, traces and Python names.
 
-All of them are Proctor's own. They stand in `__init__.pyi` and are loaded when they are first used.
+To use it, change `from pixie import ...` to `from proctor.compat.pixie import ...` and nothing else. Most names are
+Proctor's own. They are listed in `__init__.pyi` and loaded on first use. A dataset comes in through `reader.py` and
+becomes a suite; `datasets.py` is the API that creates and changes dataset files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evaluators made of scorers of the `autoevals` package."""
+"""Use scorers of the `autoevals` package as evaluators."""
 
 from __future__ import annotations
 
@@ -17,60 +17,64 @@ from proctor.base.threads import run_in_thread
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 
-ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
-"""The classes of autoevals under which everything that asks a model stands."""
+MODEL_SCORERS = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
+"""The base classes of the autoevals scorers that call a model."""
 
-ADDRESSES = ("OPENAI_BASE_URL", "BRAINTRUST_AI_GATEWAY_URL")
-
-
-def parts_of(scorer: Any) -> list[Any]:
-    """A scorer and the scorers it is made of, such as the one that compares the texts in a JSON document."""
-    found: list[Any] = []
-    waiting = [scorer]
-    while waiting:
-        part = waiting.pop(0)
-        if all(part is not known for known in found):
-            found.append(part)
-            waiting += [value for value in getattr(part, "__dict__", {}).values() if hasattr(value, "eval_async")]
-    return found
+ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "BRAINTRUST_AI_GATEWAY_URL")
+"""The environment variables that name the address of the model."""
 
 
-def asks_a_model(scorer: Any) -> bool:
-    return any(_asks(part) for part in parts_of(scorer))
+def scorer_parts(scorer: Any) -> list[Any]:
+    """A scorer and the scorers inside it, such as the one that compares the texts in a JSON document."""
+    parts: list[Any] = []
+    queue = [scorer]
+    while queue:
+        part = queue.pop(0)
+        if all(part is not other for other in parts):
+            parts.append(part)
+            queue += [value for value in getattr(part, "__dict__", {}).values() if hasattr(value, "eval_async")]
+    return parts
+
+
+def calls_model(scorer: Any) -> bool:
+    """Whether the scorer or one inside it calls a model."""
+    return any(_part_calls_model(part) for part in scorer_parts(scorer))
 
 
 def require_endpoint(scorer: Any, name: str) -> None:
-    """Refuse to ask a model that the user has not named an address for."""
-    if global_client() is not None or any(os.environ.get(variable, "").strip() for variable in ADDRESSES):
+    """Raise if the scorer would call a model at an address that the user has not set."""
+    if global_client() is not None or any(os.environ.get(variable, "").strip() for variable in ADDRESS_VARIABLES):
         return
-    if all(_has_address(part) for part in parts_of(scorer) if _asks(part) and is_theirs(type(part))):
+    if all(
+        _has_address(part) for part in scorer_parts(scorer) if _part_calls_model(part) and is_from_autoevals(type(part))
+    ):
         return
     raise JudgeFailed(
-        f"{name} asks a language model, and nothing says where: autoevals would send the question, the answer and"
-        " OPENAI_API_KEY to gateway.braintrust.dev. Give the scorer a client (client=openai.AsyncOpenAI()), call"
+        f"{name} calls a language model, and no address is set: autoevals would send the question, the answer and"
+        " OPENAI_API_KEY to gateway.braintrust.dev. Pass a client to the scorer (client=openai.AsyncOpenAI()), call"
         " autoevals.init(client=...), or set OPENAI_BASE_URL (https://api.openai.com/v1 for OpenAI)"
     )
 
 
-def is_async_client(scorer: Any) -> bool:
-    """Whether the scorer has to be awaited: with a client that is, and without one, as autoevals then makes its own."""
-    clients = [client for part in parts_of(scorer) if (client := getattr(part, "client", None)) is not None]
+def must_be_awaited(scorer: Any) -> bool:
+    """Whether the scorer must be awaited: if its client is async, or if it has none, as autoevals then creates one."""
+    clients = [client for part in scorer_parts(scorer) if (client := getattr(part, "client", None)) is not None]
     client = clients[0] if clients else global_client()
     if client is None or getattr(client, "is_async", False):
         return True
-    inner = getattr(client, "openai", client)  # `init` does not notice that the client it wraps is async
+    inner = getattr(client, "openai", client)  # `init` does not notice if the client it wraps is async
     return type(inner).__name__.startswith("Async")
 
 
 def global_client() -> Any:
-    """What `autoevals.init(client=...)` has set, if anything."""
+    """The client set with `autoevals.init(client=...)`, or None."""
     variable = _client_variable()
     return None if variable is None else variable.get(None)
 
 
 @contextmanager
 def using_client(client: Any) -> Iterator[None]:
-    """As if `autoevals.init(client=...)` had been called in this context."""
+    """Behave as if `autoevals.init(client=...)` had been called in this context."""
     variable = _client_variable()
     token = variable.set(client)
     try:
@@ -83,36 +87,40 @@ def _client_variable() -> Any:
     return getattr(sys.modules.get("autoevals.oai"), "_client_var", None)
 
 
-def _asks(part: Any) -> bool:
-    said = getattr(part, "needs_judge", None)
-    if said is not None:
-        return bool(said)
-    return any(kind.__name__ in ASKING and is_theirs(kind) for kind in type(part).__mro__)
+def _part_calls_model(part: Any) -> bool:
+    """Whether this scorer calls a model, not counting the scorers inside it."""
+    declared = getattr(part, "needs_judge", None)
+    if declared is not None:
+        return bool(declared)
+    return any(kind.__name__ in MODEL_SCORERS and is_from_autoevals(kind) for kind in type(part).__mro__)
 
 
 def _has_address(part: Any) -> bool:
-    """A base URL does not count for the RAGAS scorers: they do not pass it on to the embeddings they ask for."""
+    """Whether the user has set where this scorer sends its requests.
+
+    A base URL does not count for the RAGAS scorers, because they do not use it for embeddings.
+    """
     if getattr(part, "client", None) is not None:
         return True
     return "base_url" in getattr(part, "extra_args", {}) and not type(part).__module__.endswith(".ragas")
 
 
-def is_theirs(kind: type) -> bool:
-    """Whether a class comes with autoevals."""
+def is_from_autoevals(kind: type) -> bool:
+    """Whether a class belongs to autoevals."""
     return kind.__module__.partition(".")[0] == "autoevals"
 
 
-COMPARING = frozenset(
+REFERENCE_SCORERS = frozenset(
     """Levenshtein ExactMatch NumericDiff JSONDiff ListContains EmbeddingSimilarity AnswerSimilarity AnswerCorrectness
     ContextRecall ContextPrecision ContextEntityRecall""".split()
 )
-"""Scorers of autoevals that cannot say anything without an expected answer."""
+"""The autoevals scorers that need an expected answer."""
 
 
 class AutoevalsAdapter:
-    """An evaluator made of an autoevals scorer: `AutoevalsAdapter(Levenshtein())`.
+    """An evaluator that uses an autoevals scorer: `AutoevalsAdapter(Levenshtein())`.
 
-    What is expected is the case's expectation; else `expected`; else the case's metadata under `expected_key`.
+    The expected value is the case's expectation, else `expected`, else the case's metadata under `expected_key`.
     """
 
     def __init__(
@@ -125,13 +133,13 @@ class AutoevalsAdapter:
         extra_metadata_keys: Iterable[str] = (),
         **scorer_kwargs: Any,
     ) -> None:
-        self.scorer, self._given = _made(scorer, scorer_kwargs)
+        self.scorer, self._call_arguments = _instantiate(scorer, scorer_kwargs)
         self._expected = expected
         self._expected_key = expected_key
         self._input_key = input_key
-        self._metadata_keys = _keys(extra_metadata_keys)
+        self._metadata_keys = _check_keys(extra_metadata_keys)
         self._client = global_client()
-        """What `autoevals.init` was given: that setting belongs to a context, which a later run does not share."""
+        """The client from `autoevals.init`, which is set per context and not visible in a later run."""
 
     def __repr__(self) -> str:
         return f"AutoevalsAdapter({self.name})"
@@ -142,45 +150,50 @@ class AutoevalsAdapter:
 
     @property
     def needs_judge(self) -> bool:
-        """Whether the scorer asks a model; a scorer of your own says so itself, with an attribute of this name."""
-        return asks_a_model(self.scorer)
+        """Whether the scorer calls a model; your own scorer declares it with an attribute of this name."""
+        return calls_model(self.scorer)
 
     @property
     def version(self) -> str:
-        """Changes with the scorer, its settings and what it is given."""
-        settings = [self._expected_key, self._input_key, self._metadata_keys, _settled(self._given)]
-        return fingerprint(_described(self.scorer), _settled(self._expected), *settings)
+        """Changes with the scorer, its settings and its arguments."""
+        settings = [self._expected_key, self._input_key, self._metadata_keys, _stable(self._call_arguments)]
+        return fingerprint(_scorer_settings(self.scorer), _stable(self._expected), *settings)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = self._expectation(evaluable)
-        given = self._arguments(evaluable)
-        with self._client_in_place():
+        arguments = self._arguments(evaluable)
+        with self._with_client():
             if self.needs_judge:
                 require_endpoint(self.scorer, self.name)
-            if self.needs_judge and is_async_client(self.scorer):
-                score = await self.scorer.eval_async(evaluable.output, expected, **given)
+            if self.needs_judge and must_be_awaited(self.scorer):
+                score = await self.scorer.eval_async(evaluable.output, expected, **arguments)
             else:
-                score = await run_in_thread(self.scorer.eval, evaluable.output, expected, **given)
+                score = await run_in_thread(self.scorer.eval, evaluable.output, expected, **arguments)
         return _evaluation(score, self.name)
 
     def _expectation(self, evaluable: Evaluable) -> Any:
         metadata = evaluable.eval_metadata or {}
         choices = (evaluable.expectation, self._expected, metadata.get(self._expected_key))
-        found = next((choice for choice in choices if choice is not UNSET and choice is not None), None)
-        if found is None and evaluable.expectation is UNSET and self._expected is UNSET and _compares(self.scorer):
-            raise NothingToCompare(f"{self.name} compares with an expectation and the case has none")
-        return found
+        expected = next((choice for choice in choices if choice is not UNSET and choice is not None), None)
+        if (
+            expected is None
+            and evaluable.expectation is UNSET
+            and self._expected is UNSET
+            and _needs_expected(self.scorer)
+        ):
+            raise NothingToCompare(f"{self.name} needs an expected output")
+        return expected
 
     def _arguments(self, evaluable: Evaluable) -> dict[str, Any]:
         metadata = evaluable.eval_metadata or {}
-        found = {} if self._input_key is None else {self._input_key: evaluable.input}
+        arguments = {} if self._input_key is None else {self._input_key: evaluable.input}
         if "context" in self._metadata_keys and evaluable.retrieval_context is not None:
-            found["context"] = list(evaluable.retrieval_context)
-        found |= {key: metadata[key] for key in self._metadata_keys if key in metadata}
-        return found | self._given
+            arguments["context"] = list(evaluable.retrieval_context)
+        arguments |= {key: metadata[key] for key in self._metadata_keys if key in metadata}
+        return arguments | self._call_arguments
 
     @contextmanager
-    def _client_in_place(self) -> Iterator[None]:
+    def _with_client(self) -> Iterator[None]:
         if self._client is None or global_client() is not None:
             yield
             return
@@ -188,72 +201,77 @@ class AutoevalsAdapter:
             yield
 
 
-def _made(scorer: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """An instance, and what is left for each call: a class takes those arguments that its constructor names."""
+def _instantiate(scorer: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The scorer as an instance, and the arguments left for each call.
+
+    A class gets the arguments that its constructor has.
+    """
     if not callable(getattr(scorer, "eval", None)) or not callable(getattr(scorer, "eval_async", None)):
-        raise UsageError(f"AutoevalsAdapter takes a scorer of autoevals, which {scorer!r} is not")
+        raise UsageError(f"AutoevalsAdapter needs an autoevals scorer, not {scorer!r}")
     if isinstance(scorer, type):
-        named = inspect.signature(scorer).parameters.values()
-        names = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        own = {name: value for name, value in given.items() if name in names}
-        return scorer(**own), {name: value for name, value in given.items() if name not in own}
-    return scorer, given
+        parameters = inspect.signature(scorer).parameters.values()
+        names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        constructor_arguments = {name: value for name, value in arguments.items() if name in names}
+        return scorer(**constructor_arguments), {
+            name: value for name, value in arguments.items() if name not in constructor_arguments
+        }
+    return scorer, arguments
 
 
-def _keys(keys: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(keys)
-    if isinstance(keys, str) or not all(isinstance(key, str) for key in found):
+def _check_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(keys)
+    if isinstance(keys, str) or not all(isinstance(key, str) for key in names):
         raise UsageError(f"extra_metadata_keys must be a list of names, not {keys!r}")
-    return found
+    return names
 
 
-def _compares(scorer: Any) -> bool:
-    """Whether nothing can be said without an expected answer; prompts of autoevals are looked into."""
+def _needs_expected(scorer: Any) -> bool:
+    """Whether the scorer needs an expected answer; for prompt scorers, whether the prompt contains it."""
     if "expected" in getattr(scorer, "_partial_args", dict)():
         return False
     messages = getattr(scorer, "messages", None)
     if isinstance(messages, list):
         return any("{{expected" in str(message.get("content", "")).replace(" ", "") for message in messages)
-    return any(kind.__name__ in COMPARING and is_theirs(kind) for kind in type(scorer).__mro__)
+    return any(kind.__name__ in REFERENCE_SCORERS and is_from_autoevals(kind) for kind in type(scorer).__mro__)
 
 
 def _evaluation(score: Any, name: str) -> Evaluation:
     if not hasattr(score, "score"):
-        raise InvalidScore(f"{name} returned {type(score).__name__}; a scorer of autoevals returns a Score")
+        raise InvalidScore(f"{name} returned {type(score).__name__} instead of a Score")
     if getattr(score, "error", None) is not None:
         raise score.error
     if score.score is None:
-        raise NothingToCompare(f"{name} gave no score")
+        raise NothingToCompare(f"{name} returned no score")
     metadata = dict(getattr(score, "metadata", None) or {})
     rationale = metadata.get("rationale")
     reasoning = str(rationale) if rationale else f"{score.name}: {float(score.score):.4g}"
     return Evaluation(score.score, reasoning, {**metadata, "scorer_name": score.name})
 
 
-def _described(scorer: Any) -> list[Any]:
-    """Each part of a scorer with its plain settings: clients and other live objects differ from process to process."""
-    described: list[Any] = []
-    for part in parts_of(scorer):
+def _scorer_settings(scorer: Any) -> list[Any]:
+    """Each part of a scorer with its plain settings; clients and other live objects are left out."""
+    parts: list[Any] = []
+    for part in scorer_parts(scorer):
         kind = type(part)
-        source = _their_version() if is_theirs(kind) else source_fingerprint(part)
-        settings = {key: _settled(value) for key, value in sorted(vars(part).items()) if key != "client"}
-        described.append([f"{kind.__module__}.{kind.__qualname__}", source, settings])
-    return described
+        source = _autoevals_version() if is_from_autoevals(kind) else source_fingerprint(part)
+        settings = {key: _stable(value) for key, value in sorted(vars(part).items()) if key != "client"}
+        parts.append([f"{kind.__module__}.{kind.__qualname__}", source, settings])
+    return parts
 
 
-def _their_version() -> str:
+def _autoevals_version() -> str:
     try:
         return metadata.version("autoevals")
     except metadata.PackageNotFoundError:
         return ""
 
 
-def _settled(value: Any) -> Any:
-    """Data as it is; of anything else only its kind, which is all that stays the same."""
+def _stable(value: Any) -> Any:
+    """A value that is the same in every process: data as it is, and only the type name of anything else."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return to_json(value)
     if isinstance(value, dict):
-        return {str(key): _settled(item) for key, item in value.items()}
+        return {str(key): _stable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_settled(item) for item in value]
+        return [_stable(item) for item in value]
     return type(value).__qualname__

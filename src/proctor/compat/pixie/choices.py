@@ -1,4 +1,4 @@
-"""Evaluators that pixie has from autoevals: a judge chooses one of a few answers, each worth a score."""
+"""pixie's evaluators from autoevals: a judge chooses one of a few options, each worth a score."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from proctor.judging.judge import Texts
 @evaluator(family="rubric", judge="model", variant_of="LLMJudge")
 @dataclass(frozen=True)
 class ClosedQA(ChoiceEvaluator):
-    """Whether the answer meets the criteria: those given here, else those of the case, else what it expects.
+    """Whether the answer meets criteria: those of the evaluator, else those of the case, else the expected output.
 
-    1 if the answer meets `criteria`, else `criteria` of the case's metadata, else the expected output. Skipped
-    without any of them.
+    1 if the answer meets `criteria`, else `criteria` of the case's metadata, else the expected output. Skipped without
+    any of them.
     """
 
     criteria: Any = None
 
     kind: ClassVar[str] = "closed-qa"
     instructions: ClassVar[str] = (
-        "Decide whether the answer to the question meets the criterion, all of it. Go by the criterion alone: "
-        "whatever else is good or bad about the answer does not count. A criterion may be a description of what a "
-        "good answer says."
+        "Decide whether the answer to the question meets the whole criterion. Use only the criterion: whatever else "
+        "is good or bad about the answer does not count. A criterion may be a description of a good answer."
     )
     options: ClassVar[Mapping[str, Option]] = {
         "Y": Option(1.0, "the answer meets the criterion"),
-        "N": Option(0.0, "it does not, or not all of it"),
+        "N": Option(0.0, "it does not, or only in part"),
     }
 
     def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
@@ -44,14 +43,14 @@ class ClosedQA(ChoiceEvaluator):
         return {"question": question_text(evaluable), "criterion": criterion, "answer": answer_text(evaluable)}
 
 
-def _criterion(given: Any, evaluable: Evaluable) -> str:
-    for source in (given, (evaluable.eval_metadata or {}).get("criteria"), evaluable.expectation):
+def _criterion(criteria: Any, evaluable: Evaluable) -> str:
+    for source in (criteria, (evaluable.eval_metadata or {}).get("criteria"), evaluable.expectation):
         if source is not None and source is not UNSET and as_text(source).strip():
             return as_text(source)
-    raise NothingToCompare("needs criteria, `criteria` in the case's metadata, or an expected answer; there is none")
+    raise NothingToCompare("needs `criteria` (a setting, or in the case's metadata) or an expected output")
 
 
-_UNSURE = Option(0.5, "it cannot be told")
+_UNSURE = Option(0.5, "it is not clear")
 
 
 @evaluator(family="rubric", judge="model", variant_of="LLMClassifier")
@@ -102,18 +101,18 @@ class Security(ChoiceEvaluator):
 class Sql(ChoiceEvaluator):
     """Whether the query does the same as the expected one.
 
-    1 if the query returns what the expected one does for any data.
+    1 if the query returns the same rows as the expected one for any data.
     """
 
     kind: ClassVar[str] = "sql"
     instructions: ClassVar[str] = (
         "Both the answer and the reference are SQL for the question; the reference is taken to be right. Decide "
-        "whether the answer would return the same rows for any data. Names of aliases, the order of columns that "
-        "nobody asked for, layout and equivalent forms do not matter."
+        "whether the answer would return the same rows for any data. Names of aliases, a column order that was not "
+        "requested, layout and equivalent forms do not matter."
     )
     options: ClassVar[Mapping[str, Option]] = {
         "Correct": Option(1.0, "it would"),
-        "Incorrect": Option(0.0, "there are data for which it would not"),
+        "Incorrect": Option(0.0, "for some data it would not"),
     }
 
     def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
@@ -123,7 +122,7 @@ class Sql(ChoiceEvaluator):
 @evaluator(family="rubric", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Possible(ChoiceEvaluator):
-    """Whether the answer attempts the task, instead of declaring it impossible.
+    """Whether the answer attempts the task instead of declaring it impossible.
 
     1 if the answer attempts the task, 0 if it declares it impossible.
     """
@@ -142,16 +141,16 @@ class Possible(ChoiceEvaluator):
 @evaluator(family="reference", needs="reference", judge="model", variant_of="Factuality")
 @dataclass(frozen=True)
 class Translation(ChoiceEvaluator):
-    """Whether the answer translates the question as the expected translation does.
+    """Whether the answer translates the input like the expected translation.
 
-    1 if the answer translates the input as the expected output does. `language` is the one that is not English,
-    whichever way it goes; `language`, `source_language` and `target_language` of the case's metadata do the same.
+    1 if the answer translates the input like the expected output. `language` is the language other than English, in
+    either direction; `language`, `source_language` and `target_language` of the case's metadata do the same.
     """
 
     source: str | None = None
     target: str | None = None
     language: str | None = None
-    """The language that is not English, where it is said that way: the texts show in which direction it goes."""
+    """The language other than English; the texts show the direction."""
 
     kind: ClassVar[str] = "translation"
     instructions: ClassVar[str] = (
@@ -173,26 +172,26 @@ class Translation(ChoiceEvaluator):
         source = self.source or metadata.get("source_language")
         target = self.target or metadata.get("target_language")
         language = self.language or metadata.get("language")
-        named = [f"from {as_text(source)}" if source else "", f"into {as_text(target)}" if target else ""]
-        if any(named) or not language:
-            return " ".join(part for part in named if part)
+        directions = [f"from {as_text(source)}" if source else "", f"into {as_text(target)}" if target else ""]
+        if any(directions) or not language:
+            return " ".join(part for part in directions if part)
         return f"between English and {as_text(language)}, in whichever direction the reference goes"
 
 
 @evaluator(family="reference", needs="reference", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Battle(PairwiseChoice):
-    """Whether the answer is the better one of the two: 1 it is, 0 the expected one is, 0.5 a tie.
+    """Whether the answer is better than the expected one: 1 if it is, 0 if the expected one is, 0.5 for a tie.
 
-    1 if the answer is better than the expected output, 0 if it is worse. Asked twice, in both orders: 0.5 if the
-    judge decides differently.
+    1 if the answer is better than the expected output, 0 if it is worse. The judge is asked twice, in both orders: 0.5
+    if it decides differently.
     """
 
     kind: ClassVar[str] = "battle"
     instructions: ClassVar[str] = (
         "Two answers were given to the same instructions. Decide whether the one called 'second' is better than the "
-        "one called 'first': follows the instructions more fully, is more correct and more useful. Length alone is no "
-        "merit."
+        "one called 'first': follows the instructions more fully, is more correct and more useful. Length alone does "
+        "not count."
     )
     options: ClassVar[Mapping[str, Option]] = {
         "Yes": Option(1.0, "the second one is better"),
@@ -209,15 +208,16 @@ class Battle(PairwiseChoice):
 @evaluator(family="reference", needs="reference", judge="model", variant_of="LLMClassifier")
 @dataclass(frozen=True)
 class Summary(PairwiseChoice):
-    """Whether the answer sums up the text better than the expected summary: 1 it does, 0 the other does, 0.5 a tie.
+    """Whether the answer is a better summary than the expected one: 1 if it is, 0 if the other is, 0.5 for a tie.
 
-    The same for two summaries of the input.
+    1 if the answer is a better summary of the input than the expected output, 0 if it is worse. The judge is asked
+    twice, in both orders: 0.5 if it decides differently.
     """
 
     kind: ClassVar[str] = "summary"
     instructions: ClassVar[str] = (
-        "Two summaries of the same text are given. Decide which one describes the text better: says what matters, "
-        "says nothing that is not there, and wastes no words."
+        "Here are two summaries of the same text. Decide which one describes the text better: it says what matters, "
+        "adds nothing that is not in the text, and wastes no words."
     )
     options: ClassVar[Mapping[str, Option]] = {
         "A": Option(0.0, "the summary called 'a' is better"),

@@ -1,4 +1,4 @@
-"""`proctor dataset create` and `proctor dataset save`: make pixie datasets and fill them from traces."""
+"""`proctor dataset create` and `proctor dataset save`: create pixie datasets and add entries from traces."""
 
 from __future__ import annotations
 
@@ -31,35 +31,37 @@ def dataset_option(command: F) -> F:
         "--dir",
         "folder",
         metavar="DIR",
-        help="The dataset folder (default: $PROCTOR_DATASET_DIR, pixie_qa/datasets, or datasets).",
+        help="Dataset folder (default: $PROCTOR_DATASET_DIR, pixie_qa/datasets, or datasets).",
     )(command)
 
 
 @click.command("create")
 @click.argument("name")
-@click.option("--runnable", metavar="F:NAME", help="The application that its entries are for.")
-@click.option("--evaluator", "evaluators", multiple=True, metavar="E", help="Scores every entry; may be repeated.")
+@click.option("--runnable", metavar="F:NAME", help="The application to test.")
+@click.option("--evaluator", "evaluators", multiple=True, metavar="E", help="Evaluator for every entry (repeatable).")
 @dataset_option
 def create(name: str, runnable: str | None, evaluators: tuple[str, ...], folder: str | None) -> int:
-    """Make an empty dataset in the dataset folder."""
+    """Create an empty dataset in the dataset folder."""
     say(create_dataset(name, runnable, evaluators, folder))
     return 0
 
 
-@click.command("save", short_help="Add an entry to a dataset, made of a kept trace.")
+@click.command("save", short_help="Add an entry to a dataset, made from a stored trace.")
 @click.argument("name")
-@click.option("--select", type=click.Choice(SELECTIONS), help="One span instead of the run as a whole.")
-@click.option("--span-name", metavar="N", help="The span that --select by_name takes: the last of that name.")
-@click.option("--trace", "trace_id", metavar="ID", default="last", help="A kept trace (default: the latest).")
+@click.option("--select", type=click.Choice(SELECTIONS), help="Use one span instead of the whole trace.")
 @click.option(
-    "--expected-output", metavar="FILE", help="JSON or text: what a right answer is like; - for standard input."
+    "--span-name", metavar="N", help="Name of the span for --select by_name; the last span of that name is used."
 )
-@click.option("--notes", metavar="TEXT", help="Kept with the entry's metadata.")
+@click.option("--trace", "trace_id", metavar="ID", default="last", help="Stored trace to use (default: the latest).")
+@click.option(
+    "--expected-output", metavar="FILE", help="File with the expected output, JSON or text; - for standard input."
+)
+@click.option("--notes", metavar="TEXT", help="Note to store in the metadata of the entry.")
 @dataset_option
 @store_option
-def save(name: str, **given: Any) -> int:
-    """Add an entry to a dataset, made of a kept trace; the file's runnable and evaluators stay as they are."""
-    message, warnings = save_entry(name, **given)
+def save(name: str, **options: Any) -> int:
+    """Add an entry to a dataset, made from a stored trace. The runnable and evaluators of the file do not change."""
+    message, warnings = save_entry(name, **options)
     for warning in warnings:
         say(f"note: {warning}", err=True)
     say(message)
@@ -67,70 +69,69 @@ def save(name: str, **given: Any) -> int:
 
 
 def create_dataset(name: str, runnable: str | None, evaluators: tuple[str, ...], folder: str | None) -> str:
-    """What to say of the dataset that was made."""
+    """Create a dataset and return the message about it."""
     if runnable is not None and not is_reference(runnable):
         raise UsageError(f"--runnable {runnable!r} is not a reference; write file.py:Name")
-    made = _mended(
+    dataset = _as_usage_error(
         lambda: DatasetStore(folder).create(name, runnable=runnable, evaluators=parse_evaluators(evaluators))
     )
-    return f"created dataset {name!r} in {made.path}"
+    return f"created dataset {name!r} in {dataset.path}"
 
 
-def save_entry(name: str, *, folder: str | None, **given: Any) -> tuple[str, list[str]]:
-    """What to say of the dataset with its new entry, and what the person should know."""
+def save_entry(name: str, *, folder: str | None, **options: Any) -> tuple[str, list[str]]:
+    """Add an entry and return the message about it, with warnings."""
     datasets = DatasetStore(folder)
-    before = _mended(lambda: datasets.get(name))
-    proposal = _proposal(given)
+    before = _as_usage_error(lambda: datasets.get(name))
+    proposal = _proposal(options)
     evaluable = proposal.evaluable
-    if given["expected_output"] is not None:
-        evaluable = replace(evaluable, expectation=_expected(given["expected_output"]))
-    if given["notes"]:
-        evaluable = replace(evaluable, eval_metadata={**(evaluable.eval_metadata or {}), "notes": given["notes"]})
-    dataset = _mended(lambda: datasets.append(name, evaluable, entry_kwargs=proposal.entry_kwargs))
+    if options["expected_output"] is not None:
+        evaluable = replace(evaluable, expectation=_read_expected(options["expected_output"]))
+    if options["notes"]:
+        evaluable = replace(evaluable, eval_metadata={**(evaluable.eval_metadata or {}), "notes": options["notes"]})
+    dataset = _as_usage_error(lambda: datasets.append(name, evaluable, entry_kwargs=proposal.entry_kwargs))
     warnings = list(proposal.notes)
     if evaluable.expectation is UNSET:
-        warnings.append(
-            "the entry has no expectation; say in the file, or with --expected-output, what a right answer is"
-        )
+        warnings.append("the entry has no expectation; add one to the file, or pass --expected-output")
     if not before.evaluators:
-        warnings.append(f"{dataset.path} names no evaluators yet; list some under 'evaluators'")
+        warnings.append(f"{dataset.path} has no evaluators yet; list some under 'evaluators'")
     if dataset.runnable is None:
-        warnings.append(f"{dataset.path} names no runnable yet; without one, tell `proctor test` the agent")
+        warnings.append(f"{dataset.path} has no runnable yet; add one, or pass --agent to `proctor test`")
     count = len(dataset.items)
     return f"saved to dataset {dataset.name!r}: now {count} entr{'y' if count == 1 else 'ies'}", warnings
 
 
-def _proposal(given: Mapping[str, Any]) -> EntryProposal:
-    select, span_name = given["select"], given["span_name"]
+def _proposal(options: Mapping[str, Any]) -> EntryProposal:
+    """The entry for a whole trace, or for the selected span."""
+    select, span_name = options["select"], options["span_name"]
     if (select == "by_name") != (span_name is not None):
-        raise UsageError("--select by_name and --span-name N belong together")
+        raise UsageError("use --select by_name and --span-name N together")
     if select is None:
-        return proposal_from_store(given["trace_id"], given["store"])
-    tree = build_tree(spans_of(given["trace_id"], given["store"]))
-    chosen: dict[str, Callable[[], Evaluable]] = {
+        return proposal_from_store(options["trace_id"], options["store"])
+    tree = build_tree(spans_of(options["trace_id"], options["store"]))
+    selections: dict[str, Callable[[], Evaluable]] = {
         "root": lambda: root(tree),
         "last_llm_call": lambda: last_llm_call(tree),
         "by_name": lambda: by_name(tree, str(span_name)),
     }
-    evaluable = _mended(chosen[select])
+    evaluable = _as_usage_error(selections[select])
     value = evaluable.input
     return EntryProposal(evaluable, dict(value) if isinstance(value, Mapping) else {"input": value})
 
 
-def _expected(given: str) -> Json:
-    """JSON, or the text as it stands where it is none."""
+def _read_expected(source: str) -> Json:
+    """The expected output in a file or on standard input: JSON, or else the text."""
     try:
-        text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--expected-output {given} cannot be read: {error}") from None
+        raise UsageError(f"--expected-output {source} cannot be read: {error}") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text.removesuffix("\n")
 
 
-def _mended(work: Callable[[], Any]) -> Any:
-    """What is wrong with a name, a file or a selection, as something the person can mend."""
+def _as_usage_error(work: Callable[[], Any]) -> Any:
+    """Call `work` and raise its errors about names, files and selections as `UsageError`."""
     try:
         return work()
     except (ValueError, FileNotFoundError, FileExistsError, IndexError) as error:

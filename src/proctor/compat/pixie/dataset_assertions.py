@@ -24,9 +24,10 @@ async def assert_dataset_pass(
     parallel: int | None = None,
     timeout: float | None = None,
 ) -> None:
-    """`assert_pass` for every entry of a dataset; `FileNotFoundError` if there is none of that name.
+    """`assert_pass` for every entry of a dataset; raises `FileNotFoundError` if there is no such dataset.
 
-    `runnable` gets an entry's arguments by name if it takes them, as under `proctor test`; else its `eval_input`.
+    `runnable` is called with the entry's arguments by name if its signature has them, as in `proctor test`; otherwise
+    with its `eval_input`.
     """
     dataset = DatasetStore(dataset_dir).get(dataset_name)
     entries = zip(dataset.cases, dataset.items, strict=True)

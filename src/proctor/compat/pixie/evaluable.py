@@ -1,4 +1,4 @@
-"""pixie's `Evaluable`: Proctor's own, which refuses to be made without an input."""
+"""pixie's `Evaluable`: Proctor's own, but it requires an input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proctor.evaluators.evaluation import Evaluable as _Evaluable
 
 
 class _AnyEvaluable(type):
-    """What the engine makes is an `Evaluable` too, whichever name an evaluator checks it by."""
+    """Makes `isinstance` true for every evaluable of the engine, so that users' checks work under either name."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _Evaluable)
@@ -19,8 +19,8 @@ class Evaluable(_Evaluable, metaclass=_AnyEvaluable):
 
     __slots__ = ()
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if not self.eval_input:
             raise ValueError('eval_input must have at least one item, such as {"name": "input", "value": "Hello"}')
 

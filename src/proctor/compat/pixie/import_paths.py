@@ -1,4 +1,4 @@
-"""The modules that users import pixie's names from."""
+"""The modules of pixie from which users import names."""
 
 from __future__ import annotations
 

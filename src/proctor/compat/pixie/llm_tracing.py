@@ -7,7 +7,7 @@ from proctor.version import install_command
 
 
 def enable_llm_tracing() -> list[str]:
-    """Switch on the installed instrumentations of model libraries; returns the names of those that are on."""
+    """Turn on the installed instrumentations of model libraries and return their names."""
     try:
         from proctor.tracing import otel  # imports opentelemetry-sdk, which is optional
     except ImportError as error:

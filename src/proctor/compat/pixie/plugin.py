@@ -1,4 +1,4 @@
-"""What Proctor knows of pixie. Light to import: it is looked at whenever a file is loaded."""
+"""What pixie adds to Proctor. Every command that loads files imports this module, so it must stay light."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ TRACE_RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
 
 
 def is_trace_record(document: Json) -> bool:
+    """Whether the data is a record of a pixie trace."""
     return isinstance(document, dict) and document.get("type") in TRACE_RECORDS
 
 
 def dataset_folder() -> Path | None:
-    """The folder that pixie's own variables name, if it is outside of the working folder."""
+    """The folder that pixie's variables name, if it is outside of the working folder."""
     root, folder = os.environ.get("PIXIE_ROOT"), os.environ.get("PIXIE_DATASET_DIR")
-    named = Path(folder) if folder else Path(root, "datasets") if root else None
-    return None if named is None or named.resolve().is_relative_to(Path.cwd().resolve()) else named
+    path = Path(folder) if folder else Path(root, "datasets") if root else None
+    return None if path is None or path.resolve().is_relative_to(Path.cwd().resolve()) else path
 
 
 PLUGIN = Plugin(
@@ -31,7 +32,7 @@ PLUGIN = Plugin(
         Format(
             name=NAME,
             summary="pixie's datasets of every generation: "
-            "entries with arguments for an application and evaluators for its answers.",
+            "entries with arguments for an application and evaluators for its output.",
             recognises=recognises,
             read="proctor.compat.pixie.reader:read",
             collect_names=("*dataset*.json", "datasets/*.json", "pixie/*.json", "pixie_qa/*.json"),
@@ -62,7 +63,7 @@ PLUGIN = Plugin(
     commands=[
         Command(
             name="dataset create",
-            help="Make an empty pixie dataset.",
+            help="Create an empty pixie dataset.",
             target="proctor.compat.pixie.commands:create",
             runs_user_code=False,
         ),

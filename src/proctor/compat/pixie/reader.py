@@ -1,4 +1,4 @@
-"""pixie's datasets of every generation: entries with arguments for an application and evaluators for its answers."""
+"""Read pixie's datasets of every generation: entries with arguments for an application, and evaluators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.cases.suite import NO_EXPECTATION, Case, EvaluatorSpec, Expected, N
 
 NAME = "pixie"
 EXTENSION = "x-pixie"
-"""The key of `Case.extra` that keeps an answer recorded in the dataset."""
+"""The key of `Case.extra` with the output stored in the dataset."""
 
 _ENTRY_KEYS = frozenset(
     "entry_kwargs input_data test_case eval_input expectation expected_output eval_metadata".split()
@@ -23,9 +23,10 @@ _DATASET_KEYS = frozenset("name runnable evaluators entries items".split())
 
 
 def recognises(path: Path, data: Json) -> bool:
-    """Datasets have `entries` or `items` of a telling shape, or name a `runnable` as `file.py:Name`.
+    """Whether the file is a dataset.
 
-    Either word alone is in many files that are none: `{"runnable": true}`, `{"entries": []}`.
+    It is if it has `entries` or `items` with keys that only a dataset has, or a `runnable` as `file.py:Name`. Either
+    word alone occurs in many other files: `{"runnable": true}`, `{"entries": []}`.
     """
     if not isinstance(data, dict) or "cases" in data or "test_cases" in data:
         return False
@@ -40,10 +41,10 @@ def recognises(path: Path, data: Json) -> bool:
 
 
 def read(document: Document) -> list[Suite]:
-    """The one suite a dataset is.
+    """The suite of a dataset.
 
-    Generations are told apart by their keys: `items` (0.4), `entries` with a nested `test_case` (0.5), with
-    `entry_kwargs` (0.6), with `input_data` (0.7 and later).
+    The keys show the generation: `items` (0.4), `entries` with a nested `test_case` (0.5), with `entry_kwargs` (0.6),
+    with `input_data` (0.7 and later).
     """
     fields = Fields(document, document.data)
     name = fields.text("name", document.path.stem, blank=False)
@@ -72,7 +73,7 @@ def read(document: Document) -> list[Suite]:
 
 def _read_rows(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> list[tuple[Case, Pointer]]:
     if fields.has("entries") and fields.has("items"):
-        fields.problem("items", "cannot stand beside 'entries'; keep one of them")
+        fields.problem("items", "cannot be used together with 'entries'; keep one of them")
     key = "items" if fields.has("items") and not fields.has("entries") else "entries"
     fields.take("items")
     rows = fields.items(key, required=True, least=1) or []
@@ -85,7 +86,7 @@ def _read_rows(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> list[tupl
 
 
 def _require_evaluators(document: Document, cases: list[tuple[Case, Pointer]]) -> None:
-    """Nothing passes for lack of a check; said once when it is true of the whole dataset."""
+    """Report entries without evaluators, once if that is true of the whole dataset."""
     bare = [pointer for case, pointer in cases if case.evaluators is None]
     if bare and len(bare) == len(cases):
         document.problem((), "has no evaluators; list some under 'evaluators', for the dataset or for each entry")
@@ -97,7 +98,7 @@ def _require_evaluators(document: Document, cases: list[tuple[Case, Pointer]]) -
 
 
 class _Row:
-    """One entry, whose fields may stand at its top level or inside `test_case`."""
+    """One entry; its fields may be at its top level or inside `test_case`."""
 
     def __init__(self, document: Document, data: Json, pointer: Pointer, *, first_generation: bool) -> None:
         self._document = document
@@ -128,33 +129,33 @@ class _Row:
         return case
 
     def _holder(self, name: str) -> Fields:
-        """Where a field stands; a field given in both places is a mistake."""
+        """The object that has a field; a field in both places is a problem."""
         if self._inner is None:
             return self._outer
         if self._outer.has(name) and self._inner.has(name):
-            self._outer.problem(name, "is given twice, here and in test_case")
+            self._outer.problem(name, "is set twice, here and in test_case")
             self._inner.take(name)
         return self._outer if self._outer.has(name) else self._inner
 
     def _either(self, *names: str) -> tuple[Fields, str] | None:
-        """Where a field that has two names is given, and by which of them."""
+        """The object that has a field with two names, and the name it uses."""
         places = [(self._holder(name), name) for name in names]
-        given = [(holder, name) for holder, name in places if holder.has(name)]
+        fields = [(holder, name) for holder, name in places if holder.has(name)]
         for holder, name in places:
             holder.take(name)
-        if len(given) > 1:
+        if len(fields) > 1:
             self._document.problem(self._outer.pointer, f"has both {' and '.join(names)}; keep one of them")
-        return given[0] if given else None
+        return fields[0] if fields else None
 
     def _input(self) -> tuple[Json, tuple[NamedData, ...]]:
-        if given := self._either("entry_kwargs", "input_data"):
-            holder, name = given
+        if field := self._either("entry_kwargs", "input_data"):
+            holder, name = field
             inputs = self._named_inputs()
             if name == "entry_kwargs" and self._must_have_inputs() and not inputs:
                 self._document.problem(
                     self._outer.pointer,
                     'needs \'eval_input\' with at least one item, such as [{"name": "input", "value": "Hello"}]; '
-                    "only entries with 'input_data' can do without",
+                    "only entries with 'input_data' may omit it",
                 )
             return holder.mapping(name, {}), inputs
         if not self._first_generation:
@@ -162,14 +163,14 @@ class _Row:
             return {}, self._named_inputs()
         holder = self._holder("eval_input")
         if not holder.has("eval_input"):
-            self._document.problem(holder.pointer, "needs 'eval_input' (what the application is given)")
+            self._document.problem(holder.pointer, "needs 'eval_input' (the input of the application)")
         return holder.take("eval_input"), ()
 
     def _must_have_inputs(self) -> bool:
-        """Only 0.6 demands them of every entry; what is no list has been complained of already."""
-        given = self._holder("eval_input").take("eval_input")
+        """Whether this generation (0.6) requires inputs; a value of the wrong type is reported elsewhere."""
+        value = self._holder("eval_input").take("eval_input")
         is_flat = self._inner is None and not self._outer.has("input_data")
-        return is_flat and (given is None or isinstance(given, list))
+        return is_flat and (value is None or isinstance(value, list))
 
     def _named_inputs(self) -> tuple[NamedData, ...]:
         items = self._holder("eval_input").each("eval_input", self._named_input)
@@ -177,7 +178,7 @@ class _Row:
         for index, item in enumerate(items):
             if item.name and item.name in names:
                 place = (*self._holder("eval_input").at("eval_input"), index, "name")
-                self._document.problem(place, f"{item.name!r} is given twice; the application could not tell which")
+                self._document.problem(place, f"{item.name!r} occurs twice; names must be unique")
             names.add(item.name)
         return tuple(items)
 
@@ -193,8 +194,8 @@ class _Row:
         return NamedData(name, value)
 
     def _expected(self) -> Expected:
-        given = self._either("expectation", "expected_output")
-        return Expected(output=given[0].take(given[1])) if given else NO_EXPECTATION
+        field = self._either("expectation", "expected_output")
+        return Expected(output=field[0].take(field[1])) if field else NO_EXPECTATION
 
     def _evaluators(self, defaults: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...] | None:
         holder = self._holder("evaluators")
@@ -210,5 +211,5 @@ class _Row:
         recorded = holder.take("eval_output") if self._first_generation else None
         if recorded is not None:
             extra[EXTENSION] = {"eval_output": recorded}
-            self._document.warn(holder.at("eval_output"), "is kept as a record; the agent is run all the same")
+            self._document.warn(holder.at("eval_output"), "is stored, but the agent runs anyway")
         return extra

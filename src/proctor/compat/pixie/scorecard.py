@@ -1,4 +1,4 @@
-"""Scorecards: how each entry of a dataset did by each of its evaluators, as one HTML page to keep or to mail."""
+"""Scorecards: the result of each entry of a dataset for each of its evaluators, as one HTML page."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, Tri
 from proctor.results.store.store import STORE_FOLDER
 from proctor.results.verdict import RunVerdict, trial_outcome, verdict
 
-Evaluated: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"
-"""What an evaluator made of an entry: its evaluation, `None` for nothing to compare, or what it raised."""
+EntryEvaluation: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"
+"""The result of an evaluator for an entry: an evaluation, None for nothing to compare, or the exception it raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntryResult:
-    """One entry of a dataset, and what its own evaluators made of it."""
+    """One entry of a dataset and the results of its evaluators."""
 
     evaluator_names: Sequence[str]
-    evaluations: Sequence[Evaluated]
-    """One for each name."""
+    evaluations: Sequence[EntryEvaluation]
+    """One per name."""
     input_label: str
     evaluable_dict: Mapping[str, Any]
-    """What there is to see: `eval_input`, `eval_output`, `expectation` and anything else."""
+    """What the page shows: `eval_input`, `eval_output`, `expectation` and anything else."""
     outcome: Outcome | None = None
-    """How the entry ended, where a run has said so; else what its evaluations add up to."""
+    """The entry's outcome in a run; without it, the evaluations decide."""
 
     def __post_init__(self) -> None:
         if len(self.evaluator_names) != len(self.evaluations):
@@ -61,7 +61,7 @@ class DatasetEntryResult:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The evaluations in the form of all reports; what was not measured stays so and is never a 0."""
+        """The evaluations as scores; a missing one is never a 0."""
         return tuple(map(_score, self.evaluator_names, self.evaluations))
 
 
@@ -73,7 +73,7 @@ class DatasetScorecard:
     entries: Sequence[DatasetEntryResult]
     timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
     verdict: tuple[Outcome, str] | None = None
-    """How the dataset did and why, where a run has said so by its own criteria; else every entry must pass."""
+    """The outcome and reason from a run with its own criteria; without it, every entry must pass."""
 
 
 def generate_dataset_scorecard_html(scorecard: DatasetScorecard) -> str:
@@ -84,7 +84,10 @@ def generate_dataset_scorecard_html(scorecard: DatasetScorecard) -> str:
 
 
 def save_dataset_scorecard(scorecard: DatasetScorecard, directory: str | os.PathLike[str] | None = None) -> Path:
-    """Write the page to `directory` (`.proctor/scorecards`) under the time and the dataset's name; says where it is."""
+    """Write the page to `directory`, named by time and dataset, and return its path.
+
+    The default directory is `.proctor/scorecards`.
+    """
     folder = Path(STORE_FOLDER) / "scorecards" if directory is None else Path(directory)
     moment = scorecard.timestamp.strftime("%Y%m%d-%H%M%S")
     stem = f"{moment}-{slug(scorecard.dataset_name) or 'dataset'}"
@@ -93,7 +96,7 @@ def save_dataset_scorecard(scorecard: DatasetScorecard, directory: str | os.Path
         folder.mkdir(parents=True, exist_ok=True)
         with draft.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
             write(scorecard, out)
-        return _named(draft, folder, stem).resolve()
+        return _publish(draft, folder, stem).resolve()
     except OSError as error:
         raise StoreError(f"the scorecard could not be written to {folder}: {error.strerror or error}") from error
     finally:
@@ -111,8 +114,8 @@ def scorecards_of(run: Run) -> list[DatasetScorecard]:
     return [DatasetScorecard(name, tuple(rows), moment, verdicts.get(name)) for name, rows in entries.items()]
 
 
-def _named(draft: Path, folder: Path, stem: str) -> Path:
-    """The draft under its name; an older scorecard is never written over, however close together they are made."""
+def _publish(draft: Path, folder: Path, stem: str) -> Path:
+    """Rename the draft to a free file name; an existing scorecard is never overwritten."""
     number = 1
     while True:
         target = folder / (f"{stem}.html" if number == 1 else f"{stem}-{number}.html")
@@ -126,26 +129,26 @@ def _named(draft: Path, folder: Path, stem: str) -> Path:
         return target
 
 
-def _score(name: str, evaluation: Evaluated) -> Score:
+def _score(name: str, evaluation: EntryEvaluation) -> Score:
     if isinstance(evaluation, Score):
         return evaluation
-    needs = DEFAULT_THRESHOLD
+    threshold = DEFAULT_THRESHOLD
     if isinstance(evaluation, EvaluationPending):
         details = {"criteria": evaluation.criteria} if evaluation.criteria else {}
-        return Score(name, Outcome.PENDING, None, needs, str(evaluation), details=details)
+        return Score(name, Outcome.PENDING, None, threshold, str(evaluation), details=details)
     if isinstance(evaluation, NothingToCompare):
-        return Score(name, Outcome.SKIPPED, None, needs, str(evaluation))
+        return Score(name, Outcome.SKIPPED, None, threshold, str(evaluation))
     if isinstance(evaluation, BaseException):
-        return Score(name, Outcome.ERROR, None, needs, f"raised {one_line(evaluation)}")
+        return Score(name, Outcome.ERROR, None, threshold, f"raised {one_line(evaluation)}")
     try:
-        verdict = to_evaluation(evaluation)
+        result = to_evaluation(evaluation)
     except InvalidScore as problem:
-        return Score(name, Outcome.ERROR, None, needs, f"the evaluator {problem}")
-    if verdict is None:
-        return Score(name, Outcome.SKIPPED, None, needs, "it had nothing to compare")
-    outcome = Outcome.PASSED if passes(verdict.score, needs, verdict.passed) else Outcome.FAILED
-    details = to_json(verdict.details) if verdict.details else {}
-    return Score(name, outcome, verdict.score, needs, str(verdict.reasoning or ""), details=details)
+        return Score(name, Outcome.ERROR, None, threshold, f"the evaluator {problem}")
+    if result is None:
+        return Score(name, Outcome.SKIPPED, None, threshold, "there was nothing to compare")
+    outcome = Outcome.PASSED if passes(result.score, threshold, result.passed) else Outcome.FAILED
+    details = to_json(result.details) if result.details else {}
+    return Score(name, outcome, result.score, threshold, str(result.reasoning or ""), details=details)
 
 
 def _entry(trial: TrialResult) -> DatasetEntryResult:
@@ -161,31 +164,31 @@ def _entry(trial: TrialResult) -> DatasetEntryResult:
 
 
 def _evaluable(trial: TrialResult) -> dict[str, Json]:
-    """A turn as it is, a conversation as lists."""
+    """The data of a trial: single values for one turn, lists for a conversation."""
     turns = trial.case.turns
-    found: dict[str, list[Json]] = {
+    by_turn: dict[str, list[Json]] = {
         "eval_input": [input_text(trial.case, turn) for turn in turns],
         "expectation": [to_json(turn.expected.output) for turn in turns if turn.expected.output is not UNSET],
         "eval_output": [answer_text(reply) for reply in trial.replies],
     }
-    shown: dict[str, Json] = {
-        name: values[0] if len(turns) == 1 and values else values for name, values in found.items() if values
+    data: dict[str, Json] = {
+        name: values[0] if len(turns) == 1 and values else values for name, values in by_turn.items() if values
     }
     if calls := [to_json(call) for reply in trial.replies for call in reply.tool_calls]:
-        shown["tool_calls"] = calls
+        data["tool_calls"] = calls
     if trial.case.metadata:
-        shown["eval_metadata"] = to_json(trial.case.metadata)
-    return shown
+        data["eval_metadata"] = to_json(trial.case.metadata)
+    return data
 
 
 SECTIONS = {
     "Input": ("eval_input", "input"),
     "Expected": ("expectation", "expected_output"),
-    "Answer": ("eval_output", "output"),
+    "Output": ("eval_output", "output"),
 }
-"""The names under which an entry keeps what readers look for first; all else comes after."""
+"""The headings that come first on the page, with the keys of an entry that they show."""
 
-_NAMED = {"name", "value"}
+_NAMED_DATA_KEYS = {"name", "value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,7 @@ class EntryView:
     name: str
     reason: str
     limit: int
-    """The most characters of a text."""
+    """The maximum number of characters of a text."""
     sections: Sequence[tuple[str, str]]
     scores: Sequence[ScoreView]
 
@@ -207,18 +210,18 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     """Write the page."""
     trials = [_trial(scorecard.dataset_name, number, entry) for number, entry in enumerate(scorecard.entries)]
     run = _run(scorecard, trials)
-    found = verdict(run)
+    run_verdict = verdict(run)
     numbers = row_numbers(run)
     environment.write(
         "compat/pixie/templates/scorecard.html",
         out,
         name=scorecard.dataset_name,
-        outcome=found.outcome,
-        reason=found.reason,
-        facts=_facts(scorecard, found),
-        evaluators=evaluator_views(run, found),
-        grids=grids(run, found, numbers, lambda position: f"#{anchor(position)}"),
-        counts=found.counts,
+        outcome=run_verdict.outcome,
+        reason=run_verdict.reason,
+        facts=_facts(scorecard, run_verdict),
+        evaluators=evaluator_views(run, run_verdict),
+        grids=grids(run, run_verdict, numbers, lambda position: f"#{anchor(position)}"),
+        counts=run_verdict.counts,
         entries=map(
             lambda entry, trial: _entry_view(entry, trial, numbers[trial.suite, trial.case.id]),
             scorecard.entries,
@@ -228,7 +231,7 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
 
 
 def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> TrialResult:
-    """An entry in the form that verdicts and grids are made of; its number keeps equal labels apart."""
+    """An entry as a trial, from which verdicts and grids are made; its number tells equal labels apart."""
     scores = tuple(
         replace(score, evaluator=str(name)) for name, score in zip(entry.evaluator_names, entry.scores, strict=True)
     )
@@ -248,7 +251,7 @@ def _facts(scorecard: DatasetScorecard, verdict: RunVerdict) -> list[NamedValue]
     facts = [NamedValue("Entries", f"{len(scorecard.entries):,}", f"({counts_text(verdict.counts)})")]
     if (rate := verdict.suites[0].pass_rate) is not None:
         facts.append(NamedValue("Pass rate", pass_rate_text(rate)))
-    return [*facts, NamedValue("Made", utc_time(scorecard.timestamp.timestamp()))]
+    return [*facts, NamedValue("Created", utc_time(scorecard.timestamp.timestamp()))]
 
 
 def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> EntryView:
@@ -265,19 +268,23 @@ def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> Entr
 
 
 def _sections(evaluable: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    left = dict(evaluable)
+    rest = dict(evaluable)
     for title, names in SECTIONS.items():
         for name in names:
-            if name in left and (value := left.pop(name)) is not UNSET:
+            if name in rest and (value := rest.pop(name)) is not UNSET:
                 yield title, _collapsed(value)
-    for name, value in left.items():
+    for name, value in rest.items():
         if value is not None and value is not UNSET:
             yield str(name), value
 
 
 def _collapsed(value: Any) -> Any:
-    """Named values as evaluators see them: one as it is, several by name."""
+    """Named values as evaluators see them: a single value by itself, several by name."""
     items = to_json(value)
-    if isinstance(items, list) and items and all(isinstance(item, dict) and item.keys() == _NAMED for item in items):
+    if isinstance(items, list) and items and all(_is_named_data(item) for item in items):
         return collapse([NamedData(str(item["name"]), item["value"]) for item in items])
     return items
+
+
+def _is_named_data(item: Json) -> bool:
+    return isinstance(item, dict) and item.keys() == _NAMED_DATA_KEYS

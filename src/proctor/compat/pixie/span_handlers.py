@@ -1,6 +1,6 @@
-"""Handlers that see every span of the process, as pixie documents them: `add_handler`, `remove_handler`, `flush`.
+"""pixie's handlers that see every span of the process: `add_handler`, `remove_handler`, `flush`.
 
-Handlers run in a thread of their own, because a slow or broken one must not affect the application.
+Handlers run in a separate thread, because a slow or broken one must not affect the application.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from proctor.tracing.instrumentation import listen_to_opentelemetry
 from proctor.tracing.scope import add_span_listener, remove_span_listener
 from proctor.tracing.spans import LLMSpan, Span
 
-LONGEST_QUEUE = 100_000
-"""Spans that wait for a handler; what comes on top is lost, and said to be."""
+MAX_QUEUE = 100_000
+"""The maximum number of spans waiting for a handler; further ones are dropped with a warning."""
 
 
 class SpanDispatcher:
-    """One thread that begins with the first span for a handler, and an event loop for handlers that are async."""
+    """Passes spans to handlers in one thread, which starts with the first span.
+
+    Async handlers share an event loop in that thread.
+    """
 
     def __init__(self) -> None:
         self.handlers: tuple[Any, ...] = ()
@@ -37,22 +40,22 @@ class SpanDispatcher:
     def add(self, handler: Any) -> None:
         with self._changed:
             if not self.handlers:
-                add_span_listener(self.put)
+                add_span_listener(self.enqueue)
             self.handlers = (*self.handlers, handler)
 
     def remove(self, handler: Any) -> None:
         with self._changed:
-            if not any(known is handler for known in self.handlers):
+            if not any(other is handler for other in self.handlers):
                 raise ValueError(f"{handler!r} was not added as a handler")
-            self.handlers = tuple(known for known in self.handlers if known is not handler)
+            self.handlers = tuple(other for other in self.handlers if other is not handler)
             if not self.handlers:
-                remove_span_listener(self.put)
+                remove_span_listener(self.enqueue)
 
-    def put(self, span: Span) -> None:
+    def enqueue(self, span: Span) -> None:
         if threading.current_thread() is self._thread:
-            return  # a handler that does something observable would never come to an end
+            return  # spans of a handler's own work would never end
         with self._changed:
-            if len(self._waiting) >= LONGEST_QUEUE:
+            if len(self._waiting) >= MAX_QUEUE:
                 self._drop()
                 return
             self._waiting.append((span, self.handlers))
@@ -64,17 +67,17 @@ class SpanDispatcher:
 
     def _drop(self) -> None:
         if self.dropped == 0:
-            _warn(f"handlers are too slow: {LONGEST_QUEUE} spans wait for them, and further ones are lost")
+            _warn(f"handlers are too slow: {MAX_QUEUE} spans are waiting, and further ones are dropped")
         self.dropped += 1
 
     def flush(self, timeout_seconds: float) -> bool:
         end = time.monotonic() + timeout_seconds
         with self._changed:
             while self._waiting or self._busy:
-                left = end - time.monotonic()
-                if left <= 0:
+                remaining = end - time.monotonic()
+                if remaining <= 0:
                     return False
-                self._changed.wait(left)
+                self._changed.wait(remaining)
         return True
 
     def _work(self) -> None:
@@ -86,13 +89,13 @@ class SpanDispatcher:
                 span, handlers = self._waiting.popleft()
                 self._busy = True
             for handler in handlers:
-                _show(handler, span, loop)
+                _call_handler(handler, span, loop)
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
 
 
-def _show(handler: Any, span: Span, loop: Any) -> None:
+def _call_handler(handler: Any, span: Span, loop: Any) -> None:
     try:
         method = getattr(handler, "on_llm" if isinstance(span, LLMSpan) else "on_observe", None)
         result = None if method is None else method(span)
@@ -114,16 +117,16 @@ DISPATCHER = SpanDispatcher()
 
 
 def add_handler(handler: Any) -> None:
-    """Show `handler` every span of the process; its `on_llm(span)` and `on_observe(span)` may be async."""
+    """Call `handler` with every span of the process; its `on_llm(span)` and `on_observe(span)` may be async."""
     listen_to_opentelemetry()
     DISPATCHER.add(handler)
 
 
 def remove_handler(handler: Any) -> None:
-    """Show `handler` no more; `ValueError` if it was never added."""
+    """Remove a handler; raises `ValueError` if it was never added."""
     DISPATCHER.remove(handler)
 
 
 def flush(timeout_seconds: float = 5.0) -> bool:
-    """Wait until the handlers have seen every finished span, at most so long; whether they have."""
+    """Wait until the handlers have seen every finished span, at most `timeout_seconds`; return whether they have."""
     return DISPATCHER.flush(timeout_seconds)

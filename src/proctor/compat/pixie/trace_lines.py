@@ -1,4 +1,4 @@
-"""Traces as pixie writes them, one record a line: the arguments of a run, values named by `wrap`, and model calls."""
+"""Read and write pixie's traces, one record per line: arguments of a run, values named by `wrap`, and model calls."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from proctor.tracing.semantic_conventions import as_int, as_number, as_string, a
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 
-SAID = ("operation", "provider", "request_model", "response_model", "output_type", "error_type")
-COUNTED = ("input_tokens", "output_tokens", "duration_ms")
+TEXT_FIELDS = ("operation", "provider", "request_model", "response_model", "output_type", "error_type")
+NUMBER_FIELDS = ("input_tokens", "output_tokens", "duration_ms")
 
 
 def to_lines(spans: Sequence[Span]) -> str:
-    """One JSON document a line, ASCII throughout."""
+    """One JSON document per line, in ASCII."""
     return "".join(f"{json.dumps(record)}\n" for record in to_records(spans))
 
 
 def to_records(spans: Sequence[Span]) -> Iterator[dict[str, Json]]:
-    """In the order of the trace; steps that pixie has no record for are left out."""
+    """The records of a trace in its order; steps for which pixie has no record are left out."""
     ordered = sorted(spans, key=lambda span: span.started_at)
     root = next((span for span in ordered if isinstance(span, ObserveSpan) and span.parent_span_id is None), None)
     if root is not None:
@@ -52,7 +52,7 @@ def _wrap(span: ObserveSpan) -> dict[str, Json]:
 def _call(span: LLMSpan) -> dict[str, Json]:
     return {
         "type": "llm_span",
-        **{name: getattr(span, name) for name in (*SAID, *COUNTED)},
+        **{name: getattr(span, name) for name in (*TEXT_FIELDS, *NUMBER_FIELDS)},
         "finish_reasons": list(span.finish_reasons),
         "input_messages": [_message(message) for message in span.input_messages],
         "output_messages": [_message(message) for message in span.output_messages],
@@ -66,18 +66,18 @@ def _call(span: LLMSpan) -> dict[str, Json]:
 
 def _message(message: Message) -> dict[str, Json]:
     if isinstance(message.content, str):
-        said: dict[str, Json] = {"role": message.role, "content": message.content}
+        record: dict[str, Json] = {"role": message.role, "content": message.content}
         if isinstance(message, ToolResultMessage):
-            said |= {"tool_call_id": message.tool_call_id, "tool_name": message.tool_name}
-        return said
-    said = {"role": message.role, "content": [_part(part) for part in message.content]}
+            record |= {"tool_call_id": message.tool_call_id, "tool_name": message.tool_name}
+        return record
+    record = {"role": message.role, "content": [_part(part) for part in message.content]}
     if isinstance(message, AssistantMessage):
         calls = [
             {"name": call.name, "arguments": call.raw_arguments or dict(call.arguments), "id": call.id}
             for call in message.tool_calls
         ]
-        said |= {"tool_calls": calls, "finish_reason": message.finish_reason}
-    return said
+        record |= {"tool_calls": calls, "finish_reason": message.finish_reason}
+    return record
 
 
 def _part(part: Content) -> dict[str, Json]:
@@ -91,7 +91,7 @@ def _time(seconds: float) -> str:
 
 
 def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]:
-    """The records of one run: its arguments hold everything else, in the order of the file."""
+    """The spans of one run; everything is below the record with its arguments, in the order of the file."""
     trace_id = fingerprint([to_json(record) for _, record in records]).zfill(32)
     parent: str | None = None
     times = [_seconds(record.get("started_at") or record.get("captured_at")) for _, record in records]
@@ -104,8 +104,8 @@ def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]
         place = (f"{line:016x}", trace_id, parent)
         if entry["type"] == "kwargs":
             parent = place[0]
-            took = (end - now) * 1000
-            spans.append(ObserveSpan(place[0], trace_id, None, now, end, took, "run", input=entry.get("value")))
+            duration_ms = (end - now) * 1000
+            spans.append(ObserveSpan(place[0], trace_id, None, now, end, duration_ms, "run", input=entry.get("value")))
         elif entry["type"] == "wrap":
             spans.append(_read_wrap(place, now, entry))
         else:
@@ -115,19 +115,21 @@ def from_records(records: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Span]
 
 def _read_wrap(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
     purpose, data = as_string(record.get("purpose")) or "output", record.get("data")
-    said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
-    given, taken = (data, None) if purpose == "input" else (None, data)
-    return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
+    metadata: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
+    input_value, output_value = (data, None) if purpose == "input" else (None, data)
+    return ObserveSpan(
+        *place, now, now, 0.0, str(record.get("name") or "wrap"), input_value, output_value, metadata, kind="wrap"
+    )
 
 
 def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
     duration_ms = as_number(record.get("duration_ms")) or 0.0
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: as_string(record.get(name))
         for name in ("provider", "request_model", "response_model", "output_type", "error_type")
     }
-    said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
-    said |= {side: as_int(record.get(side)) for side in ("input_tokens", "output_tokens")}
+    fields |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
+    fields |= {side: as_int(record.get(side)) for side in ("input_tokens", "output_tokens")}
     return LLMSpan(
         *place,
         now,
@@ -136,7 +138,7 @@ def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[s
         as_string(record.get("operation")) or "chat",
         finish_reasons=as_strings(record.get("finish_reasons")),
         tool_definitions=read_tools(record.get("tool_definitions")),
-        **said,
+        **fields,
     )
 
 

@@ -13,7 +13,7 @@ from declared_projects import spec_of
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck import with_claude
+from proctor.compat.holodeck import claude_backend
 from proctor.compat.holodeck.backends import BackendSelector
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
@@ -53,13 +53,13 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_functions_of_the_file_are_tools_of_a_server_in_this_process(tmp_path: Path) -> None:
     suite = described(tmp_path)
-    options = with_claude.options_of(spec_of(suite))
+    options = claude_backend.build_options(spec_of(suite))
 
     def decide(questions: list[str], result: Any) -> Any:
         return f"It says {result}" if result else SimpleNamespace(name="rate", arguments={"city": questions[-1]})
 
     def client(given: Any) -> ClaudeSDKClient:
-        return ClaudeSDKClient(given, RuledClaudeCode(with_claude.SERVER, decide))
+        return ClaudeSDKClient(given, RuledClaudeCode(claude_backend.SERVER_NAME, decide))
 
     [trial] = proctor.run(suite, agent=ClaudeAgent(options, "loans", client)).trials
     assert trial.outcome == "passed", trial
@@ -77,7 +77,7 @@ def test_each_key_becomes_an_option(tmp_path: Path) -> None:
         "disallowed_tools": ["mcp__desk__drop"],
         "extended_thinking": {"enabled": True, "budget_tokens": 2000},
     }
-    options = with_claude.options_of(
+    options = claude_backend.build_options(
         spec_of(described(tmp_path, tools=[server], claude=manner, response_format=schema))
     )
     assert (options.model, options.system_prompt, options.tools) == ("claude-x", "You lend money.", [])

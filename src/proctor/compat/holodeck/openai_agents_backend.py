@@ -1,4 +1,4 @@
-"""Builds a described agent with the OpenAI Agents SDK, for models that OpenAI's own client asks."""
+"""Build a described agent with the OpenAI Agents SDK, for models that OpenAI's client can call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from proctor.judging.providers import NO_KEY, ModelSpec
 
 @asynccontextmanager
 async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
-    """The agent, its client and its servers of tools, until the context ends."""
+    """The agent with its client and servers of tools, until the context ends."""
     from agents import Agent as SdkAgent
 
     async with AsyncExitStack() as stack:
@@ -32,16 +32,16 @@ async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
             instructions=spec.instructions,
             model=model,
             model_settings=_settings(spec.model, spec.vendor_options),
-            tools=[_tool(tool) for tool in build_tools(spec, _asking(model))],
-            mcp_servers=[await _connected(server, spec.vendor_options, stack) for server in spec.servers],
+            tools=[_tool(tool) for tool in build_tools(spec, _prompt_function(model))],
+            mcp_servers=[await _connect(server, spec.vendor_options, stack) for server in spec.servers],
             mcp_config={"include_server_in_tool_names": True},
-            output_type=None if spec.response_schema is None else _shape(spec.response_schema),
+            output_type=None if spec.response_schema is None else _output_schema(spec.response_schema),
         )
         yield FrameworkAgent(OpenAiAgents(target), spec.name, spec.fingerprint)
 
 
 async def _model(spec: ModelSpec, stack: AsyncExitStack) -> Any:
-    """The chat API is what every OpenAI-compatible server speaks."""
+    """The model with the chat API, which every OpenAI-compatible server supports."""
     from openai import AsyncAzureOpenAI, AsyncOpenAI
 
     from agents import OpenAIChatCompletionsModel
@@ -73,40 +73,41 @@ def _tool(tool: Tool) -> Any:
 
     async def invoke(context: Any, arguments: str) -> Json:
         try:
-            given = json.loads(arguments or "{}")
+            values = json.loads(arguments or "{}")
         except ValueError:
-            return "The arguments are not JSON."
+            return "The arguments are not valid JSON."
         try:
-            result = await tool.call(given if isinstance(given, Mapping) else {})
+            result = await tool.call(values if isinstance(values, Mapping) else {})
         except InvalidArguments as error:
-            return f"The arguments do not fit: {error}"
+            return f"The arguments are invalid: {error}"
         return result if isinstance(result, str) else to_text(result)
 
     return FunctionTool(tool.name, tool.description, dict(tool.schema), invoke, strict_json_schema=False)
 
 
-def _asking(usual: Any) -> Ask:
+def _prompt_function(default_model: Any) -> Ask:
+    """The function that sends a prompt tool's prompt to a model."""
     from agents import Agent as SdkAgent
     from agents import RunConfig, Runner
 
     async def ask(model: ModelSpec | None, prompt: str) -> str:
-        async with AsyncExitStack() as own:
-            asked = usual if model is None else await _model(model, own)
+        async with AsyncExitStack() as stack:
+            sdk_model = default_model if model is None else await _model(model, stack)
             settings: Any = {} if model is None else {"model_settings": _settings(model, VendorOptions())}
-            helper = SdkAgent(name="prompt", model=asked, **settings)
+            helper = SdkAgent(name="prompt", model=sdk_model, **settings)
             result = await Runner.run(helper, prompt, run_config=RunConfig(tracing_disabled=True))
             return str(result.final_output)
 
     return ask
 
 
-def _shape(schema: Mapping[str, Json]) -> Any:
-    """The answer as data of any schema, which the SDK would otherwise make from a Python type."""
+def _output_schema(schema: Mapping[str, Json]) -> Any:
+    """Structured output with any JSON Schema; the SDK would otherwise need a Python type."""
     from agents.exceptions import ModelBehaviorError
 
     from agents import AgentOutputSchemaBase
 
-    class Shape(AgentOutputSchemaBase):  # type: ignore[misc]
+    class OutputSchema(AgentOutputSchemaBase):  # type: ignore[misc]
         def is_plain_text(self) -> bool:
             return False
 
@@ -123,16 +124,17 @@ def _shape(schema: Mapping[str, Json]) -> Any:
             try:
                 answer = json.loads(json_str)
             except ValueError:
-                raise ModelBehaviorError("the reply is not JSON") from None
+                raise ModelBehaviorError("the reply is not valid JSON") from None
             wrong = schema_error(schema, answer)
             if wrong is not None:
-                raise ModelBehaviorError(f"the reply does not fit its schema: {wrong}")
+                raise ModelBehaviorError(f"the reply does not match its schema: {wrong}")
             return answer
 
-    return Shape()
+    return OutputSchema()
 
 
-async def _connected(server: McpSpec, vendor_options: VendorOptions, stack: AsyncExitStack) -> Any:
+async def _connect(server: McpSpec, vendor_options: VendorOptions, stack: AsyncExitStack) -> Any:
+    """A connected MCP server that offers only the allowed tools."""
     from agents.mcp import MCPServerSse, MCPServerStdio, MCPServerStreamableHttp
 
     def allowed(context: Any, tool: Any) -> bool:
@@ -148,14 +150,14 @@ async def _connected(server: McpSpec, vendor_options: VendorOptions, stack: Asyn
     if server.transport == "stdio":
         params: Any = {"command": server.command, "args": list(server.args), "env": dict(server.env)}
         params |= {} if server.cwd is None else {"cwd": server.cwd}
-        made: Any = MCPServerStdio(params, **common)
+        connection: Any = MCPServerStdio(params, **common)
     else:
         kind = MCPServerSse if server.transport == "sse" else MCPServerStreamableHttp
         params = {"url": server.url, "headers": dict(server.headers), "timeout": server.connect_timeout}
-        made = kind(params, **common)
+        connection = kind(params, **common)
     try:
         async with asyncio.timeout(server.connect_timeout):
-            return await stack.enter_async_context(made)
+            return await stack.enter_async_context(connection)
     except TimeoutError:
         raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Builds a described agent with the Claude Agent SDK: its functions become tools of a server in this process."""
+"""Build a described agent with the Claude Agent SDK; its functions become tools of a server in this process."""
 
 from __future__ import annotations
 
@@ -14,56 +14,61 @@ from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
 from proctor.compat.holodeck.tools import Tool, build_tools
 from proctor.judging.providers import ModelSpec
 
-SERVER = "holodeck_tools"
+SERVER_NAME = "holodeck_tools"
+"""The name of that server."""
 
 
 @asynccontextmanager
 async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
-    """The options that make the agent; Claude Code itself is started with each session."""
-    agent = ClaudeAgent(options_of(spec), spec.name)
+    """The agent. Claude Code itself starts with each session."""
+    agent = ClaudeAgent(build_options(spec), spec.name)
     agent.fingerprint = spec.fingerprint
     yield agent
 
 
-def options_of(spec: AgentSpec) -> Any:
-    """What the file says, as the SDK takes it; nothing of the person's own settings is read."""
+def build_options(spec: AgentSpec) -> Any:
+    """The SDK's options for the agent; the user's own settings are not read."""
     from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 
     tools = build_tools(spec, _ask)
     servers: dict[str, Any] = {server.name: _server(server) for server in spec.servers}
     if tools:
-        servers[SERVER] = create_sdk_mcp_server(SERVER, tools=[_tool(tool) for tool in tools])
+        servers[SERVER_NAME] = create_sdk_mcp_server(SERVER_NAME, tools=[_tool(tool) for tool in tools])
     vendor_options = spec.vendor_options
-    shape, tokens = spec.response_schema, vendor_options.thinking_tokens
+    schema, tokens = spec.response_schema, vendor_options.thinking_tokens
     return ClaudeAgentOptions(
         model=spec.model.model,
         system_prompt=spec.instructions,
         tools=[],
         mcp_servers=servers,
-        allowed_tools=_allowed(spec, tools),
+        allowed_tools=_allowed_tools(spec, tools),
         disallowed_tools=list(vendor_options.disallowed_tools),
         max_turns=vendor_options.max_turns,
         fallback_model=vendor_options.fallback_model,
         effort=vendor_options.effort,
         thinking=None if tokens is None else {"type": "enabled", "budget_tokens": tokens},
-        output_format=None if shape is None else {"type": "json_schema", "schema": dict(shape)},
+        output_format=None if schema is None else {"type": "json_schema", "schema": dict(schema)},
         setting_sources=[],
         env=_environment(spec.model),
     )
 
 
-def _allowed(spec: AgentSpec, tools: list[Tool]) -> list[str]:
-    """Every tool that the file gives the agent may be used without a question to the user."""
-    given = spec.vendor_options.allowed_tools
-    own = [f"mcp__{SERVER}__{tool.name}" for tool in tools]
-    if given is None:
-        return own + [server.prefix.removesuffix("__") for server in spec.servers]
-    theirs = [name for name in given if any(name.startswith(server.prefix) for server in spec.servers)]
-    return own + theirs + [server.prefix.removesuffix("__") for server in spec.servers if server.name in given]
+def _allowed_tools(spec: AgentSpec, tools: list[Tool]) -> list[str]:
+    """The tools that may be used without asking for permission: all that the file gives the agent."""
+    allowed = spec.vendor_options.allowed_tools
+    function_tools = [f"mcp__{SERVER_NAME}__{tool.name}" for tool in tools]
+    if allowed is None:
+        return function_tools + [server.prefix.removesuffix("__") for server in spec.servers]
+    server_tools = [name for name in allowed if any(name.startswith(server.prefix) for server in spec.servers)]
+    return (
+        function_tools
+        + server_tools
+        + [server.prefix.removesuffix("__") for server in spec.servers if server.name in allowed]
+    )
 
 
 def _tool(tool: Tool) -> Any:
-    from claude_agent_sdk import tool as made
+    from claude_agent_sdk import tool as sdk_tool
 
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -72,7 +77,7 @@ def _tool(tool: Tool) -> Any:
             return {"content": [{"type": "text", "text": one_line(error)}], "is_error": True}
         return {"content": [{"type": "text", "text": result if isinstance(result, str) else to_text(result)}]}
 
-    return made(tool.name, tool.description, dict(tool.schema))(call)
+    return sdk_tool(tool.name, tool.description, dict(tool.schema))(call)
 
 
 def _server(server: McpSpec) -> dict[str, Any]:
@@ -82,13 +87,13 @@ def _server(server: McpSpec) -> dict[str, Any]:
 
 
 def _environment(model: ModelSpec) -> dict[str, str]:
-    """Where Claude Code finds its model; Ollama speaks Anthropic's language at its root."""
-    found: dict[str, str] = {}
+    """The variables with the address and key of the model; Ollama has an Anthropic-compatible API at its root."""
+    environment: dict[str, str] = {}
     if model.base_url is not None:
-        found["ANTHROPIC_BASE_URL"] = model.base_url.removesuffix("/v1")
+        environment["ANTHROPIC_BASE_URL"] = model.base_url.removesuffix("/v1")
     if model.api_key is not None:
-        found["ANTHROPIC_API_KEY"] = model.api_key
-    return found
+        environment["ANTHROPIC_API_KEY"] = model.api_key
+    return environment
 
 
 async def _ask(model: ModelSpec | None, prompt: str) -> str:
@@ -100,6 +105,6 @@ async def _ask(model: ModelSpec | None, prompt: str) -> str:
     async for message in query(prompt=prompt, options=options):
         if isinstance(message, ResultMessage):
             if message.is_error:
-                raise AgentFailed(f"the prompt was not answered: {message.result}")
+                raise AgentFailed(f"the prompt tool got no answer: {message.result}")
             return message.result or ""
-    raise AgentFailed("the prompt was not answered")
+    raise AgentFailed("the prompt tool got no answer")

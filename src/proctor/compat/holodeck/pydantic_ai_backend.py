@@ -1,4 +1,4 @@
-"""Builds a described agent with Pydantic AI, which can ask every provider."""
+"""Build a described agent with Pydantic AI, which can call every provider."""
 
 from __future__ import annotations
 
@@ -25,36 +25,37 @@ from proctor.compat.holodeck.tools import Ask, Tool, build_tools
 from proctor.judging.provider_errors import endpoint_failure
 from proctor.judging.providers import ModelSpec, build_model
 
-OF_ANTHROPIC = ("anthropic", "bedrock")
-"""Whose models take no temperature while they think."""
+ANTHROPIC_PROVIDERS = ("anthropic", "bedrock")
+"""The providers whose models accept no temperature while thinking."""
 EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+"""Pydantic AI's word for each effort."""
 
 
 @asynccontextmanager
 async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
-    """The agent, its model's connections and its servers of tools, until the context ends."""
+    """The agent with its model's connections and servers of tools, until the context ends."""
     from pydantic_ai import Agent as PydanticAgent
 
     async with AsyncExitStack() as stack:
-        model, named = await _model(spec, stack)
+        model, primary_model = await _model(spec, stack)
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-mcp-")))
         agent: Any = PydanticAgent(
             model,
             name=spec.name,
             instructions=spec.instructions,
-            model_settings=_settings(spec, named),
-            tools=[_tool(tool) for tool in build_tools(spec, _asking(model))],
-            toolsets=[await _connected(server, spec, stack, logs) for server in spec.servers],
+            model_settings=_settings(spec, primary_model),
+            tools=[_tool(tool) for tool in build_tools(spec, _prompt_function(model))],
+            toolsets=[await _connect(server, spec, stack, logs) for server in spec.servers],
             **_output(spec),
         )
         if spec.response_schema is not None:
-            agent.output_validator(_fits(spec))
+            agent.output_validator(_schema_validator(spec))
         await stack.enter_async_context(agent)
-        yield FrameworkAgent(_DescribedAdapter(_limited(agent, spec), spec.model), spec.name, spec.fingerprint)
+        yield FrameworkAgent(_DescribedAdapter(_with_turn_limit(agent, spec), spec.model), spec.name, spec.fingerprint)
 
 
 class _DescribedAdapter(PydanticAi):
-    """An agent for which a model service that cannot be reached is an infrastructure error."""
+    """An adapter for which an unreachable model service is an infrastructure error."""
 
     def __init__(self, target: Any, model: ModelSpec) -> None:
         super().__init__(target)
@@ -73,20 +74,20 @@ class _DescribedAdapter(PydanticAi):
 
 
 async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:
-    """The model that is asked, and the one that the file names: two where there is another to fall back on."""
-    model = await stack.enter_async_context(_plainly(spec.model))
+    """The model to call, and the model that the file names; they differ if there is a fallback model."""
+    model = await stack.enter_async_context(_plain_model(spec.model))
     if spec.vendor_options.fallback_model is None:
         return model, model
     from pydantic_ai.models.fallback import FallbackModel
 
-    other = await stack.enter_async_context(_plainly(replace(spec.model, model=spec.vendor_options.fallback_model)))
+    other = await stack.enter_async_context(_plain_model(replace(spec.model, model=spec.vendor_options.fallback_model)))
     return FallbackModel(model, other), model
 
 
-def _plainly(spec: ModelSpec) -> Any:
-    """A model that is told what the file says and nothing else.
+def _plain_model(spec: ModelSpec) -> Any:
+    """A model that gets exactly the instructions in the file.
 
-    The library would explain system messages in mid-conversation to models that have none, and none are sent here.
+    The library would otherwise explain system messages in mid-conversation to models without them; none are sent here.
     """
     model = build_model(spec)
     model.profile = {**model.profile, "supports_inline_system_prompts": True}
@@ -94,21 +95,28 @@ def _plainly(spec: ModelSpec) -> Any:
 
 
 def _settings(spec: AgentSpec, model: Any) -> Any:
-    """What the file says; a temperature that was not asked for is not sent to a model that takes none."""
-    asked = spec.model
-    given: dict[str, Any] = {"temperature": asked.temperature, "top_p": asked.top_p, "max_tokens": asked.max_tokens}
-    if _reasons(model):
-        given |= {"temperature": None, "top_p": None}
+    """The model settings in the file, without a temperature for models that accept none."""
+    model_spec = spec.model
+    settings: dict[str, Any] = {
+        "temperature": model_spec.temperature,
+        "top_p": model_spec.top_p,
+        "max_tokens": model_spec.max_tokens,
+    }
+    if _always_thinks(model):
+        settings |= {"temperature": None, "top_p": None}
     if spec.vendor_options.effort is not None:
-        given["thinking"] = EFFORTS[spec.vendor_options.effort]
+        settings["thinking"] = EFFORTS[spec.vendor_options.effort]
     if spec.vendor_options.thinking_tokens is not None:
-        given["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.vendor_options.thinking_tokens}
-    if asked.provider in OF_ANTHROPIC and not given.keys().isdisjoint(("thinking", "anthropic_thinking")):
-        given |= {"temperature": None, "top_p": None}
-    return {name: value for name, value in given.items() if value is not None}
+        settings["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.vendor_options.thinking_tokens}
+    if model_spec.provider in ANTHROPIC_PROVIDERS and not settings.keys().isdisjoint(
+        ("thinking", "anthropic_thinking")
+    ):
+        settings |= {"temperature": None, "top_p": None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
-def _reasons(model: Any) -> bool:
+def _always_thinks(model: Any) -> bool:
+    """Whether the model always thinks, or accepts no sampling settings."""
     profile = model.profile
     return bool(profile.get("thinking_always_enabled") or profile.get("anthropic_disallows_sampling_settings"))
 
@@ -121,13 +129,14 @@ def _output(spec: AgentSpec) -> dict[str, Any]:
     return {"output_type": StructuredDict(dict(spec.response_schema), name="reply")}
 
 
-def _fits(spec: AgentSpec) -> Any:
+def _schema_validator(spec: AgentSpec) -> Any:
+    """A validator that asks the model to try again if its reply does not match the schema."""
     from pydantic_ai import ModelRetry
 
     def check(answer: Any) -> Any:
         wrong = schema_error(spec.response_schema or {}, answer)
         if wrong is not None:
-            raise ModelRetry(f"The reply does not fit its schema: {wrong}")
+            raise ModelRetry(f"The reply does not match its schema: {wrong}")
         return answer
 
     return check
@@ -146,27 +155,28 @@ def _tool(tool: Tool) -> Any:
         except Exception as error:
             raise ToolFailed(one_line(error)) from error
 
-    made: Any = PydanticTool.from_schema(call, tool.name, tool.description or None, dict(tool.schema))
-    made.defer_loading = tool.deferred
-    return made
+    pydantic_tool: Any = PydanticTool.from_schema(call, tool.name, tool.description or None, dict(tool.schema))
+    pydantic_tool.defer_loading = tool.deferred
+    return pydantic_tool
 
 
-def _asking(usual: Any) -> Ask:
+def _prompt_function(default_model: Any) -> Ask:
+    """The function that sends a prompt tool's prompt to a model."""
     from pydantic_ai import Agent as PydanticAgent
 
     async def ask(model: ModelSpec | None, prompt: str) -> str:
         if model is None:
-            return str((await PydanticAgent(usual).run(prompt)).output)
-        given = {"temperature": model.temperature, "top_p": model.top_p, "max_tokens": model.max_tokens}
-        settings: Any = {name: value for name, value in given.items() if value is not None}
-        async with _plainly(model) as other:
+            return str((await PydanticAgent(default_model).run(prompt)).output)
+        options = {"temperature": model.temperature, "top_p": model.top_p, "max_tokens": model.max_tokens}
+        settings: Any = {name: value for name, value in options.items() if value is not None}
+        async with _plain_model(model) as other:
             return str((await PydanticAgent(other, model_settings=settings).run(prompt)).output)
 
     return ask
 
 
-def _limited(agent: Any, spec: AgentSpec) -> Any:
-    """The agent with its own limit of rounds, which the library takes with each run only."""
+def _with_turn_limit(agent: Any, spec: AgentSpec) -> Any:
+    """The agent with its own limit of rounds, which the library accepts only per run."""
     if spec.vendor_options.max_turns is None:
         return agent
     from pydantic_ai.agent import WrapperAgent
@@ -175,14 +185,14 @@ def _limited(agent: Any, spec: AgentSpec) -> Any:
     limits = UsageLimits(request_limit=spec.vendor_options.max_turns)
 
     class Limited(WrapperAgent[Any, Any]):
-        def iter(self, *given: Any, **named: Any) -> Any:
-            return super().iter(*given, **{**named, "usage_limits": named.get("usage_limits") or limits})
+        def iter(self, *args: Any, **kwargs: Any) -> Any:
+            return super().iter(*args, **{**kwargs, "usage_limits": kwargs.get("usage_limits") or limits})
 
     return Limited(agent)
 
 
-async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, logs: Path) -> Any:
-    """The tools of a server that is there; what it complained about is told where it is not."""
+async def _connect(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, logs: Path) -> Any:
+    """The allowed tools of an MCP server; if it cannot be used, the error includes the end of its log."""
     from pydantic_ai.mcp import MCPToolset
 
     log = logs / f"{server.name}.log"
@@ -194,13 +204,13 @@ async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, lo
         read_timeout=server.request_timeout,
     )
     try:
-        async with asyncio.timeout(server.connect_timeout):  # the library's own limit does not hold over SSE
+        async with asyncio.timeout(server.connect_timeout):  # the library's own limit does not apply to SSE
             await stack.enter_async_context(toolset)
     except TimeoutError:
         raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:
-        said = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
-        words = f"{one_line(error)}{f' ({said})' if said else ''}"
+        log_text = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
+        words = f"{one_line(error)}{f' ({log_text})' if log_text else ''}"
         raise AgentFailed(f"the MCP server {server.name} could not be used: {words}") from None
     vendor_options = spec.vendor_options
     tools = toolset.prefixed(server.prefix.removesuffix("_")).filtered(
