@@ -139,8 +139,8 @@ def test_the_rows_of_json_say_in_a_file_what_is_accepted(rates: Path, proctor: C
 
 WRONG_ROWS = {
     "no object": ("[3]", "must be an object"),
-    "an unknown case": ('[{"case": "nope", "accept": true}]', "there is no case 'nope'"),
-    "an unknown key": ('[{"case": "rate", "acept": true}]', "no use for 'acept'"),
+    "an unknown case": ('[{"case": "nope", "accept": true}]', "no case 'nope'"),
+    "an unknown key": ('[{"case": "rate", "acept": true}]', "unknown key 'acept'"),
     "neither yes nor no": ('[{"case": "rate", "accept": "yes"}]', "true, false or null"),
     "no JSON": ("nope", "is not JSON"),
 }
@@ -168,7 +168,7 @@ def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, pro
     proctor("test", "rates.yaml")
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", "How was the weather?"))
     ended = proctor("approve", "rates.yaml", "--run", "last", "--accept-all")
-    assert "asks something else now" in ended.out
+    assert "input has changed" in ended.out
     assert "2 cases recorded, 1 case left as before" in ended.out
 
 
@@ -230,7 +230,7 @@ WRONG_USE = {
     "no such run": (("--run", "nope"), "nope"),
     "a file of another tool": (("--output", "out.test.json"), "adk files, which are only read"),
     "a file of no format": (("--output", "out.txt"), "cannot tell a format"),
-    "no case selected": (("-k", "nothing"), "no case is selected"),
+    "no case selected": (("-k", "nothing"), "no case"),
     "no such file of rows": (("--from", "none.json"), "cannot be read"),
 }
 

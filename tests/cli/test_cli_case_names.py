@@ -69,9 +69,9 @@ def test_a_case_runs_alone(proctor: Command, suites: None, arguments: tuple[str,
         (("shop.yaml::on",), "no case 'shop.yaml::on'; did you mean 'one'?"),
         (("--case", "fiv"), "no case 'fiv'; did you mean 'five'?"),
         (("desk.yaml", "--case", "two"), "no case 'two'"),
-        (("shop.yaml::",), "'shop.yaml::': write a file and the id of a case: suite.yaml::case-id"),
+        (("shop.yaml::",), "'shop.yaml::': write a file and a case id, such as suite.yaml::case-id"),
         (("gone.yaml::one",), "gone.yaml: cannot be read: No such file"),
-        (("shop.yaml::one", "--case", "two"), "no case is selected"),
+        (("shop.yaml::one", "--case", "two"), "no case matches"),
     ],
 )
 def test_a_name_that_no_case_has_is_a_mistake(

@@ -149,11 +149,11 @@ WRONG = {
     "words": ({"case": "one", "evaluator": "tone", "score": "very good"}, "not very good"),
     "a list": ({"case": "one", "evaluator": "tone", "score": [1]}, "between 0 and 1"),
     "no score": ({"case": "one", "evaluator": "tone"}, "has no score"),
-    "no case": ({"evaluator": "tone", "score": 1}, "must name its case"),
-    "no evaluator": ({"case": "one", "score": 1}, "must name its evaluator"),
-    "scored already": ({"case": "two", "evaluator": "good", "score": 1}, "does not wait for a grade: passed with 1"),
+    "no case": ({"evaluator": "tone", "score": 1}, "must have 'case'"),
+    "no evaluator": ({"case": "one", "score": 1}, "must have 'evaluator'"),
+    "scored already": ({"case": "two", "evaluator": "good", "score": 1}, "does not need a grade: passed with 1"),
     "a reason that is no text": ({"case": "one", "evaluator": "tone", "score": 1, "reasoning": 5}, "must be text"),
-    "a misspelt key": ({"case": "one", "evaluator": "tone", "scores": 1}, "no use for scores; did you mean 'score'?"),
+    "a misspelt key": ({"case": "one", "evaluator": "tone", "scores": 1}, "unknown key scores; did you mean 'score'?"),
     "no object": (5, "must be an object"),
     "half a pair": ({"case": "\ud800", "evaluator": "tone", "score": 1}, "has no case \\ud800"),
 }
@@ -185,7 +185,7 @@ def test_two_grades_for_one_score_are_refused(graded: Path, proctor: Callable[..
     row = {"case": "one", "evaluator": "tone", "score": 1}
     (graded / "g.json").write_text(rows(row, row))
 
-    assert "grades what an earlier row grades already" in proctor("grade", "--from", "g.json").err
+    assert "an earlier row has a grade for the same score" in proctor("grade", "--from", "g.json").err
 
 
 def test_a_score_is_graded_once(graded: Path, proctor: Callable[..., Any]) -> None:
@@ -195,7 +195,7 @@ def test_a_score_is_graded_once(graded: Path, proctor: Callable[..., Any]) -> No
     ended = proctor("grade", "--from", "g.json")
 
     assert ended.code == 2
-    assert "does not wait for a grade: passed with 1, graded by ada" in ended.err
+    assert "does not need a grade: passed with 1, graded by ada" in ended.err
 
 
 def test_a_row_that_could_mean_several_scores_must_say_which(project: Path, proctor: Callable[..., Any]) -> None:
@@ -205,7 +205,7 @@ def test_a_row_that_could_mean_several_scores_must_say_which(project: Path, proc
     (project / "g.json").write_text(rows({"case": "one", "evaluator": "tone", "score": 1}))
 
     ended = proctor("grade", "--from", "g.json")
-    assert (ended.code, "could mean any of 2 scores; say which trial" in ended.err) == (2, True)
+    assert (ended.code, "matches 2 scores; add trial" in ended.err) == (2, True)
 
     (project / "g.json").write_text(rows({"case": "one", "trial": 2, "evaluator": "tone", "score": 1}))
     assert proctor("grade", "--from", "g.json").code == 3
@@ -249,7 +249,7 @@ def test_a_run_that_somebody_else_is_working_on_is_left_alone(graded: Path, proc
         ended = proctor("grade", "--from", "g.json")
         assert proctor("grade").code == 0
 
-    assert (ended.code, "being worked on by another process" in ended.err) == (4, True)
+    assert (ended.code, "another process is using run" in ended.err) == (4, True)
     assert proctor("grade", "--from", "g.json").code == 3
 
 

@@ -41,7 +41,7 @@ def test_a_misspelt_expectation_gets_one_hint_and_no_second_complaint(hint: Comm
 def test_a_filter_that_fits_nothing_names_the_cases_and_tags_there_are(hint: Command) -> None:
     for choice in (["-k", "nosuch"], ["--tag", "nosuch"]):
         said = hint("test", "suite.yaml", *choice).err
-        assert "there are one, two; tags: long, short" in said
+        assert "available: one, two; tags: long, short" in said
 
 
 def test_an_evaluator_without_its_argument_says_which(hint: Command) -> None:

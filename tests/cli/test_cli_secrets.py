@@ -112,7 +112,7 @@ def test_a_rescored_answer_says_that_it_was_masked(project: Path, proctor: Comma
 def test_a_prompt_with_a_secret_in_it_is_still_the_same_question(project: Path, proctor: Command) -> None:
     run_all(proctor)
     proctor("rescore", "last", "--json", "r.json")
-    assert "asks something else now" not in (project / "r.json").read_text()
+    assert "has changed since the run" not in (project / "r.json").read_text()
 
 
 def test_keep_secrets_must_be_true_or_false(project: Path, proctor: Command) -> None:

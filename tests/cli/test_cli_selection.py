@@ -59,7 +59,7 @@ def test_choosing_nothing_is_a_mistake_and_no_green_run(proctor: Command, suite:
     for options in (("-k", "nowhere"), ("--tag", "nowhere")):
         ended = proctor("test", *options)
         assert ended.code == 2
-        assert "no case is selected" in ended.err
+        assert "no case matches" in ended.err
 
 
 def test_last_failed_runs_what_did_not_pass_and_everything_once_all_passed(proctor: Command, suite: Command) -> None:

@@ -255,7 +255,7 @@ def test_when_the_budget_is_spent_no_further_trial_is_begun_and_resume_goes_on(t
     options = {"judge": Scripted(), "overrides": Settings(parallel=1), "store": tmp_path / "s", "budget_usd": 1.0}
     run, verdict = _run(suite, **options)
     assert verdict.reason == (
-        "stopped: the budget of $1.00 is spent ($1.20); 2 of 5 trials were not made; --resume goes on"
+        "stopped: the budget of $1.00 is spent ($1.20); 2 of 5 trials did not run; continue with --resume"
     )
     assert (verdict.exit_code, len(run.summaries)) == (4, 3)
     run, verdict = _run(suite, **options, resume=True)
@@ -271,7 +271,7 @@ def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> Non
         )
         run, verdict = _run(suite, overrides=Settings(parallel=2), budget_usd=1.0)
     assert {summary.outcome for summary in run.summaries} == {Outcome.PASSED}
-    assert "of 4 trials were not made" in verdict.reason
+    assert "of 4 trials did not run" in verdict.reason
 
 
 def test_a_cost_that_is_not_known_is_said(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_a_run_of_nothing_is_a_mistake_and_not_a_pass() -> None:
 
     with pytest.raises(UsageError, match="no suite"):
         run(agent=echo)
-    with pytest.raises(UsageError, match="no case is selected"):
+    with pytest.raises(UsageError, match="no case matches"):
         run_suites(RunRequest([suite(cases(1))], agent=echo, select=lambda *_: False))
 
 

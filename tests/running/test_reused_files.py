@@ -64,4 +64,4 @@ def test_an_expectation_is_recorded_only_while_the_file_says_the_same(asked: Pat
     given = (about(asked), trials, found[0].id, "agent", lambda suite, case: True)
     assert proposals(*given)[0].refusal == ""
     (asked / "a.txt").write_text("two")
-    assert "asks something else now" in proposals(*given)[0].refusal
+    assert "input has changed" in proposals(*given)[0].refusal

@@ -130,7 +130,7 @@ def test_a_conversation_that_the_user_spoils_is_an_error_and_no_failure_of_the_a
     trial = held(Playing("Order A-1.", reply))
     assert trial.outcome is Outcome.ERROR
     assert why in trial.reason
-    assert trial.reason.startswith("the simulated user (player) broke down")
+    assert trial.reason.startswith("the simulated user (player) failed")
     assert [turn.input for turn in trial.case.turns] == ["I want a refund.", "Order A-1."]
     assert trial.scores == ()
 

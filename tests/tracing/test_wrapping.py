@@ -66,7 +66,7 @@ def test_an_input_that_is_not_asked_for_is_warned_about_only_if_others_are_asked
         return wrap("x", purpose="input", name="a")
 
     trial = run(asks, NamedData("a", "out"), NamedData("b", 1))
-    assert trial.warnings == ("the application never asked for the input 'b'",)
+    assert trial.warnings == ("the application never read the input 'b'",)
     assert run(lambda question: "out", NamedData("a", 1)).warnings == ()
 
 

@@ -1,7 +1,7 @@
-"""Starts and stops agents, each step in its time: the one place that does.
+"""Starts and stops agents, each with a timeout.
 
-An agent that cannot start is not the agent failing its cases: nothing is known about them. So the engine marks the
-cases of that agent as errors, and everyone else gets `AgentNotStarted`.
+If an agent cannot start, that says nothing about its cases. So the engine reports them as errors, not as failures;
+other callers get `AgentNotStarted`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proctor.base.errors import AgentFailed, one_line
 from proctor.running.settings import DEFAULTS
 
 START_SECONDS: float = DEFAULTS.timeout or 0.0
-"""How long an agent may take to start if neither a suite nor the agent says so."""
+"""How long an agent may take to start, unless a suite or the agent sets another limit."""
 STOP_SECONDS = 10.0
 """How long an agent may take to stop."""
 
@@ -26,7 +26,7 @@ class AgentNotStarted(AgentFailed):
 
 @contextlib.asynccontextmanager
 async def running_agent(agent: BaseAgent, seconds: float = START_SECONDS) -> AsyncIterator[BaseAgent]:
-    """The agent, started on the way in and stopped on the way out.
+    """The agent, started on entry and stopped on exit.
 
     Raises `AgentNotStarted` if it does not start within `seconds`, or `agent.start_timeout` if that is longer, and
     `AgentFailed` if it does not stop properly.
@@ -59,10 +59,11 @@ async def try_stop(agent: BaseAgent) -> str:
 
 
 async def start_agents(agents: Mapping[BaseAgent, float], problems: dict[BaseAgent, str]) -> None:
-    """Start several agents at once, each within its seconds.
+    """Start several agents in parallel, each within its number of seconds.
 
-    `problems` has the reason of each that did not start. It is filled from the beginning and an agent is removed once
-    it runs, so that it is right also if this is cancelled half-way: an agent that never started must not be stopped.
+    `problems` gets the reason for each agent that did not start. All agents are in it from the beginning, and one is
+    removed once it runs, so that it is correct even if this is cancelled: an agent that never started must not be
+    stopped.
     """
 
     async def start_one(agent: BaseAgent, seconds: float) -> None:
@@ -76,12 +77,12 @@ async def start_agents(agents: Mapping[BaseAgent, float], problems: dict[BaseAge
 
 
 async def stop_agents(agents: Iterable[BaseAgent]) -> list[str]:
-    """Stop several agents at once; returns what went wrong."""
+    """Stop several agents in parallel; returns the errors."""
     return [problem for problem in await asyncio.gather(*map(try_stop, agents)) if problem]
 
 
 async def try_step(step: Callable[[], Awaitable[None]], seconds: float) -> str | None:
-    """Why a step did not succeed. That the run itself is cancelled is not a reason, so that is raised."""
+    """Run `step`; returns why it failed, or `None`. If the run itself is cancelled, that is raised."""
     try:
         async with asyncio.timeout(seconds):
             await step()

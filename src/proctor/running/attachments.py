@@ -1,4 +1,4 @@
-"""Puts the text of a turn's files into its input for agents that take no files, and notes what could not be read."""
+"""Puts the text of a turn's files into its input, for agents that do not read files themselves."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ DOWNLOADS = ".proctor/files"
 
 
 def file_settings_of(suite: Suite) -> FileSettings:
-    """How the files of a suite are read, and where downloads are stored."""
+    """The settings for reading the files of a suite, with the folder for downloads."""
     return suite.file_settings or FileSettings(cache=(suite.base or Path.cwd()) / DOWNLOADS)
 
 
 class AttachedFiles:
-    """The files of a run; one that several trials name is read once."""
+    """The files of a run; a file that several trials use is read once."""
 
     def __init__(self, read_file: Callable[[AttachedFile], Any] | None = None) -> None:
-        """`read_file` reads every file, each time it is needed, in place of Proctor's own reader."""
+        """`read_file` reads every file, each time it is needed, instead of Proctor's own reader."""
         self._read_file = read_file
         self._readers: dict[PlannedSuite, FileReader] = {}
         self._texts: dict[tuple[PlannedSuite, str], asyncio.Task[FileText]] = {}
@@ -51,7 +51,7 @@ class AttachedFiles:
         if self._read_file is not None:
             return await _read(self._read_file, attachment, file_settings_of(planned.suite))
         if planned not in self._readers:
-            from proctor.cases.files.file_reader import FileReader  # with email and HTML, and few turns have files
+            from proctor.cases.files.file_reader import FileReader  # slow to import, and few turns have files
 
             suite = planned.suite
             self._readers[planned] = FileReader(suite.base or Path.cwd(), file_settings_of(suite))
@@ -72,44 +72,45 @@ class TrialFiles:
         self._texts: dict[int, list[FileText]] = {}
 
     def user(self, new_user: Callable[[], User]) -> Callable[[], User]:
-        """The same user, who brings the files along."""
+        """A factory of the same user with files in the input of each turn."""
         return lambda: _UserWithFiles(new_user(), self)
 
-    async def brought(self, turn: Turn, index: int) -> Turn:
+    async def with_file_text(self, turn: Turn, index: int) -> Turn:
+        """The turn number `index` with the text of its files in its input."""
         if not turn.files or not isinstance(turn.input, str):
             return turn
         try:
             texts = [await self._files.text(self._planned.suite, item) for item in turn.files]
         except UnreadableFile as error:
-            raise ConversationInvalid(f"a file of the case cannot be given to the agent: {error}") from error
+            raise ConversationInvalid(f"a file of the case cannot be read: {error}") from error
         self._texts[index] = texts
         files = [(item, found.text) for item, found in zip(turn.files, texts, strict=True)]
         from proctor.cases.files.file_reader import with_files
 
         return replace(turn, input=with_files(turn.input, files), files=())
 
-    def noted(self, answer: ConversationResult) -> ConversationResult:
-        """The answer with what there is to know of the files; what they say is what an answer may rest on."""
+    def with_notes(self, answer: ConversationResult) -> ConversationResult:
+        """The result with warnings about the files, and with their text as retrieval context of the replies."""
         notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
         turns = self._planned.case.turns
         if any(turn.files and not isinstance(turn.input, str) for turn in turns):
             agent = self._planned.suite.agent.name
-            notes.append(f"the files of case {self._planned.case.id!r} are not given to {agent}: its input is no text")
-        replies = tuple(self._grounded(reply, index) for index, reply in enumerate(answer.replies))
+            notes.append(f"the files of case {self._planned.case.id!r} are not sent to {agent}: the input is not text")
+        replies = tuple(self._with_context(reply, index) for index, reply in enumerate(answer.replies))
         return replace(answer, replies=replies, warnings=(*answer.warnings, *dict.fromkeys(notes)))
 
-    def _grounded(self, reply: Reply, index: int) -> Reply:
+    def _with_context(self, reply: Reply, index: int) -> Reply:
         texts = tuple(found.text for found in self._texts.get(index, ()) if found.text.strip())
         if not texts or reply.retrieval_context is not None:
             return reply
-        told = (
+        tool_results = (
             to_text({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
         )
-        return replace(reply, retrieval_context=(*texts, *told))
+        return replace(reply, retrieval_context=(*texts, *tool_results))
 
 
 class _UserWithFiles:
-    """A user who hands over files with what they say."""
+    """A user whose turns contain the text of their files."""
 
     def __init__(self, user: User, files: TrialFiles) -> None:
         self._user = user
@@ -119,8 +120,8 @@ class _UserWithFiles:
 
     @property
     def thinking_seconds(self) -> float:
-        at_it = 0.0 if self._since is None else time.perf_counter() - self._since
-        return self._user.thinking_seconds + self._reading + at_it
+        reading_now = 0.0 if self._since is None else time.perf_counter() - self._since
+        return self._user.thinking_seconds + self._reading + reading_now
 
     @property
     def turns(self) -> tuple[Turn, ...] | None:
@@ -132,7 +133,7 @@ class _UserWithFiles:
             return None
         self._since = time.perf_counter()
         try:
-            return await self._files.brought(turn, len(replies))
+            return await self._files.with_file_text(turn, len(replies))
         finally:
             self._reading, self._since = self._reading + time.perf_counter() - self._since, None
 
@@ -150,6 +151,6 @@ async def _read(read: Callable[[AttachedFile], Any], attachment: AttachedFile, s
 
 
 def _consume_exception(task: asyncio.Task[FileText]) -> None:
-    """A trial may be over before the file it waited for proves unreadable; asyncio would complain about it."""
+    """Mark the exception as handled: if the trial ended before its file proved unreadable, asyncio would log it."""
     if not task.cancelled():
         task.exception()

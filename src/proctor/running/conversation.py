@@ -1,15 +1,15 @@
-"""Holds one conversation with an agent: turns in order, in time, with retries, and recorded.
+"""Holds one conversation with an agent: sends its turns in order, with a timeout and retries, and records them.
 
 `converse` opens a session and sends the turns of the user one after another. Two rules shape it:
 
-- *An answered turn is never sent again*, since what it did would be done twice. As long as no turn was answered, a
-  transient failure opens a new session. Afterwards only the turn that failed is sent again, in the same session.
-- *A turn that breaks off keeps what it had done.* The obvious version returns the reply or raises, and loses the tool
-  calls, tokens and text that came before the exception or the timeout. Here a turn is an `OpenTurn`, which its recorder
-  and the trace fill while it lasts. `OpenTurn.complete` merges that with the answer. `OpenTurn.broken` is the same
-  merge without an answer, and can be asked for from outside while the agent still hangs.
+- *An answered turn is never sent again*: its side effects would happen twice. Until a turn is answered, a transient
+  failure opens a new session. After that, only the failed turn is sent again, in the same session.
+- *A turn that fails keeps what was recorded of it.* The obvious version returns the reply or raises, and loses the tool
+  calls, tokens and text that came before the exception or the timeout. Here a turn is an `OpenTurn`, and its recorder
+  and the trace fill it while the agent works. `OpenTurn.complete` merges that with the answer. `OpenTurn.partial_reply`
+  is the same merge without an answer, and works while the agent still hangs.
 
-`send_turn` is everything that happens to one turn. A process that answers turns for another one uses it too.
+`send_turn` sends one turn. A process that runs the agent for another process uses it too.
 """
 
 from __future__ import annotations
@@ -59,29 +59,29 @@ from proctor.tracing.wrap import MissingInput
 
 
 class RunStopped(Exception):
-    """A trial was not made, since the run cannot go on; without text, since no further trial is to be begun."""
+    """The trial was not run, since the run cannot continue; has no text if the run is stopping anyway."""
 
 
 class User(Protocol):
-    """One side of one conversation, the agent being the other."""
+    """The user in one conversation with the agent."""
 
     async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
-        """The next message, after these replies; `None` when there is nothing more to say."""
+        """The next turn, after these replies; `None` at the end of the conversation."""
         ...
 
     @property
     def thinking_seconds(self) -> float:
-        """How long the user took so far, which is not the agent's time."""
+        """How long the user has taken, which does not count as the agent's time."""
         ...
 
     @property
     def turns(self) -> tuple[Turn, ...] | None:
-        """The turns as they happened, if the case does not have them."""
+        """The turns as they were sent, if they are not those of the case."""
         ...
 
 
 class ScriptedUser:
-    """Says the turns of a case one after another."""
+    """Sends the turns of a case, one after another."""
 
     __slots__ = ("_turns",)
     thinking_seconds = 0.0
@@ -95,7 +95,7 @@ class ScriptedUser:
 
 
 MAX_BROKEN_TURNS = 2
-"""After this many turns in a row that broke the session, the rest of a conversation is not tried."""
+"""After this many turns in a row that broke the session, no more turns are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ConversationResult:
 
     replies: tuple[Reply, ...]
     outcome: Outcome | None
-    """`None` when every turn was answered and evaluators decide."""
+    """`None` if every turn was answered, so that evaluators decide."""
     reason: str
     attempts: int
     started_at: float
@@ -113,9 +113,9 @@ class ConversationResult:
     spans: Sequence[Span] = ()
     """The trace of the application."""
     turns: tuple[Turn, ...] | None = None
-    """What was sent to the agent, if that is not what the case says."""
+    """The turns as they were sent, if they are not those of the case."""
     failed_turns: Outcome | None = None
-    """The outcome of turns that failed, if the conversation went on after them: `reason` names each."""
+    """The outcome of failed turns, if the conversation continued after them; `reason` names each."""
 
 
 async def converse(
@@ -126,9 +126,9 @@ async def converse(
     watchdog: Watchdog,
     new_user: Callable[[], User],
 ) -> ConversationResult:
-    """Hold the conversation of `case`. A transient failure is tried again, and a warning of the answer says so.
+    """Hold the conversation of `case`. Transient failures are retried, and a warning of the result says so.
 
-    If the case continues after a failed turn, no turn is sent again: it has failed, and the next one is sent.
+    If the case continues after failed turns, a failed turn is not retried: the next one is sent.
     """
     carry_context_into_pools()
     retries = _Retries(limits.retries, backoff)
@@ -138,16 +138,18 @@ async def converse(
         user = new_user()
         trial = TrialContext(number, limits.agent, ToolMocks(case.mocks) if case.mocks else None)
         with collect_spans() as trace:
-            talk = _Conversation(agent, case, user, trial, trace.spans, retries)
-            failure = await _attempt(talk, limits.timeout, watchdog)
-        duration_ms = (Clock.perf_counter() - clock - talk.excluded_seconds) * 1000
-        if failure is None or not failure.is_transient or talk.replies or not retries.left:
-            return _conversation_result(talk, failure, retries, user, (started_at, duration_ms), tuple(trace.spans))
+            conversation = _Conversation(agent, case, user, trial, trace.spans, retries)
+            failure = await _attempt(conversation, limits.timeout, watchdog)
+        duration_ms = (Clock.perf_counter() - clock - conversation.excluded_seconds) * 1000
+        if failure is None or not failure.is_transient or conversation.replies or not retries.left:
+            return _conversation_result(
+                conversation, failure, retries, user, (started_at, duration_ms), tuple(trace.spans)
+            )
         await retries.pause(failure)
 
 
 def _conversation_result(
-    talk: _Conversation,
+    conversation: _Conversation,
     failure: Failure | None,
     retries: _Retries,
     user: User,
@@ -157,59 +159,61 @@ def _conversation_result(
     reason = "" if failure is None else failure.reason
     if failure is not None and failure.is_transient and retries.warnings:
         reason = f"{reason} (after {retries.attempts} attempts)"
-    broken = None if failure is None else talk.broken(reason)
+    broken = None if failure is None else conversation.partial_reply(reason)
     return ConversationResult(
-        tuple(talk.replies) if broken is None else (*talk.replies, broken),
+        tuple(conversation.replies) if broken is None else (*conversation.replies, broken),
         None if failure is None else failure.outcome,
-        reason or "; ".join(talk.failures),
+        reason or "; ".join(conversation.failures),
         retries.attempts,
         *times,
-        (*retries.warnings, *talk.warnings, *stray_call_warnings()),
+        (*retries.warnings, *conversation.warnings, *stray_call_warnings()),
         spans,
         user.turns,
-        talk.failed,
+        conversation.failed,
     )
 
 
 class _Retries:
-    """How often a conversation may still be tried again, and why it was."""
+    """How many retries a conversation has left, and a warning for each one that was needed."""
 
-    def __init__(self, most: int, backoff: float) -> None:
-        self.left = most
+    def __init__(self, limit: int, backoff: float) -> None:
+        self.left = limit
         self.attempts = 1
         self.warnings: list[str] = []
         self._backoff = backoff
 
     async def pause(self, failure: Failure, turn: int = 0) -> None:
-        """Wait before the next try: as long as the service asked, or longer each time."""
+        """Wait before the next attempt: as long as the service asked for, or longer each time."""
         self.left -= 1
         pause = failure.retry_after or backoff_seconds(self._backoff, self.attempts)
         self.attempts += 1
-        what = f"turn {turn + 1} was sent again" if turn else "the agent was asked again"
+        what = f"turn {turn + 1} was sent again" if turn else "the agent was called again"
         self.warnings.append(f"{what} (attempt {self.attempts}), since {failure.reason}")
         await asyncio.sleep(pause)
 
 
-async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> Failure | None:
-    """One try; why it failed, or `None` if every turn was answered."""
+async def _attempt(conversation: _Conversation, timeout: float, watchdog: Watchdog) -> Failure | None:
+    """Hold the conversation once; returns why it failed, or `None` if every turn was answered."""
     failure: Failure | None = None
     try:
-        await run_with_timeout(talk.hold(), timeout, watchdog, lambda: talk.excluded_seconds, talk.case_id)
+        await run_with_timeout(
+            conversation.run(), timeout, watchdog, lambda: conversation.excluded_seconds, conversation.case_id
+        )
     except TimedOut:
         failure = Failure(FailureKind.AGENT, f"the agent gave no answer within {timeout:g} s")
     except Cancelled:
         failure = Failure(FailureKind.AGENT, "the agent cancelled its own task")
     except (asyncio.CancelledError, RunStopped):
         raise
-    except BaseException as error:  # such as GeneratorExit: whatever an agent raises is its own trial's
+    except BaseException as error:  # such as GeneratorExit: whatever an agent raises only affects its trial
         failure = failure_of(error)
-    if talk.trial.bypassed_mocks:  # whatever the agent made of it, nothing is known about the agent
-        return failure_of(MockBypassed(talk.trial.bypassed_mocks[0]))
+    if conversation.trial.bypassed_mocks:  # the result says nothing about the agent, whatever it did next
+        return failure_of(MockBypassed(conversation.trial.bypassed_mocks[0]))
     return failure
 
 
 class _Conversation:
-    """One session of an agent, and what was answered in it."""
+    """One session with an agent, and its replies."""
 
     def __init__(
         self,
@@ -231,30 +235,30 @@ class _Conversation:
         self._user = user
         self._spans = spans
         self._retries = retries
-        self._goes_on = case.continue_after_failed_turn
+        self._continues_after_failure = case.continue_after_failed_turn
         self._paused = 0.0
         self._pause_began: float | None = None
-        self._broken_in_a_row = 0
+        self._breaks_in_a_row = 0
         self._open: OpenTurn | None = None
-        """The turn that was sent and is not answered."""
+        """The turn that was sent and is not answered yet."""
 
     @property
     def excluded_seconds(self) -> float:
-        """Seconds that are not the agent's: the user's, pauses before a turn was sent again, waiting for a worker."""
+        """Seconds that do not count for the agent: of the user, of pauses before retries, of waiting for a worker."""
         pausing = 0.0 if self._pause_began is None else Clock.perf_counter() - self._pause_began
         return self._user.thinking_seconds + self._paused + pausing + self.trial.waited_seconds
 
-    async def hold(self) -> None:
+    async def run(self) -> None:
         with running_trial(self.trial):
             try:
                 mocks = self.trial.mocks
                 async with self._agent.session(self._case) as session:
                     while (turn := await self._user.next_turn(self.replies)) is not None:
-                        reply = await self._answered(session, turn)
+                        reply = await self._send_with_retries(session, turn)
                         self.replies.append(reply)
-                        if reply.error is not None and not self._goes_on:
+                        if reply.error is not None and not self._continues_after_failure:
                             raise AgentFailed(reply.error)
-                        if self._broken_in_a_row >= MAX_BROKEN_TURNS:
+                        if self._breaks_in_a_row >= MAX_BROKEN_TURNS:
                             break
                 self._note_unsent()
                 if mocks is not None and self.trial.mocks is mocks:
@@ -262,27 +266,30 @@ class _Conversation:
             except (SystemExit, KeyboardInterrupt) as error:
                 raise AgentFailed(failure_of(error).reason) from error
 
-    async def _answered(self, session: Session, turn: Turn) -> Reply:
-        """The reply to one turn, which is sent again if that may help and others were answered before."""
+    async def _send_with_retries(self, session: Session, turn: Turn) -> Reply:
+        """The reply to one turn; after a transient failure it is sent again, unless it is the first turn.
+
+        `converse` retries the first turn in a new session.
+        """
         while True:
             try:
-                reply = await self._sent(session, turn)
+                reply = await self._send(session, turn)
             except (ConversationInvalid, UnreadableReply, MissingInput, MockBypassed, ReplyTooLarge, RunStopped):
                 raise
             except Exception as error:
                 failure = failure_of(error)
-                if self._goes_on:
+                if self._continues_after_failure:
                     return self._failed_turn(failure)
                 if not (self.replies and self._retries.left and failure.is_transient) or failure.loses_session:
                     raise
                 await self._pause(failure)
             else:
-                self._broken_in_a_row = 0
+                self._breaks_in_a_row = 0
                 if reply.error is not None:
                     self._note_failure(reply.error, Outcome.FAILED)
                 return reply
 
-    async def _sent(self, session: Session, turn: Turn) -> Reply:
+    async def _send(self, session: Session, turn: Turn) -> Reply:
         self._open = OpenTurn(self._agent, session, self._case, self._spans)
         try:
             reply = await send_turn(self._open, turn)
@@ -291,7 +298,7 @@ class _Conversation:
             self._open = None
             raise
         unused = self._open.recorder.unused_inputs()
-        self.warnings += [f"the application never asked for the input {name!r}" for name in unused]
+        self.warnings += [f"the application never read the input {name!r}" for name in unused]
         self._open = None
         return reply
 
@@ -301,15 +308,15 @@ class _Conversation:
         self._paused, self._pause_began = self._paused + Clock.perf_counter() - began, None
 
     def _failed_turn(self, failure: Failure) -> Reply:
-        """The reply to a turn that failed, after which the conversation goes on."""
-        self._broken_in_a_row = self._broken_in_a_row + 1 if failure.breaks_session else 0
+        """The reply to a failed turn, after which the conversation continues."""
+        self._breaks_in_a_row = self._breaks_in_a_row + 1 if failure.breaks_session else 0
         self._note_failure(failure.reason, failure.outcome)
-        return self.broken(failure.reason) or Reply(error=failure.reason)
+        return self.partial_reply(failure.reason) or Reply(error=failure.reason)
 
-    def broken(self, reason: str) -> Reply | None:
-        """The part of the answer to a turn that was sent and not answered, if there is any."""
+    def partial_reply(self, reason: str) -> Reply | None:
+        """What was recorded of a turn that was sent and not answered, or `None`."""
         turn, self._open = self._open, None
-        return None if turn is None else turn.broken(reason)
+        return None if turn is None else turn.partial_reply(reason)
 
     def _note_failure(self, reason: str, outcome: Outcome) -> None:
         self.failures.append(f"turn {len(self.replies) + 1}: {reason}")
@@ -317,13 +324,13 @@ class _Conversation:
 
     def _note_unsent(self) -> None:
         unsent = len(self._case.turns) - len(self.replies)
-        if self._broken_in_a_row >= MAX_BROKEN_TURNS and unsent > 0:
+        if self._breaks_in_a_row >= MAX_BROKEN_TURNS and unsent > 0:
             what = "1 turn was" if unsent == 1 else f"{unsent} turns were"
             self.failures.append(f"{what} not sent, since the session broke {MAX_BROKEN_TURNS} times in a row")
 
 
 class OpenTurn:
-    """A turn while it is being answered: its recorder, and the spans that belong to it."""
+    """A turn that the agent is answering: its recorder, and its spans."""
 
     def __init__(
         self,
@@ -333,7 +340,7 @@ class OpenTurn:
         spans: list[Span],
         listener: Callable[[TurnEvent], None] | None = None,
     ) -> None:
-        """`spans` is the list that the capture around the turn fills; `listener` hears what the recorder records."""
+        """`spans` is the list that the active trace capture fills; `listener` is called with everything recorded."""
         trial = current_trial.get()
         inputs: Mapping[str, Json] | None = {item.name: item.value for item in case.inputs} if case.inputs else None
         self.recorder = TurnRecorder(inputs, mocks=None if trial is None else trial.mocks, listener=listener)
@@ -341,7 +348,7 @@ class OpenTurn:
         self._limit = max_reply_bytes()
         self.session = session
         self.error: BaseException | None = None
-        """What the session raised instead of answering."""
+        """The exception of the session, if it raised one."""
         self._agent = agent
         self._all_spans = spans
         self._spans_before = len(spans)
@@ -356,25 +363,25 @@ class OpenTurn:
         return self._all_spans[self._spans_before :]
 
     def complete(self, answer: Any) -> Reply:
-        """The session's answer together with what was recorded on the way."""
+        """The session's answer, completed with what was recorded."""
         if not isinstance(answer, Reply):
             raise UnreadableReply(f"the session returned {type(answer).__name__} instead of a Reply")
         _check_types(answer)
         self.recorder.closed = True
-        reply = self._merged(answer, self.recorder.tool_calls)
+        reply = self._merge(answer, self.recorder.tool_calls)
         return replace(reply, duration_ms=self.duration_ms) if reply.duration_ms is None else reply
 
-    def broken(self, reason: str) -> Reply | None:
-        """What there was of an answer, with the reason why there is no more; `None` if there was nothing at all."""
+    def partial_reply(self, reason: str) -> Reply | None:
+        """What was recorded without an answer, with `reason` as the error; `None` if nothing was recorded."""
         self.recorder.closed = True
         where = "".join(f"\n  at {place}" for place in user_locations(self.error, self._trial))
-        reply = self._merged(self._partial_answer(), self.recorder.partial_tool_calls)
+        reply = self._merge(self._partial_answer(), self.recorder.partial_tool_calls)
         reply = replace(reply, duration_ms=self.duration_ms, error=reason + where)
         found = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
         return _truncate_if_too_large(reply, self._limit) if any(found) else None
 
-    def _merged(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
-        """What the session reports itself comes first, then the recorder, then the trace."""
+    def _merge(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
+        """The answer with its tool calls, usage and outputs: from the session, else the recorder, else the trace."""
         spans, recorder = self.spans, self.recorder
         reports_all_tool_calls = isinstance(self._agent, BaseAgent) and self._agent.reports_all_tool_calls
         calls = tuple(answer.tool_calls) or recorded_calls or (() if reports_all_tool_calls else tool_calls_of(spans))
@@ -398,15 +405,15 @@ class OpenTurn:
                 return recorded
             _check_types(part)
             usage = None if part.usage is None else _normalize_usage(part.usage)
-        except Exception:  # a session of the user's own may break here as well
+        except Exception:  # user code, which may fail here too
             return recorded
         return replace(part, text=part.text or recorded.text, usage=usage)
 
 
 async def send_turn(open_turn: OpenTurn, turn: Turn) -> Reply:
-    """Send one turn, and return the reply completed with what was recorded. Raises whatever the session raises.
+    """Send one turn and return the reply, completed with what was recorded. Raises what the session raises.
 
-    What a turn that raised has done by then is in `open_turn.broken`.
+    If it raises, `open_turn.partial_reply` has what was recorded until then.
     """
     trial, pid = current_trial.get(), os.getpid()
     if trial is not None:
@@ -424,24 +431,24 @@ async def send_turn(open_turn: OpenTurn, turn: Turn) -> Reply:
 
 
 def _with_estimated_cost(usage: Usage | None, agent: Agent) -> Usage | None:
-    """The usage with an estimate of its cost, if tokens are known and the cost is not."""
+    """The usage with an estimated cost, if the tokens are known and the cost is not."""
     if usage is None or usage.cost_usd is not None or not usage.total_tokens:
         return usage
     return with_estimated_cost(usage, model_name_of(agent))
 
 
 def _truncate_if_too_large(reply: Reply, limit: int) -> Reply:
-    """A partial answer that is larger than an answer may be is cut to what people read."""
+    """A partial reply, shortened if it is larger than a reply may be."""
     try:
         check_size(reply, limit)
     except ReplyTooLarge:
-        calls = tuple(ToolCall(call.name, error="left out: too large") for call in reply.tool_calls[:100])
+        calls = tuple(ToolCall(call.name, error="omitted: too large") for call in reply.tool_calls[:100])
         return Reply(reply.text[:HEAD_BYTES], calls, reply.usage, duration_ms=reply.duration_ms, error=reply.error)
     return reply
 
 
 def _check_types(reply: Reply) -> None:
-    """Refuse a reply that a session put together wrongly, before it breaks what comes after."""
+    """Raise `UnreadableReply` if a session filled a reply with wrong types."""
     if not isinstance(reply.text, str):
         raise UnreadableReply(f"the text of the reply is {type(reply.text).__name__}, not str")
     for name, kind, items in (("tool_calls", ToolCall, reply.tool_calls), ("outputs", NamedData, reply.outputs)):
@@ -450,16 +457,16 @@ def _check_types(reply: Reply) -> None:
 
 
 def _normalize_usage(usage: Any) -> Usage:
-    """What an answer cost, in plain numbers whatever library counted it."""
+    """The usage as plain numbers, whatever library counted them."""
     if not isinstance(usage, Usage):
         raise UnreadableReply(f"the usage of the reply is {type(usage).__name__}, not Usage")
-    given = (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.model_calls)
+    counts = (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.model_calls)
     try:
-        numbers = [None if number is None else float(number) for number in given]
+        numbers = [None if count is None else float(count) for count in counts]
     except (TypeError, ValueError, OverflowError):
         numbers = [math.nan]
     if not all(number is None or abs(number) < 2**53 for number in numbers):
-        raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
+        raise UnreadableReply(f"the usage of the reply has values that are not numbers: {usage!r:.200}")
     tokens_in, tokens_out, cost, calls = numbers
     model = usage.model if isinstance(usage.model, str) else None
     whole = [None if number is None else int(number) for number in (tokens_in, tokens_out, calls)]

@@ -1,4 +1,4 @@
-"""What a run costs: its judges share one cache and one budget, and when that is spent no further trial is begun."""
+"""The cost of a run: its judges share one cache and one budget, and no trial starts once the budget is spent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.running.suite_judges import judge_names
 
 
 class RunCosts:
-    """Needed only where a model is asked or a budget is set."""
+    """The judges, the budget and the judge usage of a run; only needed if a model is used or a budget is set."""
 
     def __init__(self, plan: Plan, options: RunOptions, open_run: OpenRun) -> None:
         self._budget = Budget(options.budget_usd)
@@ -30,22 +30,22 @@ class RunCosts:
         return Judges(self._call_store, UncappedBudget(self._budget))
 
     def judged_by(self, plan: Plan) -> str:
-        """Who is going to judge, for a person to read."""
-        return judge_names(bound for item in plan.suites for bound in item.evaluators)
+        """The names of the judges that will be used, as text."""
+        return judge_names(evaluator for item in plan.suites for evaluator in item.evaluators)
 
     def unknown(self, plan: Plan) -> str:
-        """Agents whose cost the budget cannot count, as far as that is known before they answer."""
+        """A note about agents whose cost is unknown, so that the budget may not count them."""
         if self._budget.limit_usd is None:
             return ""
         agents = {item.agent.name: item.agent for item in plan.suites}
         unknown = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost_reason(agent))]
-        return f"the budget may not count agents ({'; '.join(unknown)})" if unknown else ""
+        return f"the budget may not include the cost of agents ({'; '.join(unknown)})" if unknown else ""
 
     def count(self, trial: TrialResult) -> None:
         """Add what a finished trial cost; what judges cost is counted call by call."""
         if self._tally is not None:
             self._tally.add(trial)
-        # Reply by reply: if the cost of one is unknown, so is the sum, and the others would not be counted.
+        # Reply by reply: if the cost of one were unknown, so would be the sum, and the others would not count.
         for reply in () if trial.reused else trial.replies:
             if reply.error is None or reply.usage is not None:
                 self._budget.spend(reply.usage, "agent")
@@ -55,17 +55,17 @@ class RunCosts:
         return self._budget.is_exhausted
 
     def sum_up(self, run: Run, planned: int) -> None:
-        """Write into the run what its judges did, what the budget did not cover, and whether it stopped the run."""
+        """Add to the run the usage of its judges, costs that are unknown, and whether the budget stopped the run."""
         run.judges = () if self._tally is None else tuple(self._tally)
         run.unpriced_note = "" if self._budget.limit_usd is None else self._budget.uncounted_notice()
         run.note = run.note or self._note(planned, len(run.summaries))
 
-    def _note(self, planned: int, made: int) -> str:
-        """Why trials were not made, where the reason is that the budget was spent."""
-        if not self._budget.is_exhausted or made >= planned:
+    def _note(self, planned: int, finished: int) -> str:
+        """The note of a run whose budget was spent before all trials ran; else empty."""
+        if not self._budget.is_exhausted or finished >= planned:
             return ""
         budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_rounded(self._budget.spent)})"
-        return f"stopped: {budget}; {planned - made:,} of {planned:,} trials were not made; --resume goes on"
+        return f"stopped: {budget}; {planned - finished:,} of {planned:,} trials did not run; continue with --resume"
 
     def close(self) -> None:
         """Close the file of the call store."""
@@ -74,5 +74,5 @@ class RunCosts:
 
 
 def _rounded(dollars: float) -> str:
-    """To the cent, or where that would say nothing, to the first digits that do."""
+    """To the cent, or for less than a cent, to two significant digits."""
     return f"{dollars:,.2f}" if dollars >= 0.01 else f"{dollars:.2g}"

@@ -1,4 +1,4 @@
-"""Where in the user's files a turn broke off."""
+"""Where in the user's files a turn failed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MAX_FRAMES = 20
 
 
 def user_locations(error: BaseException | None, trial: TrialContext | None = None) -> list[str]:
-    """The places in the user's files, the outermost first: where it was raised, or where the trial's threads are."""
-    places = list(error.places) if isinstance(error, AgentFailed) else []
-    places = places or _raised_at(error)
-    if not places and trial is not None:
+    """Lines in the user's files, outermost first: where `error` was raised, else where the trial's threads are now."""
+    locations = list(error.places) if isinstance(error, AgentFailed) else []
+    locations = locations or _raised_at(error)
+    if not locations and trial is not None:
         frames = sys._current_frames()
         for thread, context in POOL.busy_threads().items():
             if context.get(current_trial) is trial and thread in frames:
-                places += _running_at(frames[thread])
-    return places[-MAX_FRAMES:]
+                locations += _running_at(frames[thread])
+    return locations[-MAX_FRAMES:]
 
 
 def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
@@ -37,7 +37,7 @@ def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
     while isinstance(trace, TracebackType):
         code = trace.tb_frame.f_code
         if is_user_file(code.co_filename):
-            found.append(_place(code.co_filename, trace.tb_lineno, code.co_name))
+            found.append(_location(code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
     return found or _raised_at(error.__cause__ or error.__context__, depth + 1)
 
@@ -47,11 +47,11 @@ def _running_at(frame: FrameType | None) -> list[str]:
     while frame is not None:
         code = frame.f_code
         if is_user_file(code.co_filename):
-            found.insert(0, _place(code.co_filename, frame.f_lineno, code.co_name))
+            found.insert(0, _location(code.co_filename, frame.f_lineno, code.co_name))
         frame = frame.f_back
     return found
 
 
-def _place(file: str, line: int, name: str) -> str:
+def _location(file: str, line: int, name: str) -> str:
     source = linecache.getline(file, line).strip()
     return f"{Path(file).name}:{line} in {name}{f': {source}' if source else ''}"

@@ -1,8 +1,8 @@
-"""What evaluators see: a case and the replies to its turns become `Evaluable`s. The one place that makes them.
+"""Builds `Evaluable`s, the input of evaluators, from a case and the replies to its turns.
 
 Each answered turn is one `Evaluable`, for evaluators of turns. The whole conversation is another, for evaluators of the
-case: it has the last answer, the tool calls of all turns beside the expected calls of all turns, and the sum of what
-the turns cost. To pair the calls of all turns with the expectation of the last one would fail agents that did right.
+case: it has the last answer, the tool calls and the expected calls of all turns, and the total usage. The obvious
+version, the calls of all turns with the expectation of the last one, would fail agents that did everything right.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 
 def evaluable_of(case: Case, replies: Sequence[Reply], spans: Sequence[Span] = ()) -> Evaluable:
-    """The whole conversation, as evaluators of a case see it; there must be at least one reply."""
+    """The whole conversation, for evaluators of a case; there must be at least one reply."""
     return conversation_evaluable(case, turn_evaluables(case, replies, spans))
 
 
 def turn_evaluables(case: Case, replies: Sequence[Reply], spans: Sequence[Span] = ()) -> list[Evaluable]:
-    """Each turn that has a reply, as evaluators of turns see it; `spans` is what was observed in the application."""
+    """Each turn that has a reply, for evaluators of turns; `spans` is the trace of the application."""
     exchanges = tuple(Exchange(turn, reply) for turn, reply in zip(case.turns, replies, strict=False))
     trace = build_tree(spans) if spans else None
     last = len(case.turns) - 1
@@ -30,7 +30,7 @@ def turn_evaluables(case: Case, replies: Sequence[Reply], spans: Sequence[Span] 
 
 
 def conversation_evaluable(case: Case, turns: Sequence[Evaluable]) -> Evaluable:
-    """The conversation as one, from its turns as `turn_evaluables` gives them."""
+    """The whole conversation, from the result of `turn_evaluables`."""
     last = turns[-1]
     if len(turns) == 1:
         return last

@@ -1,15 +1,16 @@
-"""Runs the trials of a plan, many at once, and returns a run, whatever happens on the way.
+"""Runs the trials of a plan in parallel and returns a run, whatever happens on the way.
 
-A fixed number of tasks take trials from the `Dispatcher`, one after another. Each runs its trial, hands the result to
-the `TrialWriter`, and takes the next. A task that breaks makes an error of its trial and goes on. The obvious version,
-one task per trial behind a semaphore, creates all tasks at once and lets a suite with many trials starve the others.
+A fixed number of tasks take trials from the `Dispatcher`, one after another. Each runs its trial, passes the result to
+the `TrialWriter`, and takes the next. An unexpected exception becomes the error of its trial, and the task continues.
+The obvious version, one task per trial behind a semaphore, creates all tasks at once and lets a suite with many trials
+starve the others.
 
-A run stops early for four reasons: a signal, `--maxfail`, a store or listener that fails, and a budget that is spent.
-For a spent budget the dispatcher hands out no more and trials under way are finished. For the others they are also
-cancelled: nothing is recorded of a trial that was not finished, so a resumed run makes it again. A trial that was
-recorded as half a trial would be taken for a result.
+A run stops early for four reasons: a signal, `--maxfail`, a store or listener that fails, and a spent budget. When the
+budget is spent, no trial starts any more and running trials finish. In the other cases running trials are cancelled
+too, and nothing of them is recorded, so that a resumed run runs them again: half a trial in the store would look like a
+result.
 
-After the first round, the gate (if there is one) looks at the results and may ask for further trials.
+After the first round, the gate (if there is one) looks at the results and may request more trials.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
+    """Returns trials to run, in the order of the plan; a suite at its parallel limit does not delay the others."""
 
     def __init__(self, trials: Iterable[PlannedTrial]) -> None:
         self.is_closed = False
@@ -61,7 +62,7 @@ class Dispatcher:
         self._freed = asyncio.Event()
 
     async def next(self) -> PlannedTrial | None:
-        """The next trial that may start; waits while all suites are at their limits, `None` when nothing is left."""
+        """The next trial that may start, or `None` if none is left; waits while all suites are at their limits."""
         while self._waiting:
             for suite, trials in self._waiting.items():
                 if self._running[suite] < suite.max_sessions:
@@ -75,12 +76,12 @@ class Dispatcher:
         return None
 
     def finished(self, trial: PlannedTrial) -> None:
-        """The trial is over: its suite has room for another."""
+        """Mark a trial as finished, so that another one of its suite may start."""
         self._running[trial.suite] -= 1
         self._freed.set()
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Return no more trials."""
         self.is_closed = True
         self._waiting.clear()
         self._freed.set()
@@ -95,12 +96,12 @@ async def execute(
     earlier: EarlierAnswer | None = None,
     gate: GateSession | None = None,
 ) -> tuple[Run, RunVerdict]:
-    """Run every trial of `plan` that is not stored already, and those that the gate asks for afterwards."""
+    """Run every trial of `plan` that is not in the store yet, then those that the gate requests."""
     return await Execution(plan, options, open_run, listener, earlier, gate).run()
 
 
 class Execution:
-    """One run while it lasts."""
+    """One run in progress."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Execution:
         self._options = options
         self._open_run = open_run
         self._listener = listener
-        # Python takes long to compare a class with a protocol, so it is done once.
+        # Checking an object against a protocol is slow, so it is done once.
         self._trial_listener = listener if isinstance(listener, TrialListener) else None
         self._gate = gate
         self._writer = TrialWriter(
@@ -130,7 +131,7 @@ class Execution:
         self._tasks: list[asyncio.Task[None]] = []
         self._agents_started = False
         self._unavailable: dict[BaseAgent, str] = {}
-        self._at_once = max((item.max_sessions for item in plan.suites), default=1)
+        self._max_tasks = max((item.max_sessions for item in plan.suites), default=1)
         asks_models = any(item.asks_models for item in plan.suites)
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
@@ -155,7 +156,7 @@ class Execution:
                 if self._todo:
                     await self._start_agents()
                 await self._run_trials(len(self._todo))
-                await self._run_further_rounds()
+                await self._run_gate_rounds()
             finally:
                 self._writer.flush()
                 await self._stop_agents()
@@ -167,7 +168,7 @@ class Execution:
         return run, self._conclude(run)
 
     def _begin(self) -> Run:
-        """The run, with the trials that are stored already and a place for those to come."""
+        """The run before its first trial, with the trials that are already stored."""
         open_run, costs = self._open_run, self._costs
         if open_run.store is not None and open_run.stored:
             self._writer.summaries.extend(open_run.store.summaries(open_run.run.no))
@@ -199,11 +200,11 @@ class Execution:
         return found
 
     async def _run_trials(self, count: int) -> None:
-        """Let tasks take trials from the dispatcher until there are none left."""
-        await self._stoppable([self._take_trials() for _ in range(min(self._at_once, count))])
+        """Run trials from the dispatcher in parallel until there are none left."""
+        await self._run_cancellable([self._take_trials() for _ in range(min(self._max_tasks, count))])
 
-    async def _stoppable(self, work: list[Coroutine[Any, Any, None]]) -> None:
-        """Wait for work that `_stop` may cancel."""
+    async def _run_cancellable(self, work: list[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines that `_stop` may cancel."""
         self._tasks = [asyncio.create_task(item) for item in work]
         if self._is_interrupted:
             self._cancel()
@@ -213,11 +214,11 @@ class Execution:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
-    async def _run_further_rounds(self) -> None:
-        """Run what the gate asks for, round by round; a gate that is stopped concludes from what it has by then."""
+    async def _run_gate_rounds(self) -> None:
+        """Run the trials that the gate requests, round by round; if it is stopped, it decides with what it has."""
         if self._gate is None:
             return
-        from proctor.running.gate_trials import planned_trials  # with the gate's statistics; most runs are not gated
+        from proctor.running.gate_trials import planned_trials  # slow to import, and most runs are not gated
 
         while not self._note:
             if self._costs is not None and self._costs.is_spent:
@@ -252,7 +253,7 @@ class Execution:
         if self._gate is not None:
             self._gate.record(trial)
         if planned.suite.limits.parallel == 1:
-            self._writer.flush()  # if trials run one after another, each is reported before the next begins
+            self._writer.flush()  # if trials run one after another, report each before the next starts
         if self._costs is not None:
             self._costs.count(trial)
             if self._costs.is_spent:
@@ -262,13 +263,13 @@ class Execution:
             self._stop(f"stopped after {self._not_passed} trials that did not pass (--maxfail)")
 
     async def _start_agents(self) -> None:
-        """Start the agents before the first trial: a resumed run may have none to make, or only those of the gate."""
+        """Start the agents before the first trial; a resumed run may have no trials left, or only those of the gate."""
         if not self._agents_started:
             self._agents_started = True
             seconds: dict[BaseAgent, float] = {}
             for item in self._plan.suites:
                 seconds[item.agent] = max(item.limits.timeout, seconds.get(item.agent, 0.0))
-            await self._stoppable([start_agents(seconds, self._unavailable)])
+            await self._run_cancellable([start_agents(seconds, self._unavailable)])
 
     async def _stop_agents(self) -> None:
         if self._agents_started:
@@ -278,12 +279,12 @@ class Execution:
 
     def _on_write_error(self, error: BaseException) -> None:
         if isinstance(error, StoreError):
-            self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+            self._stop(f"{error}; earlier trials are saved, the rest is only in this report")
         else:
-            self._stop("the results could not be shown")
+            self._stop("the results could not be displayed")
 
     def _stop(self, note: str, *, interrupted: bool = False) -> None:
-        """Begin no further trials and cancel those under way, so that a resumed run makes them again."""
+        """Start no more trials and cancel the running ones; a resumed run runs them again."""
         self._note = self._note or note
         self._is_interrupted = self._is_interrupted or interrupted
         self._dispatcher.close()
@@ -297,7 +298,8 @@ class Execution:
     def _on_signal(self, number: signal.Signals) -> None:
         """The first Ctrl-C stops cleanly; the second one ends the process."""
         asyncio.get_running_loop().remove_signal_handler(number)
-        # The guard ends the process at the second signal, and passes on one that the whole group got already.
+        # With a guard process, the guard ends this process at the second signal; and it forwards signals that the whole
+        # process group has received already.
         signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._signal = number
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
@@ -305,7 +307,7 @@ class Execution:
 
 @contextlib.contextmanager
 def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Call `handle` at Ctrl-C and SIGTERM instead of ending the process. Signals that others handle stay theirs."""
+    """Call `handle` on Ctrl-C and SIGTERM instead of ending the process, unless other code handles these signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -329,9 +331,9 @@ def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]
 
 @contextlib.contextmanager
 def restore_cwd() -> Iterator[None]:
-    """Return to the folder in which the run began, so that reports are written there wherever an agent went."""
+    """Return to the current working folder at the end, so that reports are written there if an agent changed it."""
     try:
-        folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed
+        folder = os.getcwd()  # noqa: PTH109  faster than Path.cwd(), and rarely needed
     except OSError:
         folder = ""
     try:
@@ -343,6 +345,6 @@ def restore_cwd() -> Iterator[None]:
 
 
 def _repeats(plan: Plan) -> Mapping[tuple[str, str], int]:
-    """How many trials each case has, of those with more than one."""
+    """The number of trials of each case that has more than one."""
     counts = Counter((trial.suite.suite.name, trial.case.id) for trial in plan.trials)
     return {address: count for address, count in counts.items() if count > 1}

@@ -1,8 +1,8 @@
-"""Whose failure an exception is, and whether trying again may help. This is decided here and nowhere else.
+"""Decides whose failure an exception is, and whether to retry. Nothing else decides this.
 
-What the agent's own code raises is the agent's failure. What the network, a service, the case or Proctor itself is to
-blame for says nothing about the agent: the trial is an error. Decisions look at types and fields, never at the wording
-of a message.
+An exception of the agent's own code is a failure of the agent. One that the network, a service, the case or Proctor
+causes says nothing about the agent: the trial is an error. The decision depends on types and fields, never on the
+wording of a message.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from proctor.tracing.wrap import MissingInput
 
 
 class ConversationInvalid(Exception):
-    """The user's side of a conversation could not go on, so nothing is known about the agent."""
+    """The conversation could not continue for a reason that is not the agent's, so it says nothing about the agent."""
 
 
 class SessionLost(AgentFailed):
-    """The process that holds the session is gone: no turn can be sent to it any more."""
+    """The process of the session has ended: no turn can be sent to it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True)
 
 
 class FailureKind(Enum):
-    """Who is to blame."""
+    """What caused a failure."""
 
     AGENT = "agent"
     INFRASTRUCTURE = "infrastructure"
-    """The agent is not to blame, and trying again would not help."""
+    """Not the agent, and retrying would not help."""
     TRANSIENT = "transient"
-    """The agent is not to blame, and trying again may help."""
+    """Not the agent, and retrying may help."""
 
     @property
     def outcome(self) -> Outcome:
@@ -50,11 +50,11 @@ class Failure:
     kind: FailureKind
     reason: str
     retry_after: float = 0.0
-    """Seconds that the service asked to be left alone; 0 if it did not ask."""
+    """Seconds that the service asked to wait; 0 if it did not ask."""
     breaks_session: bool = False
-    """Whether further turns of the session are likely to fail as well."""
+    """Whether the next turns of the session will probably fail too."""
     loses_session: bool = False
-    """Whether the session is gone, so that no turn can be sent to it."""
+    """Whether the session has ended, so that no turn can be sent to it."""
 
     @property
     def outcome(self) -> Outcome:
@@ -66,7 +66,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Whose failure an exception is that came out of an agent's session."""
+    """The failure that an exception from an agent's session means."""
     if isinstance(error, UnreadableReply):
         return Failure(FailureKind.INFRASTRUCTURE, f"the agent's reply cannot be read: {error}")
     if isinstance(error, (ConversationInvalid, MissingInput, MockBypassed)):
@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def failure_message(error: BaseException) -> str:
-    """What went wrong, as a sentence about the agent."""
+    """The failure as a sentence about the agent."""
     if isinstance(error, AgentRaised):
         return f"the agent {error}"
     if isinstance(error, AgentFailed):
@@ -87,6 +87,6 @@ def failure_message(error: BaseException) -> str:
 
 
 def backoff_seconds(first: float, attempt: int) -> float:
-    """The pause after an attempt: longer each time, and different for trials that failed at the same moment."""
+    """The pause after an attempt: longer each time, and randomized so that trials do not retry all at once."""
     factor: float = 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
     return min(30.0, first * factor)

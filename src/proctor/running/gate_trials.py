@@ -1,7 +1,7 @@
-"""The trials of a gated run: what the gate needs to know of a plan, and the planned trial behind each of its requests.
+"""Connects the gate to a plan: the baselines of its cases, and the planned trial for each request of the gate.
 
-The gate asks for further trials while the run lasts. Reports show them beside the first trial of their case, so a gated
-plan reserves positions for them; a resumed run looks for stored trials at all of these positions.
+The gate requests more trials during the run. Reports show them next to the first trial of their case, so a gated plan
+reserves positions for them; a resumed run looks for stored trials at all of these positions.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from proctor.running.resume import scoring_keys
 
 
 def reserve_positions(plan: Plan, settings: GateSettings) -> Plan:
-    """The plan with room behind each case for every further trial."""
-    room = settings.max_trials_per_case
-    return replace(plan, trials=tuple(replace(trial, position=at * room) for at, trial in enumerate(plan.trials)))
+    """The plan with free positions after each case for every trial that the gate may request."""
+    step = settings.max_trials_per_case
+    return replace(plan, trials=tuple(replace(trial, position=at * step) for at, trial in enumerate(plan.trials)))
 
 
 def with_every_follow_up(plan: Plan, settings: GateSettings) -> Plan:
-    """The plan with every trial that the gate could ask for: a resumed run keeps those that are stored."""
+    """The plan with every trial that the gate may request; a resumed run keeps those that are stored."""
     numbers = range(1, settings.max_trials_per_case + 1)
     return replace(plan, trials=tuple(_follow_up(trial, number) for trial in plan.trials for number in numbers))
 
 
 def planned_trials(plan: Plan, requests: Iterable[TrialRequest], session: GateSession) -> list[PlannedTrial]:
-    """The trials that the gate asks for, each as the next one of its case."""
+    """The trials that the gate requests, each as the next trial of its case."""
     first = {_address(trial): trial for trial in plan.trials}
     return [_follow_up(first[request.case], session.attempts(request.case) + 1) for request in requests]
 
@@ -52,16 +52,19 @@ def gate_session(
 
 
 def baselines_for(
-    plan: Plan, wanted: str | None, store: Store | None, *, fast: bool
+    plan: Plan, baseline: str | None, store: Store | None, *, fast: bool
 ) -> tuple[dict[CaseAddress, CaseBaseline], str]:
-    """What the baselines say of every case of a plan, and where they were read from."""
-    baselines, source = baselines_of_suites({item.suite.name: item.suite.path for item in plan.suites}, wanted, store)
+    """The baseline of every case of a plan, and where it was read from.
+
+    `baseline` is the file or run that the user named, if any.
+    """
+    baselines, source = baselines_of_suites({item.suite.name: item.suite.path for item in plan.suites}, baseline, store)
     identities = case_identities(plan, fast=fast)
     return {address: baselines[address[0]].lookup(identity) for address, identity in identities.items()}, source
 
 
 def case_identities(plan: Plan, *, fast: bool = False) -> dict[CaseAddress, CaseIdentity]:
-    """For every case of a plan, what its record is found by."""
+    """What the baseline record of each case is found by."""
     keys = scoring_keys(plan, fast=fast)
     identities: dict[CaseAddress, CaseIdentity] = {}
     for planned in plan.trials:

@@ -1,15 +1,16 @@
-"""A process for every trial (`--isolate`): code that holds the interpreter, crashes or forks harms its trial alone.
+"""Runs every trial in its own process (`--isolate`): an agent that blocks, crashes or forks only affects its trial.
 
-How it works. Before the run begins, one process is forked (`_serve_forks`); it holds the agents and the cases in memory
-and does nothing but fork. For each session it forks another one (`_serve_session`), which starts the agent, opens the
-session, answers turns, closes the session and stops the agent. Forking from the process of the run itself would be
-wrong: it has threads by then, and a fork in the middle of somebody's lock never gets that lock back.
+Before the run starts, one process is forked (`_serve_forks`). It holds the agents and the cases in memory and does
+nothing but fork. For each session it forks another process (`_serve_session`), which starts the agent, opens the
+session, answers turns, closes the session and stops the agent. The obvious version, forking from the process of the
+run, is wrong: that process has threads, and a lock that one of them holds during the fork is never released in the
+child.
 
-The two ends speak over a socket, in pickled messages with their length in front. The run sends turns and closes its
-half of the socket when the session is over; the other end sends, in this order, `ProcessStarted`, `AgentStarted`,
-`SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then `SessionClosed` and
-`AgentStopped`. Each step has its time. Whatever happens, the process ends with its session, together with everything it
-started, since it may not be able to end itself.
+The two processes exchange pickled messages over a socket, each with its length in front. The run sends turns and closes
+its half of the socket at the end of the session. The other process sends, in this order, `ProcessStarted`,
+`AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then
+`SessionClosed` and `AgentStopped`. Each step has a timeout. At the end of a session its process is always killed,
+together with everything it started, since it may not be able to end itself.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ from proctor.running.remote_agent import (
 from proctor.tracing.instrumentation import instrument_clients
 
 ABORT_SECONDS = 3.0
-"""How long a session that is ended in the middle of a turn may take to close."""
+"""How long a session that is aborted during a turn may take to close."""
 REACTION_SECONDS = 2.0
-"""How much longer than its own time limit a step may take before its process counts as stuck."""
+"""How much longer than its timeout a step may take before its process counts as stuck."""
 _MESSAGE_LIMIT_FACTOR = 8
-"""How many times the limit of a reply a message may have: spans and tool calls come with the reply."""
+"""A message may be this many times larger than a reply, since it contains spans and tool calls too."""
 _LENGTH = struct.Struct("<Q")
 _SENDING = threading.Lock()
 T = TypeVar("T")
@@ -91,7 +92,7 @@ class AgentStopped:
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """Asks for the process of one session; the case is there already, and is found by its id."""
+    """Requests a process for one session; the process already has the case and finds it by its id."""
 
     suite: int
     case_id: str
@@ -103,9 +104,9 @@ class SessionRequest:
 
 @contextlib.contextmanager
 def isolated(plan: Plan) -> Iterator[Plan]:
-    """The same plan with agents that have a process for every session."""
+    """The same plan with agents that run every session in its own process."""
     if not hasattr(os, "fork"):
-        raise UsageError("--isolate needs a system that can fork, which this one cannot")
+        raise UsageError("--isolate needs os.fork, which this system does not have")
     agents = [item.agent for item in plan.suites]
     suites = {item.suite.name: number for number, item in enumerate(plan.suites)}
     cases = {(suites[trial.suite.suite.name], trial.case.id): trial.case for trial in plan.trials}
@@ -126,13 +127,13 @@ def isolated(plan: Plan) -> Iterator[Plan]:
 
 
 class IsolatedAgent(RemoteAgent):
-    """An agent that has a process for every session."""
+    """An agent that runs every session in its own process."""
 
     def __init__(self, agent: BaseAgent, control: socket.socket, suite: int, start_seconds: float) -> None:
         super().__init__(agent)
         self.suite = suite
         self.start_limit = max(start_seconds, agent.start_timeout)
-        """How long the agent may take to start, in every process."""
+        """How long the agent may take to start in each process."""
         self.control = control
         self.processes: set[IsolatedSession] = set()
         self.stop_problems: dict[str, None] = {}
@@ -141,7 +142,7 @@ class IsolatedAgent(RemoteAgent):
         return IsolatedSession(self, case)
 
     async def stop(self) -> None:
-        """Wait for processes that are still closing; raises if the agent could not be stopped in one of them."""
+        """Wait for processes that are still closing; raises if the agent could not stop in one of them."""
         while self.processes:
             await asyncio.sleep(0.02)
         if self.stop_problems:
@@ -149,7 +150,7 @@ class IsolatedAgent(RemoteAgent):
 
 
 class IsolatedSession(RemoteSession):
-    """One session in a process of its own, which ends with it, together with whatever it started."""
+    """One session in its own process, which is killed at the end together with everything it started."""
 
     def __init__(self, agent: IsolatedAgent, case: Case) -> None:
         super().__init__()
@@ -181,7 +182,7 @@ class IsolatedSession(RemoteSession):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the session and stop the agent over there; nothing of that process is left afterwards."""
+        """Close the session, stop the agent and kill the process."""
         if kind is not None:
             await self._abort()
         elif (error := await self._end(None)) is not None:
@@ -193,11 +194,11 @@ class IsolatedSession(RemoteSession):
         while isinstance(message := await self._read(), Progress):
             self.record(message)
         if not isinstance(message, (TurnAnswered, TurnFailed)):
-            raise AgentFailed("the process of the trial ended its session before the agent had answered")
+            raise AgentFailed("the process of the trial closed its session before the agent answered")
         return self.receive(message)
 
     async def _start_agent(self) -> None:
-        """Starting takes its own time, and an agent that cannot start says nothing about its cases."""
+        """Start the agent, with its own timeout; a failure is an error of the trial, not of the agent."""
         name, seconds = self._agent.name, self._agent.start_limit
         with excluded_time():
             try:
@@ -211,12 +212,12 @@ class IsolatedSession(RemoteSession):
             raise ConversationInvalid(f"the agent {name} could not start: {problem}")
 
     async def _abort(self) -> None:
-        """End a session that failed already: how it closes does not matter, and takes nobody's time."""
+        """End a session that has already failed; this does not count towards timeouts."""
         with excluded_time():
             await self._end(ABORT_SECONDS)
 
     async def _end(self, close_seconds: float | None) -> Exception | None:
-        """Have the session closed and the agent stopped, then end the process; returns why closing failed."""
+        """Close the session, stop the agent and kill the process; returns the error of closing, if any."""
         error = None
         try:
             self._writer.write_eof()
@@ -226,7 +227,7 @@ class IsolatedSession(RemoteSession):
                 async with asyncio.timeout(STOP_SECONDS + REACTION_SECONDS):
                     await self._stop_agent()
         except (TimeoutError, OSError):
-            pass  # it does not end by itself
+            pass  # it is killed below
         finally:
             self._writer.close()
             if self._pid:
@@ -237,17 +238,17 @@ class IsolatedSession(RemoteSession):
     async def _close(self) -> Exception | None:
         try:
             return (await self._receive(SessionClosed)).error
-        except AgentFailed as error:  # the process is gone
+        except AgentFailed as error:  # the process has ended
             return error
 
     async def _stop_agent(self) -> None:
-        with contextlib.suppress(AgentFailed):  # the process is gone, and the agent with it
+        with contextlib.suppress(AgentFailed):  # the process has ended, and the agent with it
             stopped = await self._receive(AgentStopped)
             if stopped.problem is not None:
                 self._agent.stop_problems[stopped.problem] = None
 
     async def _receive(self, kind: type[T]) -> T:
-        """The next message of one kind; what is left of a turn that was given up is skipped."""
+        """The next message of one kind; skips messages of a turn that was abandoned."""
         while not isinstance(message := await self._read(), kind):
             if isinstance(message, Exception):
                 raise message
@@ -260,7 +261,7 @@ class IsolatedSession(RemoteSession):
                 raise ReplyTooLarge("what the agent's process sent")
             return unpack(await self._reader.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise AgentFailed("the process of the trial ended before the agent had answered") from None
+            raise AgentFailed("the process of the trial ended before the agent answered") from None
 
 
 def _frame(data: bytes) -> bytes:
@@ -268,7 +269,7 @@ def _frame(data: bytes) -> bytes:
 
 
 def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tuple[int, str], Case]) -> NoReturn:
-    """Fork a process for every request, until the run is over; then end all that is left."""
+    """Fork a process for every request until the run ends; then kill all processes that are left."""
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -303,7 +304,7 @@ def _receive_exactly(source: socket.socket, length: int) -> bytes:
 
 
 def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: SessionRequest) -> NoReturn:
-    """In the process of one trial: answer turns until no more come."""
+    """Answer turns, in the process of one trial, until the run closes the socket."""
     try:
         os.setsid()
         for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -311,7 +312,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ[MARK] = request.mark
         asyncio.set_event_loop(None)
-        asyncio.events._set_running_loop(None)  # the fork has the loop of its parent, which is not running here
+        asyncio.events._set_running_loop(None)  # the loop of the parent process does not run here
         _send(link, ProcessStarted(os.getpid()))
         with instrument_clients():
             run_sync(_host_session(link, agent, HostedTrial(case, request.number, request.settings), request))
@@ -341,7 +342,7 @@ async def _host_session(link: socket.socket, agent: BaseAgent, trial: HostedTria
 
 
 async def _answer_turns(link: socket.socket, session: HostedSession) -> Exception | None:
-    """Answer turns until the run closes its half of the socket, which may be in the middle of a turn."""
+    """Answer turns until the run closes its half of the socket, possibly during a turn."""
     loop = asyncio.get_running_loop()
     next_turn = loop.run_in_executor(None, _receive_turn, link)
     while (turn := await next_turn) is not None:
@@ -365,7 +366,7 @@ def _receive_turn(link: socket.socket) -> Turn | None:
 
 
 def _report(link: socket.socket, progress: Progress) -> None:
-    """Report progress; a value that cannot be pickled is missing here and spoils its turn when that is answered."""
+    """Report progress. A value that cannot be pickled is dropped here, and fails its turn when that is answered."""
     try:
         data = pickle.dumps(progress)
     except Exception:
@@ -378,6 +379,6 @@ def _send(link: socket.socket, message: Any) -> None:
 
 
 def _send_bytes(link: socket.socket, data: bytes) -> None:
-    """Send one message whole, from whichever thread."""
+    """Send one message completely; may be called from any thread."""
     with _SENDING:
         link.sendall(_frame(data))

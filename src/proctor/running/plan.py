@@ -1,11 +1,12 @@
-"""What is going to happen: which trials, of which agent, scored by what. Everything wrong is found before it runs.
+"""The plan of a run: which trials, of which agents, scored by which evaluators.
 
-`make_plan` resolves every agent and evaluator, checks every case, collects all problems, and lays out the trials. The
-plan is frozen: whoever needs another one, with other agents or other trials, makes it with `replace` or the methods of
-`Plan`. Where an agent runs (here, in a forked process, on a worker) is only a matter of which agents a plan holds.
+`make_plan` resolves every agent and evaluator, checks every case, collects all problems before anything runs, and lays
+out the trials. A plan is frozen: to run other trials or other agents, make another plan with `replace` or the methods
+of `Plan`. Where an agent runs (here, in a forked process, on a worker) only depends on which `Agent` object is in the
+plan.
 
-Each `PlannedTrial` holds the evaluators that score it, so that scoring looks nothing up. Most cases of a suite are
-scored by the same lists, and equal lists are one tuple: a plan of 100,000 cases holds a handful of them.
+Each `PlannedTrial` holds the evaluators that score it, so that scoring looks nothing up. Most cases of a suite have the
+same evaluators, and equal lists are one tuple: a plan of 100,000 cases holds a handful of them.
 """
 
 from __future__ import annotations
@@ -46,62 +47,62 @@ Evaluators = tuple[ResolvedEvaluator, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseEvaluators:
-    """The evaluators of a case: its own or its suite's, and those of turns that have a list of their own."""
+    """The evaluators of a case: its own or its suite's, and those of turns that have their own list."""
 
     shared: Evaluators
     """The list of the case."""
     of_turns: tuple[Evaluators | None, ...] = (None,)
-    """By turn: the list of the turn alone, or `None` if it has the case's."""
+    """By turn: the turn's own list, or `None` if it uses the case's."""
 
     def assign(self, turns: int) -> tuple[list[Evaluators], Evaluators]:
-        """The evaluators of each of so many turns, and those that look at the whole conversation.
+        """The evaluators of each of so many turns, and those that score the whole conversation.
 
-        A turn with a list of its own replaces the case's for that turn, but not the evaluators that look at the whole.
-        The only turn of a case is the whole conversation, so that its evaluators stay in the order they are listed in.
-        A simulated user decides how many turns there are; all of those have the case's list.
+        A turn's own list replaces the case's evaluators for that turn, except those that score the whole conversation.
+        If a case has a single turn, that turn is the whole conversation, and its evaluators keep their order.
+        A simulated user decides how many turns there are; all of them use the case's list.
         """
         own = [self.of_turns[at] if at < len(self.of_turns) else None for at in range(turns)]
         if own == [None]:
             return [self.shared], ()
-        of_turn = tuple(bound for bound in self.shared if bound.scope == "turn")
-        of_case = tuple(bound for bound in self.shared if bound.scope == "case")
-        return [of_turn if listed is None else listed for listed in own], of_case
+        of_turn = tuple(evaluator for evaluator in self.shared if evaluator.scope == "turn")
+        of_case = tuple(evaluator for evaluator in self.shared if evaluator.scope == "case")
+        return [of_turn if turn_list is None else turn_list for turn_list in own], of_case
 
     def lists(self) -> Iterator[Evaluators]:
-        """The list that each turn has, whatever its evaluators look at."""
-        return (self.shared if listed is None else listed for listed in self.of_turns)
+        """The list of each turn, including evaluators that score the whole conversation."""
+        return (self.shared if turn_list is None else turn_list for turn_list in self.of_turns)
 
     def __iter__(self) -> Iterator[ResolvedEvaluator]:
         """Every evaluator that scores the case, each once."""
         of_turns, of_case = self.assign(len(self.of_turns))
-        return iter(dict.fromkeys(bound for bounds in (*of_turns, of_case) for bound in bounds))
+        return iter(dict.fromkeys(evaluator for group in (*of_turns, of_case) for evaluator in group))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedSuite:
-    """A suite with its agent and its evaluators ready. Two of them are never equal, so they serve as keys."""
+    """A suite with its agent and its evaluators ready. Compared by identity, so that it can be a dictionary key."""
 
     suite: Suite
     agent: BaseAgent
     agent_fingerprint: str
     limits: TrialLimits
     max_sessions: int
-    """How many trials of the suite run at a time: `limits.parallel`, unless workers offer room for more."""
+    """How many trials of the suite run in parallel: `limits.parallel`, or more if there are workers."""
     evaluators: Evaluators = ()
     """Every evaluator of the suite's cases, each once."""
     has_simulated_user: bool = False
-    """Whether a model plays the user of a case."""
+    """Whether a model simulates the user of a case."""
     planned: int = 0
-    """Trials, repeats included."""
+    """The number of trials, repeats included."""
     not_reused_because: str = ""
-    """Why answers of earlier runs are not reused, if that was requested and is not possible."""
+    """Why answers of earlier runs are not reused, if `--reuse` was requested and is not possible."""
     quarantined: tuple[QuarantinedCase, ...] = ()
     agent_name: str = ""
-    """What the user calls the agent, if that is not its own name."""
+    """The user's name for the agent, if it differs from the agent's own."""
     source: str = ""
-    """What its file calls the suite, if the suite stands in the plan once for each of several agents."""
+    """The name of the suite in its file, if the plan has the suite once per agent."""
     agent_override: Any = None
-    """The agent that was passed instead of the suite's own, as it was passed: another process finds it by this."""
+    """The agent that was passed instead of the suite's own, unresolved, so that other processes can resolve it."""
 
     @property
     def info(self) -> SuiteInfo:
@@ -121,21 +122,23 @@ class PlannedSuite:
 
     @property
     def asks_models(self) -> bool:
-        """Whether an evaluator asks a judge, or a model plays the user."""
-        return self.has_simulated_user or any(bound.needs_judge and not bound.runs_inline for bound in self.evaluators)
+        """Whether an evaluator uses a judge, or a model simulates the user."""
+        return self.has_simulated_user or any(
+            evaluator.needs_judge and not evaluator.runs_inline for evaluator in self.evaluators
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedTrial:
-    """One trial to be run: a case of a suite, and the evaluators that score it."""
+    """One trial to run: a case of a suite, and the evaluators that score it."""
 
     suite: PlannedSuite
     case: Case
     evaluators: CaseEvaluators
     number: int
-    """Which repetition, from 1."""
+    """The number of this trial of the case, from 1."""
     position: int
-    """The place in the order of reports."""
+    """The position in reports."""
 
     @property
     def address(self) -> tuple[str, str, int]:
@@ -144,15 +147,15 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """All trials, in the order of reports."""
+    """All trials, in the order in which reports show them."""
 
     suites: tuple[PlannedSuite, ...]
     trials: tuple[PlannedTrial, ...]
     key: str
-    """Equal for two runs of the same thing, so that one can continue the other."""
+    """The same for two runs of the same plan, so that one can resume the other."""
 
     def with_suites(self, change: Callable[[PlannedSuite], PlannedSuite]) -> Plan:
-        """The same plan with each suite as `change` makes it; its trials belong to the changed suites."""
+        """The same plan with every suite changed by `change`; the trials refer to the changed suites."""
         changed = {item: change(item) for item in self.suites}
         trials = tuple(replace(trial, suite=changed[trial.suite]) for trial in self.trials)
         return replace(self, suites=tuple(changed.values()), trials=trials)
@@ -162,19 +165,19 @@ class Plan:
         agent_for: Callable[[PlannedSuite], BaseAgent],
         max_sessions: Callable[[PlannedSuite], int] | None = None,
     ) -> Plan:
-        """The same plan with another agent for each suite, which stands for the suite's own in another process.
+        """The same plan with `agent_for(suite)` as the agent of each suite, such as one that runs in another process.
 
-        `max_sessions` says how many trials of a suite then run at a time, if that is not what it was.
+        `max_sessions(suite)` is how many trials of a suite then run in parallel; without it, as many as before.
         """
 
         def change(item: PlannedSuite) -> PlannedSuite:
-            room = item.max_sessions if max_sessions is None else max_sessions(item)
-            return replace(item, agent=agent_for(item), max_sessions=room)
+            limit = item.max_sessions if max_sessions is None else max_sessions(item)
+            return replace(item, agent=agent_for(item), max_sessions=limit)
 
         return self.with_suites(change)
 
     def with_trials(self, trials: Iterable[PlannedTrial]) -> Plan:
-        """The same suites with these trials instead, which are counted anew."""
+        """The same suites with these trials instead; updates the number of trials of each suite."""
         chosen = tuple(trials)
         counts = Counter(trial.suite for trial in chosen)
         return replace(self, trials=chosen).with_suites(lambda item: replace(item, planned=counts[item]))
@@ -192,9 +195,10 @@ def make_plan(
     select: Selection | None = None,
     key: str = "",
 ) -> Plan:
-    """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once.
+    """Resolve every agent and evaluator, check every case, and lay out the trials.
 
-    `agent`, or each of `agents` by name, is asked every case instead of the suites' own.
+    Raises one `InvalidSuite` with all problems. `agent`, or each of `agents` by name, runs every case instead of the
+    suites' own agents.
     """
     requested = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
     problems = duplicate_problems([item.suite for item in requested])
@@ -211,15 +215,15 @@ def make_plan(
 
 
 def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
-    """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one.
+    """Problems of what a suite names: evaluators, their judges, tools, and the agent if it names one.
 
-    Code that it names is run only with `load`: otherwise its file has to be there and to define the name.
+    Imports the user's code only with `load`. Otherwise it checks that the file exists and defines the name.
     """
     problems: list[Problem] = []
     with environment_from(suite.env_files):
         resolver = _EvaluatorResolver(suite, options, problems, load=load)
         for case in suite.cases:
-            resolver.of_case(case)
+            resolver.evaluators_for(case)
         resolver.check_judges()
         problems.extend(_unknown_tools(suite, load=load))
         for item in _for_each_agent(suite, None, {}):
@@ -233,7 +237,7 @@ def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bo
 
 @dataclass(frozen=True, slots=True)
 class _SuiteWithAgent:
-    """A suite and the agent it is put to."""
+    """A suite and the agent that runs it."""
 
     suite: Suite
     agent: Any = None
@@ -243,7 +247,7 @@ class _SuiteWithAgent:
 
 
 def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iterable[_SuiteWithAgent]:
-    """The suite once for each agent, with the agent in its name if there are several."""
+    """The suite once per agent, with the agent in its name if there are several."""
     if agent is not None or not (agents or suite.agents):
         yield _SuiteWithAgent(suite, agent)
         return
@@ -252,24 +256,24 @@ def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iter
         title = f"{suite.name} [{name}]" if len(chosen) > 1 else suite.name
         own = replace(suite, name=title, agents={})
         if not agents:
-            places = f"agents.{name}", f"agents[{index}]"
-            own = replace(own, agent=reference, key_positions=_with_agent_at(suite.key_positions, places))
+            keys = f"agents.{name}", f"agents[{index}]"
+            own = replace(own, agent=reference, key_positions=_with_agent_at(suite.key_positions, keys))
         yield _SuiteWithAgent(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
 
 
 def _with_agent_at(positions: Mapping[str, Position], prefixes: tuple[str, ...]) -> dict[str, Position]:
-    """The positions with those of one of several agents as the positions of `agent`."""
+    """The positions, with those of one of several agents (`agents[1].url`) also under `agent` (`agent.url`)."""
     own = {
-        f"agent{place.removeprefix(prefix)}": position
-        for place, position in positions.items()
+        f"agent{key.removeprefix(prefix)}": position
+        for key, position in positions.items()
         for prefix in prefixes
-        if place == prefix or place.startswith((f"{prefix}.", f"{prefix}["))
+        if key == prefix or key.startswith((f"{prefix}.", f"{prefix}["))
     }
     return {**positions, **own}
 
 
 _PlannedCases = list[tuple[Case, CaseEvaluators, int]]
-"""The cases to run, each with its evaluators and the number of its trials."""
+"""The cases to run, each with its evaluators and its number of trials."""
 
 
 def _plan_suite(
@@ -308,23 +312,23 @@ def _plan_suite(
 def _planned_cases(
     suite: Suite, options: RunOptions, resolver: _EvaluatorResolver, select: Selection | None
 ) -> _PlannedCases:
-    """The selected cases. Evaluators of the others are resolved all the same: a typo there is a problem too."""
-    usual = limits_for(options, suite).repeat
+    """The selected cases. Evaluators of the other cases are resolved too, so that typos in them are reported."""
+    default_repeat = limits_for(options, suite).repeat
     digests = FileDigests(suite.base)
     found: _PlannedCases = []
     for case in suite.cases:
-        evaluators = resolver.of_case(case)
+        evaluators = resolver.evaluators_for(case)
         if select is not None and not select(suite, case):
             continue
-        repeat = usual if case.repeat is None else limits_for(options, suite, case).repeat
+        repeat = default_repeat if case.repeat is None else limits_for(options, suite, case).repeat
         whole = case if case.evaluators is not None else replace(case, evaluators=suite.evaluators)
-        # The fingerprints of files are taken before anything runs, since an agent may change its files.
+        # Fingerprint the files before anything runs, since an agent may change its files.
         found.append((digests.with_digests(whole), evaluators, repeat))
     return found
 
 
 def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
-    """Cases that cannot be put to this agent."""
+    """Problems of cases that this agent cannot run."""
     return [
         Problem.at(case.position, reason, f"case {case.id!r}", path=suite.path)
         for case in suite.cases
@@ -333,7 +337,7 @@ def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
 
 
 def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
-    """Tools that a suite wants to be called again, and that cannot be found."""
+    """Problems of the tools that a suite wants to re-run and that cannot be found."""
     if suite.rerun_tools is None:
         return []
     try:
@@ -345,10 +349,10 @@ def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
 
 
 def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: bool = True) -> BaseAgent | None:
-    """The agent of a suite; `None` if there is a problem, or if it is code that is only located and not loaded."""
+    """The agent of a suite; `None` if there is a problem, or if it is code and `load` is false."""
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
     if reference is None:
-        problems.append(Problem(f"names no agent; {_agent_hint(suite)}give one with --agent app.py:agent", suite.path))
+        problems.append(Problem(f"names no agent; {_agent_hint(suite)}pass one with --agent app.py:agent", suite.path))
         return None
     try:
         return resolve_agent(reference, base) if load else check_agent(reference, base)
@@ -368,75 +372,73 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: boo
 
 def _agent_hint(suite: Suite) -> str:
     """How to name an agent in a file of this format, as the middle of a sentence."""
-    known = format_named(suite.format)
-    return "" if known is None else known.agent_hint
+    format_ = format_named(suite.format)
+    return "" if format_ is None else format_.agent_hint
 
 
 class _EvaluatorResolver:
-    """Resolves the lists of evaluators of one suite, each evaluator and each list once however many cases name it.
+    """Resolves the evaluator lists of one suite; an evaluator or list that many cases name is resolved once.
 
-    Scores are summed up by title, so the evaluators of a list have titles of their own ("ExactMatch #2"), and an
-    evaluator that a case takes over from its suite, or a turn from its case, keeps the title it has there.
-
-    Without `load`, evaluators of the user's own are located and left out.
+    Scores are summed up by title, so the evaluators of a list have unique titles ("ExactMatch #2"). An evaluator that a
+    case inherits from its suite, or a turn from its case, keeps its title.
     """
 
     def __init__(self, suite: Suite, options: RunOptions, problems: list[Problem], *, load: bool = True) -> None:
-        """Without `load`, code of the user's is only located: its evaluators are checked and left out."""
+        """Without `load`, the user's own evaluators are only located, not imported, and are missing in the lists."""
         self._load = load
         self._sources = judge_sources(options, suite)
         self._suite = suite
         self._options = options
         self._problems = problems
         self._resolved: dict[str, ResolvedEvaluator | None] = {}
-        """By the key of the spec; `None` for one that cannot be resolved, whose problem is noted."""
+        """By the key of the spec; `None` for one that cannot be resolved, whose problem is in `_problems`."""
         self._lists: dict[tuple[Evaluators, tuple[str, ...]], Evaluators] = {}
-        """By the list above it, whose titles it takes over, and the keys of its specs."""
+        """By the parent list, whose titles it inherits, and the keys of its specs."""
         self._of_cases: dict[tuple[Evaluators, tuple[Evaluators | None, ...]], CaseEvaluators] = {}
         self._keys: dict[ResolvedEvaluator, str] = {}
         """The key of the spec that each evaluator was resolved from."""
         self._positions: dict[str, dict[Position | None, None]] = {}
-        """By the key of a spec: everywhere that the suite names it."""
+        """By the key of a spec: every position at which the suite names it."""
         self._errors: dict[str, tuple[str, str, str]] = {}
-        """By the key of a spec: why it cannot be resolved, the argument at fault, and how people call the place."""
-        self._of_suite = self._list((), suite.evaluators)
+        """By the key of a spec: why it cannot be resolved, the wrong argument, and the place as people write it."""
+        self._of_suite = self._resolve_list((), suite.evaluators)
 
-    def of_case(self, case: Case) -> CaseEvaluators:
-        shared = self._of_suite if case.evaluators is None else self._list(self._of_suite, case.evaluators)
+    def evaluators_for(self, case: Case) -> CaseEvaluators:
+        shared = self._of_suite if case.evaluators is None else self._resolve_list(self._of_suite, case.evaluators)
         of_turns = tuple(
             [
-                None if turn.evaluators is None else self._list(shared, turn.evaluators)
+                None if turn.evaluators is None else self._resolve_list(shared, turn.evaluators)
                 for turn in case.before_simulation.turns
             ]
         )
         return self._of_cases.setdefault((shared, of_turns), CaseEvaluators(shared, of_turns))
 
     def all_evaluators(self) -> Evaluators:
-        return tuple(dict.fromkeys(bound for bounds in self._lists.values() for bound in bounds))
+        return tuple(dict.fromkeys(evaluator for group in self._lists.values() for evaluator in group))
 
     def check_judges(self) -> None:
-        """Note judges, and models that play a user, that are named and cannot be had."""
-        judged = [bound for bound in self._resolved.values() if bound is not None and bound.asks_judge]
+        """Add the problems of judges and of models that simulate users."""
+        judged = [evaluator for evaluator in self._resolved.values() if evaluator is not None and evaluator.asks_judge]
         found = judge_problems(self._suite, judged, self._sources, self._positions_of)
         self._problems.extend(problem for problem in found if problem not in self._problems)
-        known = {problem.message for problem in self._problems}
+        messages = {problem.message for problem in self._problems}
         found = user_model_problems(self._suite, self._options)
-        self._problems.extend(problem for problem in found if problem.message not in known)
+        self._problems.extend(problem for problem in found if problem.message not in messages)
 
-    def _positions_of(self, bound: ResolvedEvaluator) -> Iterable[Position | None]:
-        keys = (key for key, resolved in self._resolved.items() if resolved is bound)
+    def _positions_of(self, evaluator: ResolvedEvaluator) -> Iterable[Position | None]:
+        keys = (key for key, resolved in self._resolved.items() if resolved is evaluator)
         return (position for key in keys for position in self._positions[key])
 
-    def _list(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...]) -> Evaluators:
+    def _resolve_list(self, parent: Evaluators, specs: tuple[EvaluatorSpec, ...]) -> Evaluators:
         keys = tuple([spec_key(spec) for spec in specs])
-        if (above, keys) not in self._lists:
-            self._lists[above, keys] = self._with_titles(above, specs, keys)
+        if (parent, keys) not in self._lists:
+            self._lists[parent, keys] = self._with_titles(parent, specs, keys)
         for spec, key in zip(specs, keys, strict=True):
             self._note_position(spec, key)
-        return self._lists[above, keys]
+        return self._lists[parent, keys]
 
     def _note_position(self, spec: EvaluatorSpec, key: str) -> None:
-        """Each place that names what cannot be resolved is a problem of its own."""
+        """Remember where a spec is named; add a problem for each position of one that cannot be resolved."""
         positions = self._positions.setdefault(key, {})
         if spec.position not in positions:
             positions[spec.position] = None
@@ -445,29 +447,29 @@ class _EvaluatorResolver:
                 position = spec.argument_positions.get(argument, spec.position) if argument else spec.position
                 self._problems.append(Problem.at(position, message, place, path=self._suite.path))
 
-    def _with_titles(self, above: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
-        inherited = {self._keys[bound]: bound for bound in above}
+    def _with_titles(self, parent: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
+        inherited = {self._keys[evaluator]: evaluator for evaluator in parent}
         taken = {inherited[key].title for key in keys if key in inherited}
         found: list[ResolvedEvaluator] = []
         for spec, key in zip(specs, keys, strict=True):
-            bound = inherited.pop(key, None)
-            if bound is None and (resolved := self._resolve(spec, key)) is not None:
-                bound = with_unique_title(resolved, taken)
-                taken.add(bound.title)
-                self._keys[bound] = key
-            if bound is not None:
-                found.append(bound)
+            evaluator = inherited.pop(key, None)
+            if evaluator is None and (resolved := self._resolve(spec, key)) is not None:
+                evaluator = with_unique_title(resolved, taken)
+                taken.add(evaluator.title)
+                self._keys[evaluator] = key
+            if evaluator is not None:
+                found.append(evaluator)
         return tuple(found)
 
     def _resolve(self, spec: EvaluatorSpec, key: str) -> ResolvedEvaluator | None:
-        """The evaluator of a spec; `None` if it cannot be resolved, or if it is code that is only located."""
+        """The evaluator of a spec; `None` if it cannot be resolved, or if it is only located and not loaded."""
         if key not in self._resolved:
             self._resolved[key] = None
-            given, threshold = self._options.evaluators.get(spec.title), self._suite.criteria.threshold
+            override, threshold = self._options.evaluators.get(spec.title), self._suite.criteria.threshold
             try:
-                if given is not None:
+                if override is not None:
                     bare = replace(spec, arguments={}, label=spec.title, report_only=False)
-                    self._resolved[key] = resolve_callable(bare, given, self._sources, suite_threshold=threshold)
+                    self._resolved[key] = resolve_callable(bare, override, self._sources, suite_threshold=threshold)
                 elif self._load or not is_user_code(spec, self._suite.base):
                     base = self._suite.base
                     self._resolved[key] = resolve_evaluator(spec, base, self._sources, suite_threshold=threshold)
@@ -479,7 +481,7 @@ class _EvaluatorResolver:
         return self._resolved[key]
 
     def _note_judge(self, spec: EvaluatorSpec, key: str, error: InvalidJudge) -> None:
-        """A judge that is not valid: a problem of the evaluator that names it, else of the place that does."""
+        """Note an invalid judge as a problem of the evaluator that names it, else of the suite or caller that does."""
         if error.written.origin == EVALUATOR:
             place = f"evaluator {spec.title!r}:{' model:' if error.key == 'model' else ''}"
             self._errors[key] = str(error), error.key, place

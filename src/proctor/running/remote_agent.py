@@ -1,15 +1,15 @@
 """An agent whose sessions run in another process, and the half of a session that runs there.
 
-A `RemoteAgent` takes the place of the real agent in the plan. The engine opens its sessions and sends turns as it does
-with every agent; a `RemoteSession` passes each turn to a `HostedSession` in the other process, which holds the real
-session. Only turns and what came of them travel. How they travel is all that `--isolate` (a socket to a forked process)
-and `--workers` (a Dask actor) differ in.
+A `RemoteAgent` replaces the real agent in the plan. The engine opens its sessions and sends turns as with every agent;
+a `RemoteSession` passes each turn to a `HostedSession` in the other process, which holds the real session. Only turns
+and their results are sent. `--isolate` (a socket to a forked process) and `--workers` (a Dask actor) differ only in how
+they are sent.
 
-The obvious version, running the whole trial over there, is wrong: retries, timeouts, simulated users and scoring would
-exist twice, and whatever restarts a lost process would send turns again that the agent has answered already.
+The obvious version, running the whole trial in the other process, is wrong: retries, timeouts, simulated users and
+scoring would exist twice, and restarting a lost process would send turns again that the agent has already answered.
 
-`answer_turn` is the one place that records a turn on the far side. Everything that it records is also reported to
-`listener` when it happens, because the process may not live to answer.
+`answer_turn` records a turn in the other process. It also reports everything it records to `listener` immediately,
+because the process may end before it answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from proctor.tracing.capture import SCOPE, collect_spans
 
 @dataclass(frozen=True, slots=True)
 class HostedTrial:
-    """What the far side has to know to open the session of a trial."""
+    """What the other process needs to open the session of a trial."""
 
     case: Case
     number: int
@@ -64,7 +64,7 @@ class TurnAnswered:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """A turn that the agent did not answer: why, and what there is of an answer."""
+    """A turn that the agent did not answer: why, and what was recorded of it."""
 
     error: Exception
     partial: Reply | None = None
@@ -72,13 +72,13 @@ class TurnFailed:
 
 
 Progress = TurnEvent
-"""One thing that happened during a turn, reported when it happens."""
+"""One event of a turn, reported immediately."""
 
 ProgressListener = Callable[[Progress], None]
 
 
 class RemoteAgent(BaseAgent):
-    """Stands for an agent whose sessions run in another process; it is started and stopped there."""
+    """Represents an agent whose sessions run in another process; the agent is started and stopped there."""
 
     def __init__(self, agent: BaseAgent) -> None:
         self.target = agent
@@ -91,8 +91,8 @@ class RemoteAgent(BaseAgent):
         self.endpoint = agent.endpoint
 
     def __getattr__(self, name: str) -> Any:
-        """What else the agent has, such as `tools` and `model`."""
-        if name == "target":  # not set yet while the object is being copied
+        """Other attributes of the agent, such as `tools` and `model`."""
+        if name == "target":  # not set yet while the object is copied
             raise AttributeError(name)
         return getattr(self.target, name)
 
@@ -101,7 +101,7 @@ class RemoteAgent(BaseAgent):
 
 
 class RemoteSession:
-    """One session whose other half is in another process; keeps what there is of an answer that was not finished."""
+    """The local half of a session in another process; keeps the partial reply of a turn that failed."""
 
     def __init__(self) -> None:
         self._partial: Reply | None = None
@@ -122,7 +122,7 @@ class RemoteSession:
         self._partial = None
 
     def receive(self, answer: TurnAnswered | TurnFailed) -> Reply:
-        """The reply, with everything that was recorded over there recorded here; or raises why there is none."""
+        """Return the reply, or raise the error of the turn; records the spans of the other process here."""
         if isinstance(answer, TurnFailed):
             self._partial = answer.partial
             _add_spans(answer.spans)
@@ -131,7 +131,7 @@ class RemoteSession:
         return answer.reply
 
     def record(self, progress: Progress) -> None:
-        """Record here what happened over there."""
+        """Record an event of the other process here."""
         if (turn := current_turn()) is not None:
             turn.apply(progress)
 
@@ -145,7 +145,7 @@ def _add_spans(spans: tuple[Any, ...]) -> None:
 
 @contextlib.contextmanager
 def excluded_time() -> Iterator[None]:
-    """Time that passes inside is not the agent's: no timeout counts it."""
+    """Exclude the time that passes inside from timeouts: it is not the agent's."""
     trial = current_trial.get()
     if trial is None or trial.waiting_since is not None:
         yield
@@ -158,15 +158,15 @@ def excluded_time() -> Iterator[None]:
 
 
 def trial_to_host(case: Case) -> HostedTrial:
-    """What the far side has to know of the trial that is running here."""
+    """What the other process needs to know about the trial that runs here."""
     return HostedTrial(case, trial_number(), agent_settings())
 
 
 class HostedSession:
-    """The far half: the real session, opened, asked and closed by one task.
+    """The half of a session in the other process: the real session, opened, used and closed by one task.
 
-    It is one task because a session may hold context variables and cancel scopes, which belong to the task that entered
-    them.
+    It must be one task, because a session may hold context variables and cancel scopes, which belong to the task that
+    entered them.
     """
 
     def __init__(self, agent: BaseAgent, trial: HostedTrial, listener: ProgressListener) -> None:
@@ -178,7 +178,7 @@ class HostedSession:
         self.task: asyncio.Task[None] | None = None
 
     async def open(self) -> Exception | None:
-        """Open the session; returns why that failed, if it did."""
+        """Open the session; returns the error, if there is one."""
         self.task = asyncio.create_task(self._hold())
         opened = asyncio.ensure_future(self._opened.wait())
         events: set[asyncio.Future[Any]] = {self.task, opened}
@@ -197,14 +197,14 @@ class HostedSession:
         return TurnFailed(self._failure() or AgentFailed("the session ended before the turn was answered"))
 
     async def close(self) -> Exception | None:
-        """Close the session once the turn in progress is answered; returns why that failed, if it did."""
+        """Close the session once the turn in progress is answered; returns the error, if there is one."""
         assert self.task is not None
         self._turns.put_nowait(None)
         await asyncio.wait({self.task})
         return self._failure()
 
     async def abort(self, seconds: float) -> None:
-        """Cancel the turn in progress and close the session, which may take this long."""
+        """Cancel the turn in progress and close the session, waiting at most `seconds`."""
         assert self.task is not None
         self.task.cancel()
         await asyncio.wait({self.task}, timeout=seconds)
@@ -247,14 +247,14 @@ async def answer_turn(
             current = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and current is not None and current.cancelling():
                 raise
-            return TurnFailed(portable_error(error), open_turn.broken(""), tuple(trace.spans))
+            return TurnFailed(portable_error(error), open_turn.partial_reply(""), tuple(trace.spans))
         if trial is not None and trial.bypassed_mocks:
             return TurnFailed(ConversationInvalid(str(MockBypassed(trial.bypassed_mocks[0]))))
         return TurnAnswered(reply, tuple(trace.spans))
 
 
 def portable_error(error: BaseException) -> Exception:
-    """An exception as it can travel: one of ours, with the text of the agent's own and where it was raised."""
+    """An exception that can be pickled: one of ours, with the text and the locations of the agent's own."""
     failure, places = failure_of(error), user_locations(error)
     if isinstance(error, UnreadableReply):
         return UnreadableReply(str(error))
@@ -265,7 +265,7 @@ def portable_error(error: BaseException) -> Exception:
 
 
 def pack(message: Any) -> bytes:
-    """What goes to the other process; the answer to a turn that cannot be pickled becomes a failed turn."""
+    """A message for the other process; one that cannot be pickled becomes a failed turn."""
     try:
         return pickle.dumps(message)
     except Exception as error:
@@ -274,9 +274,9 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """What the other process packed.
+    """A message that the other process packed.
 
-    Unpickling runs code that the sender chooses. That is acceptable because both sides run the user's own code; who can
-    reach a worker over the network is described in docs/scale.md.
+    Unpickling can run code of the sender. That is acceptable because both processes run the user's own code. See
+    docs/scale.md for who can reach a worker over the network.
     """
     return pickle.loads(data)  # noqa: S301

@@ -1,8 +1,8 @@
-"""Scores the answers of a stored run again; no agent is asked.
+"""Scores the answers of a stored run again, without calling the agent.
 
-Expectations and evaluators are those of the suites as they are now, if their files can still be read, else those that
-were stored. The plan is an ordinary one, whose agents are `RecordedAgent`s and whose trials are those with an answer;
-the engine then takes each answer as one that is known already.
+Expectations and evaluators come from the suite files as they are now, or from the store if a file cannot be read any
+more. The plan is an ordinary one: its agents are `RecordedAgent`s, its trials are those that have an answer, and the
+engine takes every answer from the store.
 """
 
 from __future__ import annotations
@@ -41,33 +41,34 @@ def rescore(
     select: Selection | None = None,
     listener: Listener | None = None,
 ) -> tuple[Run, RunVerdict]:
-    """Score the answers of an earlier run again, as a new run; no agent is asked.
+    """Score the answers of a stored run again, as a new run, without calling the agent.
 
-    `evaluators` replaces those of the suites; `suites` names files whose expectations count instead of those the run
-    was made with.
+    `evaluators` replaces those of the suites; `suites` are files to use instead of those of the run.
     """
-    with plan_rescore(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as again:
-        opened = start_run(replace(new_run(again.plan, again.request), rescored=again.run.id), Store(store_folder))
+    with plan_rescore(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as rescore_plan:
+        new = replace(new_run(rescore_plan.plan, rescore_plan.request), rescored=rescore_plan.run.id)
+        opened = start_run(new, Store(store_folder))
         with finish_run_on_exit(opened):
-            return run_sync(execute(again.plan, options, opened, listener=listener, earlier=again.answer_to))
+            result = execute(rescore_plan.plan, options, opened, listener=listener, earlier=rescore_plan.answer_to)
+            return run_sync(result)
 
 
 def rejudge(
-    store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions
+    store: Store, run: str, cases: Collection[tuple[str, str]], options: RunOptions
 ) -> dict[TrialAddress, Outcome]:
-    """Score the answers of some cases once more, as if they had never been judged; nothing is stored."""
+    """Score the answers of some cases again, without cached verdicts of judges; nothing is stored."""
     row = store.find_run(run)
-    trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in wanted)
+    trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in cases)
     answers = {(trial.suite, trial.case.id, trial.number): trial for trial in trials}
-    with _planned(row, answers, _suites_now(row, answers, ()), options) as again:
-        opened = start_run(new_run(again.plan, again.request), None)
-        result, _ = run_sync(execute(again.plan, options, opened, earlier=again.answer_to))
+    with _planned(row, answers, _current_suites(row, answers, ()), options) as rescore_plan:
+        opened = start_run(new_run(rescore_plan.plan, rescore_plan.request), None)
+        result, _ = run_sync(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
 
 
 @dataclass(frozen=True, slots=True)
 class RescorePlan:
-    """The answers of a stored run, and the plan by which the suites as they are now score them."""
+    """The answers of a stored run, and the plan that scores them with the current suites."""
 
     run: Run
     plan: Plan
@@ -75,7 +76,7 @@ class RescorePlan:
     request: RunRequest
 
     def answer_to(self, planned: PlannedTrial) -> TrialResult:
-        """The stored answer, or an error if the case asks something else by now."""
+        """The stored answer, or an error if the input of the case has changed."""
         return same_question_or_error(planned, self.answers[planned.address])
 
 
@@ -89,7 +90,7 @@ def plan_rescore(
     suites: Sequence[str] = (),
     select: Selection | None = None,
 ) -> Iterator[RescorePlan]:
-    """Plan to score a stored run again; the variables of its suites' `.env` files are set meanwhile."""
+    """Plan to rescore a stored run; inside, the variables of its suites' `.env` files are set."""
     source, row = open_run(store_folder, run)
     paths = {info.name: info.path for info in row.suites}
     answers = {
@@ -98,13 +99,13 @@ def plan_rescore(
         if select is None or select(Suite(t.suite, (), path=Path(paths.get(t.suite) or "")), t.case)
     }
     if not answers:
-        what = "no trials to score" if select is None else "no case that is selected, so nothing was scored"
+        what = "no trials to score" if select is None else "no matching case"
         raise (StoreError if select is None else UsageError)(f"run {row.id} has {what}")
-    now = _suites_now(row, answers, suites)
+    current = _current_suites(row, answers, suites)
     if evaluators:
-        now = [_with_evaluators(suite, evaluators) for suite in now]
-    with _planned(row, answers, now, options) as again:
-        yield again
+        current = [_with_evaluators(suite, evaluators) for suite in current]
+    with _planned(row, answers, current, options) as rescore_plan:
+        yield rescore_plan
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def _planned(
 
 
 class RecordedAgent:
-    """The agent of a run that is scored again: it has the name and fingerprint of the agent, and is never asked."""
+    """The agent of a rescored run: has the name and fingerprint of the real one, and is never called."""
 
     def __init__(self, row: Run, suite: str) -> None:
         info = next((item for item in row.suites if item.name == suite), None)
@@ -132,13 +133,13 @@ class RecordedAgent:
         self.fingerprint = "" if info is None else info.agent_fingerprint
 
     def session(self, case: Case) -> Any:
-        raise UsageError("a rescored run asks no agent")
+        raise UsageError("a rescored run does not call the agent")
 
 
-def _suites_now(row: Run, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
-    """The suites of a run as their files say today; as they were stored, if a file is gone or broken."""
-    wanted = list(paths) or sorted({info.path for info in row.suites if info.path})
-    fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
+def _current_suites(row: Run, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
+    """The suites of a run from their current files; from the store if a file is missing or invalid."""
+    files = list(paths) or sorted({info.path for info in row.suites if info.path})
+    fresh = {suite.name: suite for suite in load(files if paths else [path for path in files if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
     sources = {info.name: info.source for info in row.suites if info.source}
     found = ((name, fresh.get(sources.get(name, name))) for name in names)
@@ -164,10 +165,10 @@ def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, TrialResult])
 
 
 def _with_evaluators(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
-    def bare(case: Case) -> Case:
+    def without_evaluators(case: Case) -> Case:
         return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
 
-    return replace(suite.map_cases(bare), evaluators=evaluators)
+    return replace(suite.map_cases(without_evaluators), evaluators=evaluators)
 
 
 def _only_answered(plan: Plan, answers: Mapping[TrialAddress, TrialResult]) -> Plan:

@@ -1,16 +1,16 @@
-"""Opens the run that trials belong to: a new one, or an interrupted one that is continued.
+"""Opens the run that trials belong to: a new one, or an interrupted one to resume.
 
-A run is alive while a process holds the lock on `<run>.running` in the store; the lock goes with the process, however
-that ends. To resume is to find the latest unfinished run with the same plan key whose lock is free, and to compare its
-trials with the plan, trial by trial:
+A process that works on a run holds the lock on `<run>.running` in the store; the operating system releases it when the
+process ends. Resuming finds the latest unfinished run with the same plan key and a free lock, and compares its trials
+with the plan:
 
-- its case and its agent are what they were, and it did not end in an error: it stays;
-- its case or agent changed, it ended in an error, or it is not planned any more: it is dropped and, if it is planned,
-  run again;
-- evaluators or criteria changed: the answers stay and are scored again, and the agent is not asked.
+- a trial with an unchanged case and agent that did not end in an error is kept;
+- a trial whose case or agent changed, that ended in an error, or that is not in the plan any more is deleted and, if it
+  is in the plan, run again;
+- if evaluators or criteria changed, answers are kept and scored again, without calling the agent.
 
-It is not enough to count the trials that are there: a suite may have changed since, and then half of the results would
-be about one agent and half about another.
+The obvious version, counting the stored trials and running the rest, is wrong: the suite or the agent may have changed,
+and then half of the results would be about one agent and half about another.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from proctor.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """Where a run's results go: its id, its row in the store, and which trials are stored already."""
+    """A run whose results are being written: the run, its store, and the trials that are already stored."""
 
     run: Run
-    """What is known of the run; the engine goes on filling it."""
+    """The run so far; the engine fills it in."""
     store: Store | None = None
     stored: Collection[int] = frozenset()
-    """The positions in the plan of trials that are in the store already."""
+    """The positions in the plan of trials that are already stored."""
     answers: Mapping[TrialAddress, TrialResult] = field(default_factory=dict)
-    """Answers that are in the store already, but must be scored again."""
+    """Stored answers that must be scored again."""
     lock: FileLock | None = None
-    """Held from the start, so that no other process mistakes the run for an interrupted one."""
+    """Held from the start, so that other processes do not take the run for an interrupted one."""
 
 
 def new_run_id() -> str:
-    """Ids sort by time and never collide, also when two runs start in the same second."""
+    """A new run id. Ids sort by time and are unique even if two runs start in the same second."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
@@ -68,38 +68,38 @@ def start_run(run: Run, store: Store | None) -> OpenRun:
 def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
     """Open the latest interrupted run of the same plan, or return `None` if there is none.
 
-    `run` is the run as it would be if it began now; it goes on under the id and the name of the interrupted one.
+    `run` is a new run of the plan; it gets the id, the start and the name of the interrupted one.
     """
-    adopted = _find_interrupted_run(plan, store)
-    if adopted is None:
+    interrupted = _find_interrupted_run(plan, store)
+    if interrupted is None:
         return None
-    row, lock = adopted
+    row, lock = interrupted
     keys = store.stored_trials(row.no)
-    stays: dict[int, int] = {}
+    unchanged: dict[int, int] = {}
     moves: list[tuple[int, int]] = []
     for planned in plan.trials:
         key = keys.get(planned.address)
         if key is None or key.outcome == Outcome.ERROR or not _is_unchanged(planned, key):
             continue
-        stays[planned.position] = key.no
+        unchanged[planned.position] = key.no
         if key.position != planned.position:
             moves.append((planned.position, key.no))
     answers: dict[TrialAddress, TrialResult] = {}
     if row.scoring != scoring_key(plan.suites):
-        answered = (store.trial(no) for no in stays.values())
+        answered = (store.trial(no) for no in unchanged.values())
         answers = {(trial.suite, trial.case.id, trial.number): trial for trial in answered}
-        stays, moves = {}, []
-    numbers = set(stays.values())
+        unchanged, moves = {}, []
+    numbers = set(unchanged.values())
     store.drop_trials(row.no, [key.no for key in keys.values() if key.no not in numbers])
     store.reposition_trials(moves)
     store.reopen_run(row.no)
     run.id, run.no, run.started_at, run.name = row.id, row.no, row.started_at, row.name
     run.status, run.store = RunStatus.RUNNING, row.store
-    return OpenRun(run, store, stays, answers, lock)
+    return OpenRun(run, store, unchanged, answers, lock)
 
 
 def _is_unchanged(planned: PlannedTrial, key: StoredTrial) -> bool:
-    """Whether a stored trial is about the case and the agent of the plan; the store may have masked the case."""
+    """Whether a stored trial has the case and the agent of the plan; the stored case may be masked."""
     if key.agent != planned.suite.agent_fingerprint:
         return False
     return any(key.case_key == case_key_before_simulation(case) for case in (planned.case, mask_case(planned.case)))
@@ -107,7 +107,7 @@ def _is_unchanged(planned: PlannedTrial, key: StoredTrial) -> bool:
 
 @contextlib.contextmanager
 def holding_lock(open_run: OpenRun) -> Iterator[None]:
-    """Hold the lock of a run while this process works on it."""
+    """Release the lock of a run on exit."""
     try:
         yield
     finally:
@@ -117,10 +117,10 @@ def holding_lock(open_run: OpenRun) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
-    """Keep other processes from changing a run meanwhile; raises `StoreError` if one is working on it."""
+    """Lock a run, so that no other process changes it; raises `StoreError` if another process has locked it."""
     lock = _try_lock(store, run_id)
     if lock is None:
-        raise StoreError(f"run {run_id} is being worked on by another process; try again when that has ended")
+        raise StoreError(f"another process is using run {run_id}; try again when it has finished")
     try:
         yield
     finally:
@@ -128,14 +128,14 @@ def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
 
 
 def _find_interrupted_run(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
-    """The latest unfinished run of the same plan that no process works on, and its lock, which is now ours."""
+    """The latest unfinished run of the same plan that no process uses, and its lock, acquired."""
     for row in store.runs():
         if row.plan != plan.key or row.status is RunStatus.FINISHED:
             continue
         lock = _try_lock(store, row.id)
         if lock is None:
             continue
-        now = store.find_run(row.id)  # it may have been finished while its lock was waited for
+        now = store.find_run(row.id)  # another process may have finished it before we got the lock
         if now.status is not RunStatus.FINISHED:
             return now, lock
         lock.release()
@@ -143,13 +143,13 @@ def _find_interrupted_run(plan: Plan, store: Store) -> tuple[Run, FileLock] | No
 
 
 def _try_lock(store: Store, run_id: str) -> FileLock | None:
-    """The lock of a run, or `None` while another process holds it."""
+    """Acquire the lock of a run, or return `None` if another process holds it."""
     lock = FileLock(store.lock_path(run_id))
     return lock if lock.acquire(wait=False) else None
 
 
 def run_environment() -> Mapping[str, str]:
-    """What a run was made with; nothing that names a person, a machine or a secret."""
+    """The versions that a run uses; nothing that identifies a person or a machine."""
     return {
         "proctor_version": __version__,
         "python_version": ".".join(map(str, sys.version_info[:3])),
@@ -158,13 +158,13 @@ def run_environment() -> Mapping[str, str]:
 
 
 def scoring_key(suites: Iterable[PlannedSuite]) -> str:
-    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
+    """A fingerprint of what scores answers: evaluators, thresholds, criteria."""
     return fingerprint(
         [
             [
                 item.suite.name,
                 to_json(item.suite.criteria),
-                sorted({(bound.fingerprint, bound.threshold) for bound in item.evaluators}),
+                sorted({(evaluator.fingerprint, evaluator.threshold) for evaluator in item.evaluators}),
             ]
             for item in suites
         ]
@@ -172,16 +172,16 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
 
 
 def scoring_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
-    """By suite and case: changes when the same answer could get another outcome. The case "" stands for most."""
+    """Fingerprints of the evaluators, by suite and case; the key "" is for all cases that are not listed."""
     of_cases: dict[PlannedSuite, dict[str, CaseEvaluators]] = {item: {} for item in plan.suites}
     for trial in plan.trials:
         of_cases[trial.suite][trial.case.id] = trial.evaluators
     found: dict[str, dict[str, str]] = {}
     for item, evaluators in of_cases.items():
         keys = {each: _evaluators_key(item, each, fast) for each in dict.fromkeys(evaluators.values())}
-        commonest = keys[Counter(evaluators.values()).most_common(1)[0][0]]
-        others = {case: keys[each] for case, each in evaluators.items() if keys[each] != commonest}
-        found[item.suite.name] = {"": commonest, **others}
+        most_common = keys[Counter(evaluators.values()).most_common(1)[0][0]]
+        others = {case: keys[each] for case, each in evaluators.items() if keys[each] != most_common}
+        found[item.suite.name] = {"": most_common, **others}
     return found
 
 
@@ -190,10 +190,10 @@ def _evaluators_key(item: PlannedSuite, evaluators: CaseEvaluators, fast: bool) 
         item.suite.criteria.trials == "mean",
         [
             [
-                [bound.title, bound.fingerprint, bound.threshold, not bound.spec.report_only]
-                for bound in bounds
-                if not (fast and bound.needs_judge)
+                [evaluator.title, evaluator.fingerprint, evaluator.threshold, not evaluator.spec.report_only]
+                for evaluator in group
+                if not (fast and evaluator.needs_judge)
             ]
-            for bounds in evaluators.lists()
+            for group in evaluators.lists()
         ],
     )

@@ -1,7 +1,7 @@
-"""Which passages an answer rests on: what the suite's retrieval tools returned.
+"""The retrieval context of an answer: what the suite's retrieval tools returned.
 
-A turn that retrieves nothing rests on what earlier turns of the same conversation retrieved, because the agent still
-has it. What an agent says itself about its passages is left alone, and so is a reply of a suite without such tools.
+A turn that retrieves nothing gets the passages of the earlier turns of its conversation, because the agent still has
+them. If the agent reports its own retrieval context, or the suite has no retrieval tools, replies stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proctor.base.json_data import Json, parse_json_or_keep, to_text
 
 
 def with_passages(replies: Sequence[Reply], retrieval_tools: Sequence[str]) -> tuple[Reply, ...]:
-    """The replies of one conversation, each with the passages that its answer may rest on."""
+    """The replies of one conversation, each with its retrieval context."""
     if not retrieval_tools:
         return tuple(replies)
     earlier: list[str] = []
@@ -30,7 +30,7 @@ def with_passages(replies: Sequence[Reply], retrieval_tools: Sequence[str]) -> t
 
 
 def passages_in(calls: Iterable[ToolCall], retrieval_tools: Sequence[str]) -> list[str]:
-    """What retrieval tools returned: a text as it is, each item of a list, the `text` of an item that has one."""
+    """The passages that retrieval tools returned: a string, each item of a list, the `text` of an item that has one."""
     found: list[str] = []
     for call in calls:
         if call.error is None and any(fnmatchcase(call.name, pattern) for pattern in retrieval_tools):
@@ -41,7 +41,7 @@ def passages_in(calls: Iterable[ToolCall], retrieval_tools: Sequence[str]) -> li
 
 
 def _as_data(result: Json) -> Json:
-    """Some SDKs pass on nothing but text, in which a list of passages is JSON."""
+    """The result, parsed if it is a JSON list: some SDKs return only text."""
     return parse_json_or_keep(result) if isinstance(result, str) and result.startswith("[") else result
 
 

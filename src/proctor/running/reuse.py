@@ -1,4 +1,4 @@
-"""Answers that are stored already: of an earlier run, of an interrupted one, or of the run that is scored again."""
+"""Stored answers, used instead of calling the agent: of an earlier run, of an interrupted run, or when rescoring."""
 
 from __future__ import annotations
 
@@ -13,71 +13,72 @@ from proctor.running.conversation import ConversationResult
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
 EarlierAnswer = Callable[[PlannedTrial], TrialResult | None]
+"""Finds the stored trial whose answer to use for a planned one, if there is one."""
 
 
 def stored_answers(store: Store) -> EarlierAnswer:
-    """The latest answer of the same agent to the same question, if there is one."""
-    known = store.latest_answers()
+    """Finds the latest stored answer of the same agent to the same input."""
+    numbers = store.latest_answers()
 
     def earlier(planned: PlannedTrial) -> TrialResult | None:
         if planned.suite.not_reused_because:
             return None
         cases = (planned.case, mask_case(planned.case))
         keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
-        no = known.get(keys[0], known.get(keys[1]))
-        past = None if no is None else store.trial(no)
-        return None if past is None or past.ended_early else past
+        number = numbers.get(keys[0], numbers.get(keys[1]))
+        stored = None if number is None else store.trial(number)
+        return None if stored is None or stored.ended_early else stored
 
     return earlier
 
 
 def with_reuse(plan: Plan) -> Plan:
-    """The plan with a reason for each suite whose agent cannot be compared with that of an earlier run."""
+    """The plan, with the reason for each suite whose agent has no reliable fingerprint and so cannot reuse answers."""
 
     def change(item: PlannedSuite) -> PlannedSuite:
         if not item.agent.unfingerprinted_parts:
             return item
         parts = ", ".join(item.agent.unfingerprinted_parts)
-        reason = f"asked anew: the agent holds {parts}, which cannot be compared with an earlier run"
+        reason = f"no stored answer was reused: the agent holds {parts}, which cannot be compared with an earlier run"
         return replace(item, not_reused_because=reason)
 
     return plan.with_suites(change)
 
 
 def resumed_answers_first(answers: Mapping[TrialAddress, TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
-    """The answers of the interrupted run, before those of any other."""
+    """Finds answers of the interrupted run first, then those that `earlier` finds."""
 
-    def known(planned: PlannedTrial) -> TrialResult | None:
+    def find(planned: PlannedTrial) -> TrialResult | None:
         found = answers.get(planned.address)
         return found if found is not None or earlier is None else earlier(planned)
 
-    return known
+    return find
 
 
-def same_question_or_error(planned: PlannedTrial, past: TrialResult) -> TrialResult:
-    """The earlier trial if its case still asks the same, else an error: an answer counts only for its question."""
-    asked = question_key(past.case)
-    if question_key(planned.case) == asked or question_key(mask_case(planned.case)) == asked:
-        return past
-    if question_key(mask_case(planned.case)) == question_key(mask_case(past.case)):
-        return past
-    reason = "the case asks something else now than it did in the run whose answers are scored; run it again"
-    return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=(), ended_early=True)
+def same_question_or_error(planned: PlannedTrial, stored: TrialResult) -> TrialResult:
+    """The stored trial if the input of its case has not changed, else an error: the answer is to another input."""
+    key = question_key(stored.case)
+    if question_key(planned.case) == key or question_key(mask_case(planned.case)) == key:
+        return stored
+    if question_key(mask_case(planned.case)) == question_key(mask_case(stored.case)):
+        return stored
+    reason = "the input of the case has changed since the run whose answers are scored; run it again"
+    return replace(stored, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=(), ended_early=True)
 
 
-def conversation_result(past: TrialResult) -> ConversationResult:
-    """The answer of an earlier trial; an agent that failed to answer then has failed now."""
-    ended = past.outcome if past.ended_early else None
-    went_on = ended is None and any(reply.error is not None for reply in past.replies)
-    failed = None if not went_on else Outcome.ERROR if past.outcome is Outcome.ERROR else Outcome.FAILED
+def conversation_result(stored: TrialResult) -> ConversationResult:
+    """The conversation of a stored trial, as if it had just been held; an agent that failed then has failed now."""
+    ended = stored.outcome if stored.ended_early else None
+    continued = ended is None and any(reply.error is not None for reply in stored.replies)
+    failed = None if not continued else Outcome.ERROR if stored.outcome is Outcome.ERROR else Outcome.FAILED
     return ConversationResult(
-        past.replies,
+        stored.replies,
         ended,
-        past.reason if ended or failed else "",
-        past.attempts,
-        past.started_at,
-        past.duration_ms,
-        spans=past.spans,
-        turns=None if past.case.scenario is None else past.case.turns,
+        stored.reason if ended or failed else "",
+        stored.attempts,
+        stored.started_at,
+        stored.duration_ms,
+        spans=stored.spans,
+        turns=None if stored.case.scenario is None else stored.case.turns,
         failed_turns=failed,
     )

@@ -1,9 +1,9 @@
-"""Runs suites: a new run, an interrupted one that is continued, or one that reuses stored answers.
+"""Runs suites: a new run, a resumed one, or one that reuses stored answers.
 
 The order matters. The plan is made first, so that every problem is reported before anything happens. Then the agents
-move to where they run: `isolated` and `on_workers` give back the same plan with other agents in it, and nothing after
-that knows the difference. Then the run is opened in the store, under its lock, and executed; its row is closed with
-what came of it, also if the run was stopped.
+move to where they run: `isolated` and `on_workers` return the same plan with other agents in it, and nothing after that
+knows the difference. Then the run is opened in the store, under its lock, and executed. Its row is completed at the
+end, also if the run was stopped.
 """
 
 from __future__ import annotations
@@ -49,35 +49,36 @@ from proctor.running.settings import NO_OPTIONS, Listener, RunOptions
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is to be run, and how."""
+    """What to run, and how."""
 
     suites: Sequence[Suite]
     options: RunOptions = NO_OPTIONS
     agent: Any = None
-    """Instead of the agents that suites name."""
+    """The agent to run instead of those that suites name."""
     select: Selection | None = None
     store: Path | None = None
-    """The folder of the store; with `None`, results stay in memory."""
+    """The folder of the store; without it, results stay in memory."""
     resume: bool = False
     reuse: bool = False
     name: str = ""
-    """What the user calls the run."""
+    """The user's name for the run."""
     key: str = ""
-    """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
+    """What else must be the same for one run to resume another: the selection, as the caller wrote it."""
     gate: GateSettings | None = None
     """Re-run only suspects, and compare the run with the baseline."""
     agents: Mapping[str, Any] = field(default_factory=dict)
-    """Instead of the agents that suites name, several of them by name: each is asked every case."""
+    """Several agents by name, instead of those that suites name: each runs every case."""
 
 
 def run_suites(request: RunRequest, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
-    """Run, and return everything that was found. A run that Ctrl-C stops is returned too, marked as interrupted."""
+    """Run the suites and return the run and its verdict. A run that Ctrl-C stops is returned too, as interrupted."""
     return run_sync(run_suites_async(request, listener))
 
 
 def raise_if_stopped(run: Run) -> None:
-    """Raise what ends a script if a signal stopped the run: the run has cleaned up, and the signal was not meant for it
-    alone. Ctrl-C is `KeyboardInterrupt`; SIGTERM is `SystemExit` with the exit code that shells give it.
+    """Raise what ends a script if a signal stopped the run: the signal was meant for the script too.
+
+    Ctrl-C is `KeyboardInterrupt`; SIGTERM is `SystemExit` with the exit code that shells use for it.
     """
     if run.stopped_by == signal.SIGINT.name:
         raise KeyboardInterrupt
@@ -86,17 +87,17 @@ def raise_if_stopped(run: Run) -> None:
 
 
 async def run_suites_async(request: RunRequest, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
-    """The same, for code that has an event loop."""
+    """The same as `run_suites`, for code that has an event loop."""
     if not request.suites:
-        raise UsageError("there is no suite to run")
+        raise UsageError("no suite to run")
     if request.gate is not None and request.reuse:
-        raise UsageError("the gate needs fresh answers, so it cannot take those of earlier runs (--reuse)")
+        raise UsageError("--gate and --reuse cannot be combined: the gate needs new answers")
     with suite_environment(request.suites):
         return await _run(request, listener)
 
 
 def suite_environment(suites: Sequence[Suite]) -> AbstractContextManager[None]:
-    """Sets the variables of the suites' `.env` files while they are run or scored."""
+    """Set the variables of the suites' `.env` files while the suites are run or scored."""
     files = [path for suite in suites for path in suite.env_files]
     return environment_from(files) if files else nullcontext()
 
@@ -125,7 +126,7 @@ async def _run(request: RunRequest, listener: Listener | None) -> tuple[Run, Run
 
 
 def _gate_trials() -> ModuleType:
-    """The trials that the gate asks for; its statistics take long to import, and most runs are not gated."""
+    """The module `gate_trials`. It imports slowly because of its statistics, and most runs are not gated."""
     from proctor.running import gate_trials
 
     return gate_trials
@@ -141,14 +142,14 @@ def _plan(request: RunRequest) -> Plan:
         key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *request.agents.values()))]),
     )
     if not plan.trials:
-        raise UsageError(f"no case is selected, so nothing was run{_available_cases(request.suites)}")
+        raise UsageError(f"no case matches{_available_cases(request.suites)}")
     if request.gate is not None:
         plan = _gate_trials().reserve_positions(plan, request.gate)
     return with_reuse(plan) if request.reuse and request.store is not None else plan
 
 
 def _open_run(plan: Plan, request: RunRequest, store: Store | None) -> OpenRun:
-    """The run to continue, if that was requested and there is one, else a new one."""
+    """The interrupted run, if `--resume` was requested and there is one, else a new run."""
     run, resumed = new_run(plan, request), None
     if store is not None and request.resume:
         possible = plan if request.gate is None else _gate_trials().with_every_follow_up(plan, request.gate)
@@ -162,7 +163,7 @@ def _earlier_answers(request: RunRequest, store: Store | None, open_run: OpenRun
 
 
 def _agent_key(agent: Any) -> str:
-    """What tells one given agent from another in any process; whether it has changed, its fingerprint tells."""
+    """A name for a passed agent that is the same in every process. Its fingerprint says whether it has changed."""
     if agent is None or isinstance(agent, (str, Mapping)):
         return canonical(agent)
     return str(getattr(agent, "__qualname__", None) or type(agent).__qualname__)
@@ -174,12 +175,12 @@ def _available_cases(suites: Sequence[Suite]) -> str:
     tags = sorted({tag for case in cases for tag in case.tags})
     ids = [case.id for case in cases]
     more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
-    listed = f"; there {'is' if len(ids) == 1 else 'are'} {', '.join(ids[:20])}{more}" if ids else ""
+    listed = f"; available: {', '.join(ids[:20])}{more}" if ids else ""
     return listed + (f"; tags: {', '.join(tags[:20])}" if tags else "")
 
 
 def new_run(plan: Plan, request: RunRequest) -> Run:
-    """The run that a plan becomes, before its first trial."""
+    """The run of a plan, before its first trial."""
     return Run(
         id=new_run_id(),
         started_at=Clock.time(),
@@ -203,20 +204,20 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
 
 
 def _agent_overrides(request: RunRequest) -> dict[str, Any]:
-    """The agents that were given instead of those of the suites, as far as text can name them: to run a case again."""
-    one = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
-    several = {name: mask(agent) for name, agent in request.agents.items() if isinstance(agent, str)}
-    return one | ({"agents": several} if several else {})
+    """The agents that were passed instead of the suites' own, if they are text; reports show how to re-run a case."""
+    agent = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
+    agents = {name: mask(item) for name, item in request.agents.items() if isinstance(item, str)}
+    return agent | ({"agents": agents} if agents else {})
 
 
 @contextmanager
 def finish_run_on_exit(open_run: OpenRun) -> Iterator[None]:
-    """Hold the run's lock, and store what it came to when it ends."""
+    """Hold the run's lock, and complete the run's row in the store on exit."""
     run, store = open_run.run, open_run.store
     with holding_lock(open_run):
         try:
             yield
-        except asyncio.CancelledError:  # such as an interrupted cell of a notebook; what is stored can be continued
+        except asyncio.CancelledError:  # such as an interrupted notebook cell; the run can be resumed
             if store is not None:
                 run.status, run.interrupted, run.note = RunStatus.INTERRUPTED, True, "interrupted"
                 run.judges = tuple(JudgeUsage(store.trials(run.no)))
@@ -229,4 +230,4 @@ def finish_run_on_exit(open_run: OpenRun) -> Iterator[None]:
         except StoreError:
             if not run.note:
                 raise
-            # the run's note says already that the store fails; its results are in the report
+            # The run's note already says that the store failed; its results are in the report.

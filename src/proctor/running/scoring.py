@@ -1,10 +1,11 @@
-"""Scores one answered trial: calls its evaluators and turns what they return or raise into scores and an outcome.
+"""Scores one answered trial: calls its evaluators and turns their results or exceptions into scores and an outcome.
 
-Shipped evaluators are quick and trusted, so they run right on the event loop, watched by the watchdog. All others may
-block or hang: they run in the background, a bounded number of them at once, each within its own time limit, in a thread
-unless they are async. An evaluator that asks a judge waits for the judge alone, and that waiting is not its own time.
+Shipped evaluators are fast and trusted, so they run directly on the event loop, under the watchdog. All others may
+block or hang: they run in the background, a limited number in parallel, each with its own timeout, and in a thread
+unless they are async. An evaluator that uses a judge is limited by the judge instead, and waiting for the judge does
+not count towards its timeout.
 
-`outcome_of_exception` is the one place that says what an exception of an evaluator means.
+`outcome_of_exception` decides what an exception of an evaluator means.
 """
 
 from __future__ import annotations
@@ -51,26 +52,26 @@ from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "all of its evaluators need a language model (--fast)"
 RETRIES = "retries"
-"""The detail of a score that took more than one try."""
+"""The detail of a score that took more than one attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringContext:
-    """What all scoring of a run shares."""
+    """What the scoring of all trials of a run shares."""
 
     evaluator_slots: asyncio.Semaphore
-    """How many evaluators other than the shipped ones may run at once."""
+    """Limits how many evaluators, other than shipped ones, run in parallel."""
     watchdog: Watchdog
     fast: bool
     judges: Judges | None = None
-    """The judges of the run, or `None` if no evaluator asks one."""
+    """The judges of the run, or `None` if no evaluator uses one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One evaluator and what it looks at."""
+    """One evaluator and what it scores."""
 
-    bound: ResolvedEvaluator
+    evaluator: ResolvedEvaluator
     evaluable: Evaluable
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
@@ -78,18 +79,18 @@ class _Job:
 
     @property
     def timeout(self) -> float:
-        usual = self.limits.judged_timeout if self.bound.asks_judge else self.limits.evaluator_timeout
-        return self.bound.spec.timeout or usual
+        default = self.limits.judged_timeout if self.evaluator.asks_judge else self.limits.evaluator_timeout
+        return self.evaluator.spec.timeout or default
 
 
 async def score(
     planned: PlannedTrial, answer: ConversationResult, scoring: ScoringContext
 ) -> tuple[tuple[Score, ...], tuple[str, ...]]:
-    """The scores of a trial in the order its evaluators are listed, and warnings for their authors."""
+    """The scores of a trial, in the order of its evaluators, and warnings for the authors of evaluators."""
     jobs = _jobs(planned, answer, scoring.fast)
     warnings: list[str] = []
     inline = {
-        at: _score_inline(job, scoring.watchdog, warnings) for at, job in enumerate(jobs) if job.bound.runs_inline
+        at: _score_inline(job, scoring.watchdog, warnings) for at, job in enumerate(jobs) if job.evaluator.runs_inline
     }
     others = [at for at in range(len(jobs)) if at not in inline]
     in_background: Sequence[Score | None] = ()
@@ -103,7 +104,7 @@ async def score(
 
 
 def with_outcome(suite: Suite, answer: ConversationResult, scores: tuple[Score, ...]) -> ConversationResult:
-    """The answer with the outcome that its scores and its failed turns come to."""
+    """The conversation with the outcome that follows from its scores and failed turns."""
     outcome, reason = trial_outcome(scores, suite.criteria)
     if answer.failed_turns is not None:
         failed = Outcome.FAILED in (answer.failed_turns, outcome)
@@ -114,19 +115,19 @@ def with_outcome(suite: Suite, answer: ConversationResult, scores: tuple[Score, 
 
 
 def needs_only_models(planned: PlannedTrial) -> bool:
-    """Whether nothing of a case can be scored without a language model."""
-    bounds = list(planned.evaluators)
-    return bool(bounds) and all(bound.needs_model for bound in bounds)
+    """Whether every evaluator of a case needs a language model."""
+    group = list(planned.evaluators)
+    return bool(group) and all(evaluator.needs_model for evaluator in group)
 
 
 def case_as_held(planned: PlannedTrial, answer: ConversationResult) -> Case:
-    """The case with the turns that a simulated user made of it, if its user is simulated."""
+    """The case with the turns that were really sent, if they come from a simulated user."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
 
 
 @dataclass(frozen=True, slots=True)
 class NoScore:
-    """Why there is no score, and what that means for the outcome."""
+    """The outcome of a score that has no value, and the reason."""
 
     outcome: Outcome
     reason: str
@@ -134,14 +135,14 @@ class NoScore:
 
 
 def outcome_of_exception(error: BaseException) -> NoScore:
-    """What an exception of an evaluator means: nothing to compare, a verdict yet to come, or an evaluator that broke.
+    """What an exception of an evaluator means: skipped, pending, or an error of the evaluator.
 
-    Skipped and pending say so by their own exceptions; everything else is an error, never a failure of the agent.
+    Skipped and pending have their own exceptions. Everything else is an error, never a failure of the agent.
     """
     account = getattr(error, "account", None)
     details: Mapping[str, Json] = {JUDGED: account} if account else {}
     if isinstance(error, NothingToCompare):
-        return NoScore(Outcome.SKIPPED, str(error) or "it had nothing to compare")
+        return NoScore(Outcome.SKIPPED, str(error) or "nothing to compare")
     if isinstance(error, EvaluationPending):
         criteria = {"criteria": error.criteria} if error.criteria else {}
         return NoScore(Outcome.PENDING, str(error), details or criteria)
@@ -151,49 +152,51 @@ def outcome_of_exception(error: BaseException) -> NoScore:
 
 
 def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list[_Job]:
-    """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
+    """What each evaluator scores: those of turns each turn, those of the case the whole conversation."""
     case = case_as_held(planned, answer)
     limits = planned.suite.limits
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
     views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [
-        (bound, evaluable, index if len(case.turns) > 1 else None)
-        for index, (bounds, evaluable) in enumerate(zip(of_turns, turns, strict=False))
-        for bound in bounds
+        (evaluator, evaluable, index if len(case.turns) > 1 else None)
+        for index, (group, evaluable) in enumerate(zip(of_turns, turns, strict=False))
+        for evaluator in group
         if answer.replies[index].error is None
     ]
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
-        views += [view for bound in of_case for view in _views_of_case(bound, whole, turns)]
+        views += [view for evaluator in of_case for view in _views_of_case(evaluator, whole, turns)]
     return [_Job(*view, limits) for view in views if not (fast and view[0].needs_model)]
 
 
 def _views_of_case(
-    bound: ResolvedEvaluator, whole: Evaluable, turns: list[Evaluable]
+    evaluator: ResolvedEvaluator, whole: Evaluable, turns: list[Evaluable]
 ) -> list[tuple[ResolvedEvaluator, Evaluable, int | None]]:
-    """One look at the whole conversation; a turn in which no tool is to be called is looked at by itself as well.
+    """The whole conversation; and, for evaluators of tool calls, each turn in which no call is expected.
 
-    The calls expected of all turns together have no place for "no calls in this turn": it would be lost beside the
-    calls of another turn, or forbid those of a turn that expects nothing in particular.
+    The expected calls of all turns together cannot express "no calls in this turn": it would get lost among the calls
+    of other turns, or forbid calls in a turn that expects nothing in particular.
     """
     expected = [item.expected_tool_calls for item in turns]
     silent = [index for index, calls in enumerate(expected) if calls == ()]
-    if bound.spec.name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
-        return [(bound, whole, None)]
-    views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [(bound, turns[index], index) for index in silent]
-    return [*views, (bound, whole, None)] if any(expected) else views
+    if evaluator.spec.name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
+        return [(evaluator, whole, None)]
+    views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [
+        (evaluator, turns[index], index) for index in silent
+    ]
+    return [*views, (evaluator, whole, None)] if any(expected) else views
 
 
 def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
-    timeout = job.bound.spec.timeout or job.limits.evaluator_timeout
+    timeout = job.evaluator.spec.timeout or job.limits.evaluator_timeout
     task = asyncio.current_task()
     clock = Clock.perf_counter()
     try:
         try:
             watchdog.watch(task, timeout)
-            verdict = to_evaluation(job.bound.call(select_output(job.bound, job.evaluable)))
+            verdict = to_evaluation(job.evaluator.call(select_output(job.evaluator, job.evaluable)))
         finally:
-            watchdog.forget(task)  # inside the outer `try`, since time may be up at any moment before this
+            watchdog.forget(task)  # inside the outer `try`, since the watchdog may interrupt at any moment before this
         return _score_from(job, verdict, clock, warnings)
     except WatchdogInterrupt:
         watchdog.forget(task)
@@ -205,8 +208,8 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
 
 
 async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: list[str]) -> Score | None:
-    """The score of an evaluator that may block or hang, or `None` if it turned out to need a model under `--fast`."""
-    async with contextlib.nullcontext() if job.bound.asks_judge else scoring.evaluator_slots:
+    """The score of an evaluator that may block or hang; `None` if it needs a model and `--fast` is on."""
+    async with contextlib.nullcontext() if job.evaluator.asks_judge else scoring.evaluator_slots:
         clock = Clock.perf_counter()
         try:
             return _score_from(job, await _call_with_timeout(job, scoring), clock, warnings)
@@ -218,22 +221,22 @@ async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: lis
             return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises concerns its own score
-            left_out = scoring.fast and isinstance(error, NeedsModel)
-            return None if left_out else _missing_score(job, error, clock)
+        except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises only affects its score
+            is_skipped = scoring.fast and isinstance(error, NeedsModel)
+            return None if is_skipped else _missing_score(job, error, clock)
 
 
 async def _call_with_timeout(job: _Job, scoring: ScoringContext) -> Evaluation | None:
-    """What an evaluator returns; the time in which it waits for the judge to be free does not count."""
-    bound = job.bound
+    """The result of an evaluator, within its timeout; waiting for a free judge does not count."""
+    evaluator = job.evaluator
     judges = scoring.judges
-    if judges is None or not bound.needs_judge:
-        return await run_with_timeout(_call(bound, job.evaluable), job.timeout, scoring.watchdog)
+    if judges is None or not evaluator.needs_judge:
+        return await run_with_timeout(_call(evaluator, job.evaluable), job.timeout, scoring.watchdog)
     waits = WaitTimer()
 
     async def call_in_session() -> Evaluation | None:
-        with judge_session(judge_session_for(judges, bound)), count_waits(waits):
-            return await _call(bound, job.evaluable)
+        with judge_session(judge_session_for(judges, evaluator)), count_waits(waits):
+            return await _call(evaluator, job.evaluable)
 
     try:
         return await run_with_timeout(call_in_session(), job.timeout, scoring.watchdog, lambda: waits.seconds)
@@ -241,17 +244,17 @@ async def _call_with_timeout(job: _Job, scoring: ScoringContext) -> Evaluation |
         raise evaluator_timeout(job.timeout, waits) from None
 
 
-async def _call(bound: ResolvedEvaluator, evaluable: Evaluable) -> Evaluation | None:
-    """What it returns, after as many tries as its file allows."""
-    seen = select_output(bound, evaluable)
-    for retry in range(bound.spec.retries):
+async def _call(evaluator: ResolvedEvaluator, evaluable: Evaluable) -> Evaluation | None:
+    """The result of an evaluator, after as many retries as its settings allow."""
+    seen = select_output(evaluator, evaluable)
+    for retry in range(evaluator.spec.retries):
         try:
-            return _with_retry_count(retry, await _call_once(bound, seen))
+            return _with_retry_count(retry, await _call_once(evaluator, seen))
         except (NothingToCompare, EvaluationPending):
             raise
-        except Exception:  # noqa: S112  the last try, below, raises
+        except Exception:  # noqa: S112  the last attempt, below, raises
             continue
-    return _with_retry_count(bound.spec.retries, await _call_once(bound, seen))
+    return _with_retry_count(evaluator.spec.retries, await _call_once(evaluator, seen))
 
 
 def _with_retry_count(retries: int, verdict: Evaluation | None) -> Evaluation | None:
@@ -260,19 +263,19 @@ def _with_retry_count(retries: int, verdict: Evaluation | None) -> Evaluation | 
     return replace(verdict, details={**verdict.details, RETRIES: retries})
 
 
-async def _call_once(bound: ResolvedEvaluator, seen: Evaluable) -> Evaluation | None:
-    call: Callable[..., Any] = bound.call
-    extra = {"trace": seen.trace} if bound.takes_trace else {}
+async def _call_once(evaluator: ResolvedEvaluator, seen: Evaluable) -> Evaluation | None:
+    call: Callable[..., Any] = evaluator.call
+    extra = {"trace": seen.trace} if evaluator.takes_trace else {}
     try:
         with suppress_tracing():
-            verdict = call(seen, **extra) if bound.asynchronous else await run_in_thread(call, seen, **extra)
+            verdict = call(seen, **extra) if evaluator.asynchronous else await run_in_thread(call, seen, **extra)
             return _as_plain_data(to_evaluation(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:
         raise InvalidScore(f"raised {one_line(error)}{user_location(error)}") from error
 
 
 def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:
-    """The evaluation as text and data, made while the evaluator's time still runs: a `__str__` may take long."""
+    """The evaluation as plain text and data; converted within the timeout, since a user's `__str__` may be slow."""
     if verdict is None or (type(verdict.reasoning) is str and not verdict.details):
         return verdict
     return replace(verdict, reasoning=str(verdict.reasoning or ""), details=to_json(verdict.details))
@@ -280,37 +283,37 @@ def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:
 
 def _score_from(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[str]) -> Score:
     if verdict is None:
-        return _missing_score(job, NothingToCompare("it had nothing to compare"), clock)
+        return _missing_score(job, NothingToCompare("nothing to compare"), clock)
     details = to_json(verdict.details) if verdict.details else {}
     if UNCLAMPED in details:
-        warnings.append(f"{job.bound.title}: {clamp_notice(verdict)}")
+        warnings.append(f"{job.evaluator.title}: {clamp_notice(verdict)}")
     return Score(
-        evaluator=job.bound.title,
-        outcome=Outcome.PASSED if passes(verdict.score, job.bound.threshold, verdict.passed) else Outcome.FAILED,
+        evaluator=job.evaluator.title,
+        outcome=Outcome.PASSED if passes(verdict.score, job.evaluator.threshold, verdict.passed) else Outcome.FAILED,
         value=verdict.score,
-        threshold=job.bound.threshold,
+        threshold=job.evaluator.threshold,
         reasoning=truncate_middle(str(verdict.reasoning or "")),
         turn=job.turn,
-        report_only=job.bound.spec.report_only,
+        report_only=job.evaluator.spec.report_only,
         details=details,
-        fingerprint=job.bound.fingerprint,
+        fingerprint=job.evaluator.fingerprint,
         duration_ms=(Clock.perf_counter() - clock) * 1000,
     )
 
 
 def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
-    """A score without a value. An evaluator that may be left out (`optional`) is skipped if it could not measure."""
+    """A score without a value. An error of an `optional` evaluator counts as skipped."""
     found = outcome_of_exception(error)
-    if job.bound.spec.optional and (found.outcome is Outcome.ERROR or JUDGED in found.details):
-        found = replace(found, outcome=Outcome.SKIPPED, reason=f"could not be measured: {found.reason}")
+    if job.evaluator.spec.optional and (found.outcome is Outcome.ERROR or JUDGED in found.details):
+        found = replace(found, outcome=Outcome.SKIPPED, reason=f"could not be scored: {found.reason}")
     return Score(
-        evaluator=job.bound.title,
+        evaluator=job.evaluator.title,
         outcome=found.outcome,
-        threshold=job.bound.threshold,
+        threshold=job.evaluator.threshold,
         reasoning=truncate_middle(found.reason),
         turn=job.turn,
-        report_only=job.bound.spec.report_only,
+        report_only=job.evaluator.spec.report_only,
         details=found.details,
-        fingerprint=job.bound.fingerprint,
+        fingerprint=job.evaluator.fingerprint,
         duration_ms=(Clock.perf_counter() - clock) * 1000,
     )

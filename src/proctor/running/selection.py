@@ -1,4 +1,4 @@
-"""Which cases run: by words, by tags, by their ids, by what failed last time."""
+"""Which cases run: by an expression, by tags, by ids, or those that failed last time."""
 
 from __future__ import annotations
 
@@ -16,83 +16,84 @@ from proctor.results.store.store import Store
 Predicate = Callable[[str], bool]
 
 MAX_NESTING = 100
-"""How many parentheses or negations an expression may have; more is not a person's doing."""
+"""How many parentheses or negations an expression may have, so that parsing cannot exhaust the stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFilter:
-    """Cases that satisfy everything that was asked for."""
+    """Selects the cases that meet every condition."""
 
-    words: Predicate | None = None
+    matches: Predicate | None = None
+    """The parsed `-k` expression."""
     tags: frozenset[str] = frozenset()
-    """A case needs one of them."""
+    """A case must have one of them."""
     addresses: frozenset[tuple[str, str]] | None = None
-    """(suite, case id) pairs; `None` is any."""
+    """(suite, case id) pairs; `None` selects all."""
     ids: tuple[str, ...] = ()
-    """What `--case` names; a case needs one of them."""
-    places: tuple[str, ...] = ()
-    """What `suite.yaml::case-id` names: of the files that are named so, these cases alone."""
+    """From `--case`: a case must have one of these names."""
+    locations: tuple[str, ...] = ()
+    """From `suite.yaml::case-id`: of these files, only these cases."""
     suites: frozenset[str] = frozenset()
-    """Names of suites; a case needs to be in one of them."""
+    """Names of suites; a case must be in one of them."""
 
     def __call__(self, suite: Suite, case: Case) -> bool:
         if self.suites and suite.name not in self.suites:
             return False
-        if self.ids and not any(names_case(wanted, suite.name, suite.path, case.id) for wanted in self.ids):
+        if self.ids and not any(names_case(name, suite.name, suite.path, case.id) for name in self.ids):
             return False
-        if self.places and not self._is_at_a_place(suite, case):
+        if self.locations and not self._is_at_location(suite, case):
             return False
         if self.addresses is not None and (suite.name, case.id) not in self.addresses:
             return False
         if self.tags and not self.tags & set(case.tags):
             return False
         text = " ".join((f"{suite.name}/{case.id}", case.description, *case.tags))
-        return self.words is None or self.words(text.casefold())
+        return self.matches is None or self.matches(text.casefold())
 
-    def _is_at_a_place(self, suite: Suite, case: Case) -> bool:
-        about = [place for place in self.places if _is_file_of(place.partition("::")[0], suite.path)]
-        return not about or any(names_case(place, suite.name, suite.path, case.id) for place in about)
+    def _is_at_location(self, suite: Suite, case: Case) -> bool:
+        in_file = [location for location in self.locations if _is_file_of(location.partition("::")[0], suite.path)]
+        return not in_file or any(names_case(location, suite.name, suite.path, case.id) for location in in_file)
 
 
 def split_locations(paths: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The files to read, each once, and those of the paths that name a case in one: `suite.yaml::case-id`."""
+    """The files to read, each once, and the paths that name one case of a file: `suite.yaml::case-id`."""
     files: dict[str, None] = {}
-    places: list[str] = []
+    locations: list[str] = []
     for path in paths:
         file, sign, case_id = path.partition("::")
         if not sign or Path(path).exists():
             files[path] = None
         elif not file or not case_id.strip():
-            raise UsageError(f"{path!r}: write a file and the id of a case: suite.yaml::case-id")
+            raise UsageError(f"{path!r}: write a file and a case id, such as suite.yaml::case-id")
         else:
             files.setdefault(file)
-            places.append(path)
+            locations.append(path)
     whole = {path for path in files if path in paths}
-    return list(files), tuple(place for place in places if place.partition("::")[0] not in whole)
+    return list(files), tuple(location for location in locations if location.partition("::")[0] not in whole)
 
 
-def check_names(wanted: Sequence[str], cases: Iterable[tuple[str, Path | str | None, str]]) -> None:
-    """Raise `UsageError` for a name that no case has, with the nearest; cases are (suite, file, id)."""
+def check_names(names: Sequence[str], cases: Iterable[tuple[str, Path | str | None, str]]) -> None:
+    """Raise `UsageError` for a name that no case has, suggesting a similar one; cases are (suite, file, id)."""
     known = list(cases)
-    for name in wanted:
+    for name in names:
         if not any(names_case(name, *case) for case in known):
             case_id = name.partition("::")[2] or name
-            near = did_you_mean(case_id, [case[2] for case in known]) or did_you_mean(
+            suggestion = did_you_mean(case_id, [case[2] for case in known]) or did_you_mean(
                 name, [f"{c[0]}/{c[2]}" for c in known]
             )
-            raise UsageError(f"no case {name!r}{near}")
+            raise UsageError(f"no case {name!r}{suggestion}")
 
 
-def names_case(wanted: str, suite: str, path: Path | str | None, case_id: str) -> bool:
-    """A case is named by its id, by `suite/id` or by `file::id`."""
-    if wanted in (case_id, f"{suite}/{case_id}"):
+def names_case(name: str, suite: str, path: Path | str | None, case_id: str) -> bool:
+    """Whether `name` means this case: by its id, by `suite/id` or by `file::id`."""
+    if name in (case_id, f"{suite}/{case_id}"):
         return True
     ending = f"::{case_id}"
-    return wanted.endswith(ending) and _is_file_of(wanted.removesuffix(ending), path)
+    return name.endswith(ending) and _is_file_of(name.removesuffix(ending), path)
 
 
 def _is_file_of(file: str, path: Path | str | None) -> bool:
-    """Whether a suite comes from a file, from a folder above it, or from a list in a Python file."""
+    """Whether `file` is the file of a suite, a folder above it, or `file.py:name` of a list in it."""
     if path is None:
         return False
     own, named = Path(path).resolve(), Path(file).resolve()
@@ -103,20 +104,23 @@ def _is_file_of(file: str, path: Path | str | None) -> bool:
 
 
 def parse_expression(expression: str) -> Predicate:
-    """`refund and not (slow or flaky)`: words are looked for anywhere in a case's address, description and tags."""
+    """Parse an expression such as `refund and not (slow or flaky)`.
+
+    The predicate searches for the words in a case's suite, id, description and tags.
+    """
     tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
     if not tokens:
         raise UsageError("-k needs an expression, such as: refund and not slow")
     if tokens.count("(") > MAX_NESTING or tokens.count("not") > MAX_NESTING:
-        raise UsageError("-k is nested too deeply")
+        raise UsageError("-k: the expression is nested too deeply")
     predicate, rest = _parse_or(tokens)
     if rest:
-        raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
+        raise UsageError(f"-k {expression!r}: unexpected {rest[0]!r}")
     return predicate
 
 
 def last_failed(store: Store) -> frozenset[tuple[str, str]]:
-    """The cases of the latest run that did not pass; empty when all did or nothing was run."""
+    """The cases of the latest run that did not pass; empty if all passed or there is no run."""
     runs = store.runs(limit=1)
     if not runs:
         return frozenset()

@@ -1,7 +1,7 @@
-"""Settings of a run: what the caller, the suites and the project's configuration say, and who wins.
+"""Settings of a run, and which of them wins: the caller's, the suites' or the project's configuration.
 
-`limits_for` is the function that knows the order of precedence. A plan calls it once for each suite and case; everyone
-else reads the `Limits` that the plan holds. Who judges is decided in `judging.choosing`.
+`limits_for` holds the order of precedence. A plan calls it once per suite and case; everything else reads the
+`TrialLimits` in the plan. `judging.choosing` decides who judges.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ DEFAULTS = Settings(
     repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=MAX_REPLY_BYTES
 )
 DEFAULT_JUDGED_TIMEOUT = 300.0
-"""Default timeout of evaluators that ask a judge: a model takes its time, and may be asked more than once."""
+"""Default timeout of evaluators that use a judge: a model is slow, and may be called more than once."""
 BACKOFF_SECONDS = 0.5
 """Seconds before the first retry; doubled each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Where the agents of a run are asked, if not in its own process."""
+    """Where the agents of a run run, if not in its own process."""
 
     workers: int = 0
     """Processes to start on this machine."""
     address: str = ""
-    """A scheduler that is there already, instead."""
+    """The address of a running scheduler to use instead of starting workers."""
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
     upload: bool = False
-    """Whether the files of the working folder are sent to the workers."""
+    """Whether to send the files of the working folder to the workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +47,35 @@ class RunOptions:
     """Everything about a run that is not in the suites."""
 
     overrides: Settings = NO_SETTINGS
-    """From the command line or the call; beats what suites say."""
+    """From the command line or the call; wins over the suites' own settings."""
     defaults: Settings = NO_SETTINGS
-    """From the project's configuration or the environment; holds where suites say nothing."""
+    """From the project's configuration or the environment; used if a suite sets nothing."""
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read; `max_reply_bytes` is set by `limits_for`."""
     fast: bool = False
-    """Leave out whatever needs a language model."""
+    """Skip evaluators and simulated users that need a language model."""
     judge: Any = None
-    """Who judges, whatever suites and their evaluators say."""
+    """The judge to use, whatever suites and their evaluators name."""
     default_judge: Any = None
-    """Who judges if neither the caller nor a suite names a judge."""
+    """The judge to use if neither the caller nor a suite names one."""
     budget_usd: float | None = None
-    """What agents and judges may cost before no further trial is begun."""
+    """US dollars that agents and judges may cost; no trial starts once they are spent."""
     maxfail: int | None = None
+    """How many trials may fail before the run stops."""
     isolate: bool = False
-    """Whether every trial has a process of its own."""
+    """Run every trial in its own process."""
     keep_secrets: bool = False
-    """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
+    """Do not mask secrets in stored and reported answers, tool calls, prompts and errors."""
     backoff: float = BACKOFF_SECONDS
     """Seconds before the first retry; doubled each time."""
     rate: float | None = None
-    """Turns a second that each endpoint is sent at most."""
+    """The most turns per second to send to each endpoint."""
     cluster: ClusterOptions | None = None
-    """Ask the agents on workers, which the run starts or finds."""
+    """Run the agents on workers."""
     read_file: Callable[[AttachedFile], FileText | Awaitable[FileText]] | None = None
-    """Reads the files of turns, for every agent, in place of Proctor's own reader; raises `UnreadableFile`."""
+    """Reads the files of turns, for every agent, instead of Proctor's own reader; raises `UnreadableFile`."""
     evaluators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Evaluators by title, each called in place of the one that suites name under this title; they always count."""
+    """Evaluators by title, each called instead of the one that suites name by this title; their scores always count."""
 
 
 NO_OPTIONS = RunOptions()
@@ -92,7 +93,7 @@ class TrialLimits:
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read."""
     judged_timeout: float = DEFAULT_JUDGED_TIMEOUT
-    """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
+    """The timeout of evaluators that use a judge; waiting for a free judge does not count."""
 
 
 def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> TrialLimits:
@@ -116,10 +117,10 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> T
 
 
 class Listener(Protocol):
-    """Follows a run: called in order, always from one thread, and with a trial only once it is safely stored."""
+    """Follows a run. Called in order, from one thread, and with a trial only once it is stored."""
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
-        """`planned` trials belong to the run, of which `kept` are stored already."""
+    def started(self, run: Run, planned: int, stored: int) -> None:
+        """The run starts: it has `planned` trials, of which `stored` are finished and in the store."""
         ...
 
     def trial_done(self, trial: TrialResult) -> None: ...
@@ -129,7 +130,7 @@ class Listener(Protocol):
 
 @runtime_checkable
 class TrialListener(Protocol):
-    """A listener that also hears of each trial when it begins."""
+    """A listener that is also called when a trial starts."""
 
     def trial_started(self, case: Case, number: int) -> None:
         """`number` counts the trials of a case from 1."""
@@ -138,7 +139,7 @@ class TrialListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """A worker as a display shows it."""
+    """A worker as the terminal shows it."""
 
     name: str
     under_way: int = 0
@@ -148,17 +149,17 @@ class WorkerState:
     lost: int = 0
     """How often its process ended."""
     status: str = "ready"
-    """`ready`, `lost`, or why it is refused."""
+    """`ready`, `lost`, or why it is not used."""
 
 
 @runtime_checkable
 class WorkerListener(Protocol):
-    """A listener that follows workers too."""
+    """A listener that also follows workers."""
 
     def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
-        """There are workers; `states` says at any time how they are."""
+        """The run uses workers; `states` returns their current states."""
         ...
 
     def notice(self, text: str) -> None:
-        """Something happened that shows in no trial: a worker was lost or refused."""
+        """Show an event that belongs to no trial: a worker was lost or refused."""
         ...

@@ -1,4 +1,4 @@
-"""Simulated users: a model says what the user of a scenario would say next, until the plan is done."""
+"""Simulated users: a model writes the user's next message from a scenario, until its plan is done."""
 
 from __future__ import annotations
 
@@ -23,34 +23,37 @@ from proctor.running.settings import RunOptions
 from proctor.running.suite_judges import judge_sources, position_of, why_unavailable
 from proctor.tracing.capture import suppress_tracing
 
-WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
+WITHOUT_MODEL = "its simulated user needs a model: set --judge or the scenario's model"
 
 
-def user_factory(case: Case, sample: int, player: JudgeChoice, judges: Judges | None) -> Callable[[], User]:
-    """Makes the user that talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
+def user_factory(case: Case, sample: int, user_model: JudgeChoice, judges: Judges | None) -> Callable[[], User]:
+    """A function that makes the user of a conversation, for each attempt of one trial.
+
+    `sample` is the index of the trial: with another sample, the model is asked again instead of taken from the cache.
+    """
     scenario = case.scenario
     calls: list[JudgeCall] = []
     if scenario is None or judges is None:
         return lambda: ScriptedUser(case)
-    return lambda: SimulatedUser(scenario, _first_model(judges, player), sample, calls)
+    return lambda: SimulatedUser(scenario, _first_model(judges, user_model), sample, calls)
 
 
 def user_model_for(case: Case, options: RunOptions, suite: Suite) -> JudgeChoice:
-    """Who plays the user of a case: chosen as the judge of an evaluator is, with the scenario's model as its own."""
+    """The model that simulates the user of a case: the scenario's own model, else chosen like a judge."""
     own = None if case.scenario is None else case.scenario.model
     written = None if own is None else WrittenJudge(own, EVALUATOR, case.position)
     return choose_judge(judge_sources(options, suite), written)
 
 
 def user_model_problems(suite: Suite, options: RunOptions) -> list[Problem]:
-    """Models that are to play a user and cannot be had."""
+    """Problems of the models that simulate users."""
     problems: list[Problem] = []
     for case in suite.cases:
         if case.scenario is None or case.skip is not None or options.fast:
             continue
         try:
-            player = user_model_for(case, options, suite)
-            reason, written = why_unavailable(player), player.written
+            user_model = user_model_for(case, options, suite)
+            reason, written = why_unavailable(user_model), user_model.written
         except InvalidJudge as error:
             reason, written = str(error), error.written
         if reason:
@@ -65,7 +68,7 @@ def user_model_problems(suite: Suite, options: RunOptions) -> list[Problem]:
 
 
 class SimulatedUser:
-    """Asks a model for each message but the first; what it says is checked, and the end is its own to choose."""
+    """A user whose messages, except the first, are written by a model. The model also decides when to stop."""
 
     def __init__(self, scenario: Scenario, judge: Judge, sample: int, calls: list[JudgeCall]) -> None:
         self._scenario = scenario
@@ -73,10 +76,10 @@ class SimulatedUser:
         self._sample = sample
         self._turns: list[Turn] = []
         self._calls = calls
-        """Those of earlier tries as well, which were paid for too."""
+        """The calls of all attempts, since each one has a cost."""
         self._ended: dict[str, Json] = {}
-        self._before = 0.0
-        self._since: float | None = None
+        self._seconds_before = 0.0
+        self._thinking_since: float | None = None
 
     async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
         if not self._turns:
@@ -85,7 +88,7 @@ class SimulatedUser:
             self._ended = {"ended": f"the limit of {self._scenario.max_turns} turns was reached"}
             message = None
         else:
-            message = await self._made_up(replies)
+            message = await self._generate_message(replies)
         if message is None:
             return None
         self._turns.append(Turn(message))
@@ -93,7 +96,7 @@ class SimulatedUser:
 
     @property
     def thinking_seconds(self) -> float:
-        return self._before + (0.0 if self._since is None else time.monotonic() - self._since)
+        return self._seconds_before + (0.0 if self._thinking_since is None else time.monotonic() - self._thinking_since)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -102,15 +105,15 @@ class SimulatedUser:
         first, *others = self._turns
         return (replace(first, extra={SIMULATION_KEY: self._account()}), *others)
 
-    async def _made_up(self, replies: Sequence[Reply]) -> str | None:
-        from proctor.running.user_prompt import next_message  # heavy (pydantic), and few suites simulate users
+    async def _generate_message(self, replies: Sequence[Reply]) -> str | None:
+        from proctor.running.user_prompt import next_message  # slow to import (pydantic), and few suites simulate users
 
         question = next_message(self._scenario, [turn.input for turn in self._turns], replies)
         with self._thinking(), call_log() as calls, suppress_tracing():
             try:
                 reply = await self._judge.ask(question, sample=self._sample)
             except JudgeFailed as error:
-                raise ConversationInvalid(f"the simulated user ({self._judge.name}) broke down: {error}") from error
+                raise ConversationInvalid(f"the simulated user ({self._judge.name}) failed: {error}") from error
             finally:
                 self._calls += calls
         if reply.status == "finished" or self._scenario.stop in reply.message:
@@ -121,11 +124,11 @@ class SimulatedUser:
 
     @contextmanager
     def _thinking(self) -> Iterator[None]:
-        self._since = time.monotonic()
+        self._thinking_since = time.monotonic()
         try:
             yield
         finally:
-            self._before, self._since = self.thinking_seconds, None
+            self._seconds_before, self._thinking_since = self.thinking_seconds, None
 
     def _account(self) -> dict[str, Json]:
         return {
@@ -136,14 +139,14 @@ class SimulatedUser:
         }
 
 
-def _first_model(judges: Judges, player: JudgeChoice) -> Judge:
-    """The first of the judges that can write messages."""
-    members: Sequence[Judge] = judges.panel(player.panel).judges
+def _first_model(judges: Judges, user_model: JudgeChoice) -> Judge:
+    """The first judge that is a model, and so can write messages."""
+    members: Sequence[Judge] = judges.panel(user_model.panel).judges
     return next((judge for judge in members if not is_rule_based(judge.name)), members[0])
 
 
 def why_not_simulated(case: Case, options: RunOptions, suite: Suite) -> str:
-    """Why the user of a case cannot be simulated in a run; empty where it can."""
+    """Why the user of a case cannot be simulated in this run; empty if it can."""
     if options.fast:
-        return "its user is simulated, which needs a language model (--fast)"
+        return "its simulated user needs a language model (--fast)"
     return "" if user_model_for(case, options, suite).needs_model else WITHOUT_MODEL

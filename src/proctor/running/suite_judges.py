@@ -1,6 +1,6 @@
-"""The judges of a suite: where they may be named, and what is wrong with those that are named.
+"""The judges of a suite: the places that can name one, and the problems of the ones that are named.
 
-`judging.choosing` decides who judges. The plan calls it once for each evaluator, with the sources of its suite.
+`judging.choosing` decides who judges. The plan calls it once per evaluator, with the sources of its suite.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from proctor.running.settings import RunOptions
 
 
 def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSources:
-    """Every place that may name a judge for the evaluators of a suite."""
+    """Everything that can name a judge for the evaluators of a suite."""
     of_suite = None
     if suite is not None and suite.judge is not None:
         of_suite = WrittenJudge(suite.judge, SUITE, suite.key_positions.get("judge"))
@@ -46,28 +46,30 @@ def judge_sources(options: RunOptions, suite: Suite | None = None) -> JudgeSourc
 
 
 def position_of(suite: Suite, key: str, value: Any, reason: str) -> Position | None:
-    """Where a suite says something that is wrong: the text with the variable that a reason names, else the key."""
+    """The position of a wrong value: of the string with the variable that `reason` names, else of the key."""
     variables = variables_in(reason)
-    places = _keys_containing(value, f"${{{variables[0]}}}", key) if variables else ()
-    found = (suite.key_positions.get(place) for place in (*places, key))
+    keys = _keys_containing(value, f"${{{variables[0]}}}", key) if variables else ()
+    found = (suite.key_positions.get(name) for name in (*keys, key))
     return next((position for position in found if position is not None), None)
 
 
-def _keys_containing(value: Any, text: str, place: str) -> Iterator[str]:
-    """The places in data, as people write them, of texts that hold some text."""
+def _keys_containing(value: Any, text: str, key: str) -> Iterator[str]:
+    """The keys of strings that contain `text`, as people write them: `agent.headers[0]`."""
     if isinstance(value, str) and text in value:
-        yield place
+        yield key
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _keys_containing(item, text, f"{place}.{name}")
+            yield from _keys_containing(item, text, f"{key}.{name}")
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from _keys_containing(item, text, f"{place}[{index}]")
+            yield from _keys_containing(item, text, f"{key}[{index}]")
 
 
 def judge_names(evaluators: Iterable[ResolvedEvaluator]) -> str:
-    """Who is going to judge, for a person to read."""
-    choices = [bound.judge for bound in evaluators if bound.judge is not None and not bound.judge.is_skipped]
+    """The names of the judges that will be used, as text."""
+    choices = [
+        evaluator.judge for evaluator in evaluators if evaluator.judge is not None and not evaluator.judge.is_skipped
+    ]
     return mask(" and ".join(dict.fromkeys(_panel_name(choice) for choice in choices)))
 
 
@@ -82,29 +84,29 @@ def judge_problems(
     sources: JudgeSources,
     positions: Callable[[ResolvedEvaluator], Iterable[Position | None]],
 ) -> list[Problem]:
-    """Judges that are named and cannot be had: one that is not valid, a package or a key that is missing.
+    """Problems of the judges that are named: one is not valid, or a package or API key is missing.
 
-    `positions` says where an evaluator is named, which may be in many places.
+    `positions` returns every position at which an evaluator is named.
     """
     problems: list[Problem] = []
     if not sources.skip_models and (sources.command_line is not None or sources.suite is not None):
         try:
-            choose_judge(sources)  # named, so that a mistake in it is reported even if no evaluator asks
+            choose_judge(sources)  # report a mistake in it even if no evaluator uses a judge
         except InvalidJudge as error:
             problems.append(invalid_judge_problem(error, suite))
-    for bound in evaluators:
-        if bound.judge is None or bound.judge.is_skipped or not (reason := why_unavailable(bound.judge)):
+    for evaluator in evaluators:
+        if evaluator.judge is None or evaluator.judge.is_skipped or not (reason := why_unavailable(evaluator.judge)):
             continue
-        if bound.judge.origin == EVALUATOR:
-            place = f"evaluator {bound.title!r}: model:"
-            problems += [Problem.at(position, reason, place, path=suite.path) for position in positions(bound)]
+        if evaluator.judge.origin == EVALUATOR:
+            place = f"evaluator {evaluator.title!r}: model:"
+            problems += [Problem.at(position, reason, place, path=suite.path) for position in positions(evaluator)]
         else:
-            problems.append(_problem(reason, bound.judge.written, suite))
+            problems.append(_problem(reason, evaluator.judge.written, suite))
     return list(dict.fromkeys(problems))
 
 
 def invalid_judge_problem(error: InvalidJudge, suite: Suite) -> Problem:
-    """The problem of a judge that is not valid, and that no evaluator names itself."""
+    """The problem of an invalid judge that is named by the suite or the caller, not by an evaluator."""
     return _problem(str(error), error.written, suite)
 
 
@@ -116,7 +118,7 @@ def _problem(reason: str, written: WrittenJudge, suite: Suite) -> Problem:
 
 
 def why_unavailable(choice: JudgeChoice) -> str:
-    """Why a judge cannot be had, as far as that shows without a call; an empty string if it can."""
+    """Why a judge cannot be used, as far as is known without calling it; empty if it can."""
     try:
         Judges().panel(choice.panel)
     except UsageError as error:
@@ -124,6 +126,6 @@ def why_unavailable(choice: JudgeChoice) -> str:
     return ""
 
 
-def judge_session_for(judges: Judges, bound: ResolvedEvaluator) -> JudgeSession:
-    """What holds while the engine calls an evaluator."""
-    return JudgeSession(judges, bound.sources, bound.judge, bound.threshold)
+def judge_session_for(judges: Judges, evaluator: ResolvedEvaluator) -> JudgeSession:
+    """The session in which the engine calls an evaluator."""
+    return JudgeSession(judges, evaluator.sources, evaluator.judge, evaluator.threshold)

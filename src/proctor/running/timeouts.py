@@ -1,16 +1,16 @@
-"""Timeouts that hold also for code that ignores cancellation or blocks the event loop.
+"""Timeouts that also work for code that ignores cancellation or blocks the event loop.
 
 The obvious version, `asyncio.timeout`, fails in both directions. An async agent that calls blocking code
-(`time.sleep`, `requests` in an `async def`) keeps every timer of the loop from firing, so it never times out itself;
-and when it lets go of the loop, the timers of all other trials fire at once, so trials that did nothing wrong time out.
+(`time.sleep`, `requests` in an `async def`) keeps every timer of the loop from firing, so it never times out itself.
+When it releases the loop, the timers of all other trials fire at once, so trials that did nothing wrong time out.
 
-A signal still arrives while the loop is blocked: if the task that is running at that moment has used up its time, it
-is interrupted on the spot. No other task could run meanwhile, and none may time out for that: a heartbeat measures how
-long the loop was blocked, and each task gets back what it lost. Samples, taken at each signal, tell which task blocked
-the loop; a plain upper limit on what is given back would blame the tasks that wait behind many blocking ones.
+A signal still arrives while the loop is blocked: if the running task has used up its time, it is interrupted at once.
+No other task could run meanwhile, and none may time out for that: a heartbeat measures how long the loop was blocked,
+and each task gets that time back. Samples, taken at each signal, show which task blocked the loop. A plain upper limit
+on the time to give back would time out tasks that wait behind many blocking ones.
 
-Some seconds are not the task's own: waiting for a judge to be free, for a simulated user to think, for a slot on a
-worker. `excluded_seconds` says how many there were so far.
+Some seconds do not count: waiting for a free judge, for a simulated user, for a slot on a worker. `excluded_seconds`
+returns how many there were.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ T = TypeVar("T")
 
 TICK_SECONDS = 0.25
 BEAT_SECONDS = 0.05
-LABELS_REPORTED = 8
+MAX_LABELS = 8
+"""How many of the running cases the guard process is told, the newest."""
 GRACE_SECONDS = 1.0
-"""How long cancelled work may take to clean up before it is abandoned."""
+"""How long a cancelled task may take to clean up before it is abandoned."""
 
 
 class WatchdogInterrupt(BaseException):
-    """Raised inside work that has used up its time; not an `Exception`, so that agents do not swallow it."""
+    """Raised inside code that has used up its time; not an `Exception`, so that agents do not catch it."""
 
 
 @dataclass(slots=True)
@@ -46,17 +47,17 @@ class _TimeBudget:
     end: float
     timeout: float
     blocked_before: float
-    """How long the loop had been blocked when the task began."""
+    """How long the loop had been blocked when the task started."""
     own_blocking: float = 0.0
     """How long the task itself blocked the loop, as far as samples show."""
     excluded_seconds: Callable[[], float] | None = None
-    """How many seconds so far do not count towards the timeout."""
+    """Returns how many seconds do not count towards the timeout."""
     label: str = ""
-    """The case, as the guard outside the process names it."""
+    """The case, for messages of the guard process."""
 
 
 class Watchdog:
-    """Watches tasks of one event loop; it interrupts them as far as the platform and the thread allow signals."""
+    """Watches the tasks of one event loop, and interrupts them if the platform and the thread allow signals."""
 
     def __init__(self) -> None:
         self._budgets: dict[asyncio.Task[Any], _TimeBudget] = {}
@@ -88,14 +89,14 @@ class Watchdog:
             self._budgets.pop(task, None)
 
     def label_of(self, task: asyncio.Task[Any] | None) -> str:
-        """The case that a task belongs to, or an empty string if it is not known."""
+        """The case that a task belongs to, or an empty string if unknown."""
         own = None if task is None else self._budgets.get(task)
         return "" if own is None else own.label
 
     def left(self, task: asyncio.Task[Any]) -> float:
-        """Seconds that `task` still has; what other tasks took from it by blocking the loop is given back.
+        """Seconds that `task` has left; time in which other tasks blocked the loop does not count.
 
-        Without signals there are no samples of which task blocked, so it gets back at most as much as it had.
+        Without signals there are no samples of which task blocked, so at most the timeout itself is given back.
         """
         own = self._budgets.get(task)
         if own is None:
@@ -117,7 +118,7 @@ class Watchdog:
     def __exit__(self, *error: object) -> None:
         if self._signals:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # drops a tick on its way, which would end the process
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # drops a pending tick, which would end the process
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         if self._beat is not None:
             self._beat.cancel()
@@ -125,11 +126,11 @@ class Watchdog:
         send_heartbeat(0.0)
 
     def _report_alive(self) -> None:
-        """Report to the guard what runs: it ends the process if the loop is silent for longer than that may take."""
+        """Report the running cases to the guard, which ends the process if it is silent for too long."""
         running = self._budgets.values()
         self._longest = max((item.timeout for item in running), default=0.0)
         labels = [item.label for item in running if item.label]
-        send_heartbeat(self._longest, ", ".join(labels[-LABELS_REPORTED:]))
+        send_heartbeat(self._longest, ", ".join(labels[-MAX_LABELS:]))
 
     def _on_beat(self) -> None:
         if self._loop is None or self._beat is None:
@@ -151,7 +152,7 @@ class Watchdog:
 
     @staticmethod
     def _can_signal() -> bool:
-        """Only the main thread gets signals, and an application that uses this one keeps it."""
+        """Whether this thread gets signals, and the application does not use SIGALRM itself."""
         return (
             hasattr(signal, "setitimer")
             and threading.current_thread() is threading.main_thread()
@@ -160,11 +161,11 @@ class Watchdog:
 
 
 class TimedOut(Exception):
-    """The time allowed is over."""
+    """The timeout is over."""
 
 
 class Cancelled(Exception):
-    """The work cancelled itself, without a request to stop."""
+    """The coroutine cancelled itself."""
 
 
 async def run_with_timeout(
@@ -176,7 +177,7 @@ async def run_with_timeout(
 ) -> T:
     """Return or raise what `work` does within `timeout` seconds, not counting the excluded ones; else `TimedOut`.
 
-    Work that is out of time is cancelled and, if it ignores that, left behind.
+    On a timeout, `work` is cancelled and, if it ignores that, abandoned.
     """
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
@@ -204,7 +205,7 @@ async def run_with_timeout(
 
 
 def _done(task: asyncio.Task[Any], over: asyncio.Future[None], watchdog: Watchdog) -> None:
-    """Abandoned work is watched until it ends; what it raises then is dropped."""
+    """Called when a task ends, also an abandoned one, whose exception is dropped."""
     watchdog.forget(task)
     if not task.cancelled():
         task.exception()
@@ -224,6 +225,6 @@ def _expire(
 
 
 async def _abandon(task: asyncio.Task[Any]) -> None:
-    """Cancel work, and leave it behind if it does not end."""
+    """Cancel a task, and abandon it if it does not end."""
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE_SECONDS)

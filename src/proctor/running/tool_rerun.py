@@ -1,4 +1,4 @@
-"""Tools called again after an answer, which is then held against what they really give."""
+"""Re-runs the tools of an answer, so that evaluators compare the answer with the real results (`rerun_tools:`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mocked_tools(case: Case) -> Iterator[None]:
 
 
 async def with_rerun_tools(answer: ConversationResult, case: Case, planned: PlannedSuite) -> ConversationResult:
-    """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
+    """The conversation with the re-run results as retrieval context, and a warning for each result that differs."""
     tools = find_tools(planned.suite.rerun_tools, planned.suite.base, planned.agent)
     replies: list[Reply] = []
     warnings: list[str] = []
@@ -42,8 +42,8 @@ async def with_rerun_tools(answer: ConversationResult, case: Case, planned: Plan
 
 
 async def _passages(reply: Reply, tools: dict[str, Tool]) -> tuple[tuple[str, ...] | None, list[str]]:
-    """What the agent says it read, then what its tools give."""
-    again = await rerun_tools(reply.tool_calls, tools)
-    passages = dict.fromkeys([*(reply.retrieval_context or ()), *results_as_context(again)])
-    found = [item for item in again if item.changed or (item.error is not None and item.changed is None)]
-    return tuple(passages) or reply.retrieval_context, [f"called again, {describe(item)}" for item in found]
+    """The retrieval context of a reply with the re-run results added, and warnings."""
+    reruns = await rerun_tools(reply.tool_calls, tools)
+    passages = dict.fromkeys([*(reply.retrieval_context or ()), *results_as_context(reruns)])
+    suspicious = [item for item in reruns if item.changed or (item.error is not None and item.changed is None)]
+    return tuple(passages) or reply.retrieval_context, [f"re-run: {describe(item)}" for item in suspicious]

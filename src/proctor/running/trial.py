@@ -1,4 +1,4 @@
-"""One trial: skip it, reuse an answer, or hold the conversation; then call tools again and score."""
+"""Runs one trial: skips it, reuses a stored answer, or holds the conversation; then re-runs tools and scores."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from proctor.running.tool_rerun import mocked_tools, with_rerun_tools
 
 @dataclass(frozen=True, slots=True)
 class TrialRunner:
-    """Runs single trials, with what all trials of a run share."""
+    """Runs single trials; holds what all trials of a run share."""
 
     options: RunOptions
     scoring: ScoringContext
     files: AttachedFiles
     rate: RateLimit | None
     earlier: EarlierAnswer | None
-    """Finds an answer that is stored already."""
+    """Finds the stored answer for a trial, if there is one."""
     unavailable: dict[BaseAgent, str]
-    """Agents that could not start, and why."""
+    """Why an agent could not start."""
     is_stopping: Callable[[], bool]
-    """Whether no further trial is to begin."""
+    """Whether the run is stopping, so that no trial may start."""
 
     async def run(self, planned: PlannedTrial) -> TrialResult:
-        """The result of the trial; raises `RunStopped` if the run cannot go on."""
+        """The result of the trial; raises `RunStopped` if the run cannot continue."""
         if (reason := self._why_skipped(planned)) is not None:
             return result_without_answer(planned, Outcome.SKIPPED, reason)
-        past = None if self.earlier is None else self.earlier(planned)
-        if past is not None:
-            return await self._scored(planned, conversation_result(past), reused=True)
+        stored = None if self.earlier is None else self.earlier(planned)
+        if stored is not None:
+            return await self._score(planned, conversation_result(stored), reused=True)
         if reason := self._why_user_is_missing(planned):
             return result_without_answer(planned, Outcome.SKIPPED, reason)
         if planned.suite.agent in self.unavailable:
@@ -60,7 +60,7 @@ class TrialRunner:
         answer = await self._converse(planned)
         if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
             answer = await with_rerun_tools(answer, planned.case, planned.suite)
-        return await self._scored(planned, answer, reused=False)
+        return await self._score(planned, answer, reused=False)
 
     def _why_skipped(self, planned: PlannedTrial) -> str | None:
         if planned.case.skip is not None:
@@ -86,17 +86,17 @@ class TrialRunner:
         current_trial.set(TrialContext(planned.number))
         answer = await converse(suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user)
         answer = replace(answer, replies=with_passages(answer.replies, suite.suite.retrieval_tools))
-        return answer if files is None else files.noted(answer)
+        return answer if files is None else files.with_notes(answer)
 
     def _users(self, planned: PlannedTrial) -> Callable[[], User]:
-        """Makes the user who talks to the agent, a new one for each attempt."""
+        """Makes the user of the conversation, a new one for each attempt."""
         case = planned.case
         if case.scenario is None:
             return lambda: ScriptedUser(case)
         player = user_model_for(case, self.options, planned.suite.suite)
         return user_factory(case, planned.number - 1, player, self.scoring.judges)
 
-    async def _scored(self, planned: PlannedTrial, answer: ConversationResult, *, reused: bool) -> TrialResult:
+    async def _score(self, planned: PlannedTrial, answer: ConversationResult, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
@@ -121,7 +121,7 @@ def trial_result(
     reused: bool = False,
     ended_early: bool = False,
 ) -> TrialResult:
-    """The result of a trial, as it is stored."""
+    """The result of a trial, as stored."""
     return TrialResult(
         suite=planned.suite.suite.name,
         case=case_as_held(planned, answer),
@@ -143,12 +143,12 @@ def trial_result(
 
 
 def result_without_answer(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
-    """The result of a trial in which the agent was not asked."""
+    """The result of a trial in which the agent was not called."""
     answer = ConversationResult((), outcome, reason, attempts=0, started_at=Clock.time(), duration_ms=0.0)
     return trial_result(planned, answer, ended_early=True)
 
 
 def internal_error(planned: PlannedTrial, error: BaseException) -> TrialResult:
-    """The result of a trial that broke in a way nobody foresaw, even if the exception cannot be turned into text."""
-    reason = f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+    """The result of a trial that ended in an unexpected exception, even one that cannot be turned into text."""
+    reason = f"internal error: {traceback.format_exception_only(error)[-1].strip()}"
     return result_without_answer(planned, Outcome.ERROR, reason)

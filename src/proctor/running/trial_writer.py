@@ -1,9 +1,9 @@
-"""Stores each finished trial before anyone hears of it.
+"""Stores each finished trial, then reports it.
 
-The order is the promise: mask, one transaction, then the listener. A trial that a report shows is on disk, whatever
-happens next. Trials that finish within a few milliseconds share a transaction. When the disk is full, the results that
-cannot be stored stay in memory for the report, and the run stops; when the listener breaks, trials are stored without
-it, and its error is raised at the end.
+The order is guaranteed: mask, one transaction, then the listener. So a trial that a report shows is on disk, whatever
+happens next. Trials that finish within a few milliseconds share a transaction. If the store fails, for example because
+the disk is full, results stay in memory for the report, and the run stops. If the listener fails, trials are still
+stored, and its error is raised at the end.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from proctor.results.store.store import Store
 from proctor.running.settings import Listener
 
 SPACING_SECONDS = 0.002
-"""Writes come at least this far apart: one alone goes out at once, many share a transaction."""
+"""The least time between two writes: a single trial is written immediately, many share a transaction."""
 
 
 class TrialWriter:
-    """Stores what finished together as one batch, then reports it to the listener."""
+    """Stores trials that finish together as one batch, then reports them to the listener."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class TrialWriter:
             self._handle = loop.call_at(self._flushed_at + SPACING_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Store what is pending. If the store fails, results stay in memory, so that reports still have them."""
+        """Store the pending trials. If the store fails, they stay in memory for the reports."""
         self._handle = None
         self._flushed_at = asyncio.get_running_loop().time()
         batch, self._pending = self._pending, []
@@ -68,7 +68,7 @@ class TrialWriter:
             self._unsaved.extend(batch)
         else:
             try:
-                exit_if_forked(self._pid)  # a fork that an agent made has no business with the database
+                exit_if_forked(self._pid)  # a process that the agent forked must not use the database
                 extend_deadline(BUSY_SECONDS)
                 self._store.add_trials(self._run, batch, masked=self._masker is not None)
             except StoreError as error:
@@ -79,7 +79,7 @@ class TrialWriter:
             self._report(trial)
 
     def _report(self, trial: TrialResult) -> None:
-        """Call the listener; one that breaks is not called again, and the trials are stored all the same."""
+        """Call the listener; if it raises, it is not called again."""
         if self._listener is None or self.listener_error is not None:
             return
         try:
@@ -91,7 +91,7 @@ class TrialWriter:
             self._on_failure(error)
 
     def check(self) -> str:
-        """A note for the run if stored results have disappeared, so that the report is all that is left of it."""
+        """A note for the run if the store was deleted during the run; else empty."""
         try:
             if self._store is not None:
                 self._store.check_present()
@@ -100,12 +100,12 @@ class TrialWriter:
         return ""
 
     def trials(self) -> Iterable[TrialResult]:
-        """All trials in the order of the plan; can be iterated any number of times."""
+        """All trials in the order of the plan; can be iterated more than once."""
         return _Trials(self._store, self._run, self._unsaved)
 
 
 class _Trials:
-    """The trials that are stored, and those that could not be."""
+    """The stored trials and the unsaved ones, in order."""
 
     def __init__(self, store: Store | None, run: int, unsaved: list[TrialResult]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What a model is asked when it plays a user, and what of its replies is no message of a user."""
+"""The prompt for a model that simulates a user, and the check that its reply is a message of a user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.cases.scenario import Scenario, persona_text
 from proctor.judging.judge import Question, Texts
 
 MIN_ECHO_CHARS = 40
-"""A message of at least this many characters that the agent said word for word is the agent's, not the user's."""
+"""A message at least this long that repeats the agent word for word is rejected."""
 
 INSTRUCTIONS = """Somebody talks to an agent: the user. Work out what this user would say next, and report it as your \
 finding, in the user's own words. You are not the agent: never answer for it, and never do its task.
@@ -40,8 +40,8 @@ class NextMessage(BaseModel):
     message: str = Field("", description="what the user says, and nothing else")
 
 
-def next_message(scenario: Scenario, said: Sequence[Json], replies: Sequence[Reply]) -> Question[NextMessage]:
-    """What the user says after this conversation."""
+def next_message(scenario: Scenario, messages: Sequence[Json], replies: Sequence[Reply]) -> Question[NextMessage]:
+    """The question for the model: what the user says next, after these messages and replies."""
     persona = persona_text(scenario.persona)
     material: dict[str, Texts] = {"plan": scenario.plan}
     if persona:
@@ -50,32 +50,32 @@ def next_message(scenario: Scenario, said: Sequence[Json], replies: Sequence[Rep
         kind="next-user-message",
         version=1,
         instructions=_instructions(scenario, bool(persona)),
-        material={**material, "line": _transcript(said, replies, tools=scenario.show_tools)},
+        material={**material, "line": _transcript(messages, replies, tools=scenario.show_tools)},
         reply=NextMessage,
         check=_check(scenario, replies),
     )
 
 
 def _instructions(scenario: Scenario, has_persona: bool) -> str:
-    usual = INSTRUCTIONS.format(persona=PERSONA if has_persona else "")
+    default = INSTRUCTIONS.format(persona=PERSONA if has_persona else "")
     if not scenario.instructions:
-        return usual
-    places = {
+        return default
+    placeholders = {
         "stop_signal": scenario.stop,
         "conversation_plan": "(the material called plan)",
         "conversation_history": "(the material called line)",
         "persona": "(the material called persona)",
     }
-    own = re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: places.get(found[1], found[0]), scenario.instructions)
+    own = re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: placeholders.get(match[1], match[0]), scenario.instructions)
     return (
-        f"{usual}\n\nWhoever wrote the scenario adds the following about how the user is to be played. Where it asks "
+        f"{default}\n\nWhoever wrote the scenario adds the following about how the user is to be played. Where it asks "
         f"to say {scenario.stop} at the end, the status 'finished' means the same.\n\n{own}"
     )
 
 
-def _transcript(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
+def _transcript(messages: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> list[str]:
     lines: list[str] = []
-    for message, reply in zip(said, replies, strict=False):
+    for message, reply in zip(messages, replies, strict=False):
         lines.append(f"user: {to_text(message)}")
         if tools:
             used = (
@@ -93,19 +93,19 @@ def _answer(reply: Reply) -> str:
 
 
 def _check(scenario: Scenario, replies: Sequence[Reply]) -> Callable[[NextMessage], str | None]:
-    heard = [" ".join(reply.text.split()) for reply in replies]
+    agent_texts = [" ".join(reply.text.split()) for reply in replies]
 
     def check(reply: NextMessage) -> str | None:
         message = " ".join(reply.message.split())
         if reply.status == "cannot":
-            return f"the user was not played: {reply.reason.strip() or 'no reason is given'}"
+            return f"the model did not play the user: {reply.reason.strip() or 'no reason given'}"
         if reply.status == "finished" or scenario.stop in reply.message:
             return None
         if not message:
             return "status is 'says', and message is empty; write what the user says"
         if _out_of_role().search(message):
             return "message is not what a user would say; it speaks as a model or as the agent. Stay in the user's role"
-        if len(message) >= MIN_ECHO_CHARS and message in heard:
+        if len(message) >= MIN_ECHO_CHARS and message in agent_texts:
             return "message repeats what the agent said, word for word; write what the user says to that"
         return None
 

@@ -181,7 +181,7 @@ def test_cases_may_be_dicts_as_test_modules_write_them() -> None:
     [
         ({"id": "a", "inputs": "hello"}, "a case has no 'inputs'; did you mean 'input'?"),
         ({"id": "a"}, "needs 'input'"),
-        ("hello", "a case is a Case or a dict with id and input, not a str"),
+        ("hello", "a case must be a Case or a dict with 'id' and 'input', not str"),
         ({"id": "a", "input": "x", "expected_output_contains": []}, "is empty; give at least one word"),
     ],
 )

@@ -285,7 +285,7 @@ def test_only_so_many_inputs_run_at_once(said: Any, most: int, monkeypatch: pyte
 @pytest.mark.parametrize("wrong", ["none", "0", "-1", "1.5"])
 def test_a_wrong_limit_is_told_with_where_it_comes_from(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_PARALLEL", wrong)
-    with pytest.raises(Exception, match="PROCTOR_PARALLEL must be a whole number and at least 1"):
+    with pytest.raises(Exception, match="PROCTOR_PARALLEL must be a whole number of at least 1"):
         assert_pass_sync(shout, ["a"], [lambda e: 1])
 
 

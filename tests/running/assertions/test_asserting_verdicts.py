@@ -106,7 +106,7 @@ def test_nothing_passes_for_lack_of_inputs_or_evaluators(inputs: list[Any], eval
 )
 def test_an_evaluator_that_breaks_is_an_error_and_takes_no_other_with_it(evaluator: Any, reason: str) -> None:
     error = failure([1, 0], [evaluator, score])
-    assert "errors, which say nothing about the application:" in str(error)
+    assert "errors (not counted against the application):" in str(error)
     assert f"  input 1 (1): {reason}" in str(error)
     assert "  input 2 (0): score scored 0: it is 0" in str(error)
     for row, second in zip(error.results, [1.0, 0.0], strict=True):
@@ -175,7 +175,7 @@ def test_a_skip_beside_real_scores_leaves_the_word_to_them() -> None:
         "failed:",
         "  input 1 (0): score scored 0: it is 0",
         "skipped:",
-        "  input 1 (0): skips: it had nothing to compare",
+        "  input 1 (0): skips: nothing to compare",
     ]
     assert error.results[0][0].details == {"outcome": "skipped"}
 
@@ -187,7 +187,7 @@ def test_an_input_with_nothing_but_skips_does_not_pass() -> None:
     error = failure([1, 2], [only_for_one, lacks])
     assert str(error).startswith("Fail: 1/2 inputs")
     assert "input 1 (1): lacks: no reference is given" in str(error)
-    assert str(failure([1], [skips])).startswith("Fail: nothing was measured")
+    assert str(failure([1], [skips])).startswith("Fail: nothing was scored")
 
 
 def test_what_is_pending_does_not_pass() -> None:

@@ -106,7 +106,7 @@ def test_what_somebody_else_has_graded_meanwhile_is_never_written_over(tmp_path:
     late = read_gradebook(store, "last")
     grade_all(store, 1.0, 1.0)
 
-    with pytest.raises(StoreError, match="graded by somebody else meanwhile"):
+    with pytest.raises(StoreError, match="graded by somebody else in the meantime"):
         late.record([Grade(late.pending[0].address, 0.0, "", "eve")])
 
     assert [s.value for t in Store(store).find_run("last").trials for s in t.scores] == [1.0, 1.0]

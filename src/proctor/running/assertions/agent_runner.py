@@ -1,7 +1,7 @@
-"""`AgentRunner` puts questions to any agent from a test or a script; `AgentRun` is the result of one.
+"""`AgentRunner` calls any agent from a test or a script; `AgentRun` is the result for one case.
 
-The engine holds the conversations: timeouts, retries, starting and stopping, and what evaluators see are those of
-`proctor test`. Only the scoring is missing, which the test does itself.
+The engine holds the conversations: timeouts, retries, starting, stopping and the input of evaluators are the same as in
+`proctor test`. Only scoring is missing, which the test does itself.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from proctor.tracing.instrumentation import instrument_clients
 
 
 class AgentRun(dict[str, Any]):
-    """A dict whose keys are attributes as well, so that `run["actual_output"]` and `run.actual_output` are the same.
+    """A dict whose keys are attributes too, so that `run["actual_output"]` and `run.actual_output` are the same.
 
-    Where the agent broke down there is no answer, and looking at one raises `AgentFailed` with the reason.
+    If the agent failed, there is no answer, and reading one raises `AgentFailed` with the reason.
     """
 
     __slots__ = ("trial",)
@@ -63,11 +63,11 @@ class AgentRun(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"a run of an agent has no {name!r}; it has {', '.join(self)}") from None
+            raise AttributeError(f"AgentRun has no {name!r}; it has {', '.join(self)}") from None
 
     @property
     def evaluable(self) -> Evaluable:
-        """What evaluators see of it, for `assert_pass` and `evaluate`."""
+        """The run as the input of evaluators, for `assert_pass` and `evaluate`."""
         __tracebackhide__ = True
         replies = [reply for reply in self.trial.replies if reply.error is None]
         if not replies:
@@ -81,7 +81,7 @@ ANSWER_KEYS = ("actual_output", "tools_called", "tool_calls_with_args", "tool_re
 
 
 def agent_run(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
-    """The run of a trial; the results of tools that were called again replace those that the agent got."""
+    """The `AgentRun` of a trial; results of re-run tools replace those that the agent got."""
     case = trial.case
     keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
     if not trial.is_answered:
@@ -103,7 +103,7 @@ def agent_run(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None)
 
 
 def passages_of(replies: Sequence[Reply]) -> list[str]:
-    """What the answer may rest on: passages the agent reports, else what its tools returned, in order."""
+    """The retrieval context of an answer: the passages that the agent reports, else the results of its tools."""
     reported = [passage for reply in replies for passage in reply.retrieval_context or ()]
     return reported or [
         as_passage({"error": call.error} if call.error is not None else call.result)
@@ -113,7 +113,7 @@ def passages_of(replies: Sequence[Reply]) -> list[str]:
 
 
 def as_passage(result: Any) -> str:
-    """A tool's result as text: text as it is, everything else as JSON."""
+    """A value as text: a string unchanged, everything else as JSON."""
     value: Json = to_json(result)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -128,32 +128,32 @@ def _calls(replies: Sequence[Reply]) -> tuple[ToolCall, ...]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """Arguments that are not a JSON object stay as the model wrote them."""
+    """A tool call as a dict; arguments that are not a JSON object stay as the model wrote them."""
     data: dict[str, Any] = {"name": call.name, "arguments": dict(call.arguments)}
     return data if call.raw_arguments is None else {**data, "raw_arguments": call.raw_arguments}
 
 
 MAX_ID_CHARS = 60
-"""The most characters of a question that are used as its id if it has none."""
+"""The id of a case without one is this many characters of its input."""
 
 
 class AnswerSource(Protocol):
-    """Where the trials of a runner come from, if not always from the agent. The pytest plugin shares them so."""
+    """Provides the trials of a runner, stored or new. The pytest plugin uses it to share answers between tests."""
 
     async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
-        """The trial of a case: one that is there already, or what `ask` returns."""
+        """The trial of a case: a stored one, or the result of `ask`, which calls the agent."""
         ...
 
     def finished(self, run: AgentRun) -> None:
-        """Called with the run of each case."""
+        """Called with each finished run."""
         ...
 
 
 class AgentRunner:
-    """Runs an agent of any kind: a function, an object of a framework, `file.py:name`, an address, a command.
+    """Runs an agent of any kind: a function, an object of a framework, `file.py:name`, a URL, a command.
 
-    With `tools`, `retrieval_context` is what the tools return when they are called again with the agent's own
-    arguments, and `reexecuted` has each of these calls; without, it is what the tools returned to the agent. `True`
+    With `tools`, the tools are re-run with the agent's own arguments: `retrieval_context` is what they return, and
+    `reexecuted` lists these calls. Without `tools`, `retrieval_context` is what the tools returned to the agent. `True`
     means the tools marked `@proctor.tool`. `timeout` and `parallel` are those of a suite, with the same defaults.
     """
 
@@ -172,32 +172,32 @@ class AgentRunner:
         self.agent = resolve_agent(agent, base)
         self.fingerprint = self.agent.identity
         self.base = base
-        """The folder in which files of cases and tools are looked up."""
+        """The folder that relative paths of files and tools refer to."""
         self._tools = tools
         if tools is not None:
-            find_tools(tools, base, self.agent)  # what is not a tool is refused before anything runs
+            find_tools(tools, base, self.agent)  # report what is not a tool before anything runs
         self._options = RunOptions(overrides=Settings(timeout=timeout, parallel=parallel))
         self._limits = self._limits_for(None)
 
     def run_test_case(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002  as cases call it
-        """Ask once and return the answer, the tool calls and their results; raises `AgentFailed`."""
+        """Call the agent once and return the answer, the tool calls and their results; raises `AgentFailed`."""
         __tracebackhide__ = True
         return _require_answer(*self.run_cases([_case(test_input, id)]))
 
     async def run_test_case_async(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002
-        """The same, for code that has an event loop."""
+        """The same as `run_test_case`, for code that has an event loop."""
         return _require_answer(*await self.run_cases_async([_case(test_input, id)]))
 
     def run_cases(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
-        """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer.
+        """Run cases in parallel and return their runs in order; if the agent fails, a run has an `error` and no answer.
 
         A case may be a dict of `id`, `input` and, if it has any, `expected_output_contains`.
         """
-        with instrument_clients():  # entered here too, since loading an instrumentation would block the event loop
+        with instrument_clients():  # here too, since loading an instrumentation would block the event loop
             return run_in_session_loop(self.run_cases_async(cases))
 
     async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
-        """The same, for code that has an event loop."""
+        """The same as `run_cases`, for code that has an event loop."""
         chosen = [case if isinstance(case, Case) else _case_from_dict(case) for case in cases]
         slots = asyncio.Semaphore(self._limits.parallel)
         async with AgentRuntime(self.agent, self._limits.timeout) as runtime:
@@ -233,7 +233,7 @@ class AgentRunner:
 
 
 def with_source(runner: AgentRunner, source: AnswerSource) -> AgentRunner:
-    """A copy of the runner that takes its trials from `source`."""
+    """A copy of the runner that gets its trials from `source`."""
     shared = copy.copy(runner)
     shared._source = source
     return shared
@@ -244,18 +244,18 @@ def _case(test_input: Any, name: str | None) -> Case:
     return Case(name or to_text(value, MAX_ID_CHARS), (Turn(value),))
 
 
-def _case_from_dict(given: Any) -> Case:
-    """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
-    if not isinstance(given, Mapping):
-        raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
-    if KEYWORDS_KEY in given:
-        return read_list("cases", [given], Path("cases")).cases[0]
-    for key in given:
+def _case_from_dict(data: Any) -> Case:
+    """A case from a dict with `id`, `input` and keywords; raises `UsageError` or `InvalidSuite`."""
+    if not isinstance(data, Mapping):
+        raise UsageError(f"a case must be a Case or a dict with 'id' and 'input', not {type(data).__name__}")
+    if KEYWORDS_KEY in data:
+        return read_list("cases", [data], Path("cases")).cases[0]
+    for key in data:
         if key not in ("id", "input"):
             raise UsageError(f"a case has no {key!r}{did_you_mean(str(key), ('id', 'input', KEYWORDS_KEY))}")
-    if "input" not in given:
-        raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
-    return _case(given["input"], given.get("id"))
+    if "input" not in data:
+        raise UsageError(f"the case {dict(data)!r:.80} needs 'input'")
+    return _case(data["input"], data.get("id"))
 
 
 def _require_answer(run: AgentRun) -> AgentRun:
@@ -266,7 +266,7 @@ def _require_answer(run: AgentRun) -> AgentRun:
 
 
 def _unscored_trial(case: Case, answer: ConversationResult, suite: str, mark: str) -> TrialResult:
-    """The trial of an answer. It is not scored, which is up to the test."""
+    """The trial of a conversation, without scores: the test does the scoring."""
     return TrialResult(
         suite=suite,
         case=case,

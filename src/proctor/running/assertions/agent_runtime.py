@@ -1,4 +1,4 @@
-"""An agent that is asked outside a run: by `AgentRunner`, by `assert_pass`."""
+"""Runs an agent outside a run, for `AgentRunner` and `assert_pass`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from proctor.tracing.instrumentation import instrument_clients
 
 
 class AgentRuntime:
-    """Has what the engine needs to talk to an agent: a watchdog and instrumented libraries.
+    """Holds what the engine needs to call an agent: a watchdog and instrumented libraries.
 
-    The agent starts when it is first needed, since all answers may be there already, and stops at the end.
+    The agent starts when it is first needed, since all answers may be stored already, and stops at the end.
     """
 
     def __init__(self, agent: BaseAgent, start_seconds: float) -> None:
@@ -33,7 +33,7 @@ class AgentRuntime:
         return self
 
     async def start(self) -> None:
-        """Start the agent unless it runs; raises `AgentNotStarted`, again each time if it could not start once."""
+        """Start the agent if it is not running. If it cannot, this and all later calls raise `AgentNotStarted`."""
         async with self._lock:
             if self._problem is not None:
                 raise self._problem

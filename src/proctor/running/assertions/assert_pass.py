@@ -1,6 +1,6 @@
-"""Evaluation from Python: run an application on inputs, score what it did, and raise if that is not good enough.
+"""Evaluation from Python: call an application with inputs, score it, and raise if the scores are too low.
 
-The verbs are coroutines; each has a twin ending in `_sync` for code that has no event loop.
+The functions are coroutines; each has a version ending in `_sync` for code without an event loop.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ async def run_and_evaluate(
     from_trace: FromTrace | None = None,
     timeout: float | None = None,
 ) -> Evaluation | None:
-    """Call `runnable(eval_input)` and evaluate what it did; `None` if there was nothing to compare.
+    """Call `runnable(eval_input)` and evaluate the result; `None` if there is nothing to compare.
 
-    Evaluated are the outputs it named with `wrap()`, else the output of its outermost span; `from_trace` chooses
-    another. Raises what `runnable` raises, `AgentFailed` if it takes longer than `timeout` seconds (as in a suite, 300
-    by default), and `ValueError` if there is nothing to evaluate.
+    The evaluator gets the outputs that `runnable` names with `wrap()`, else the output of its outermost span;
+    `from_trace` chooses another. Raises what `runnable` raises, `AgentFailed` if it takes longer than `timeout` seconds
+    (300 by default, as in a suite), and `ValueError` if there is nothing to evaluate.
     """
     named = named_evaluator(evaluator)
     item = input_of(eval_input)
@@ -92,8 +92,8 @@ async def assert_pass(
     """Call `runnable` for each input, score each with every evaluator, and raise `EvalAssertionError` if the criteria
     (by default `ScoreThreshold()`) are not met.
 
-    An evaluable that has an `eval_output` is scored as it is, without a call. `parallel` inputs run at once, each for
-    at most `timeout` seconds. Both default to those of a suite: 8, or what PROCTOR_PARALLEL says, and 300. A call that
+    An evaluable that has an `eval_output` is scored without a call. `parallel` inputs run at the same time, each for at
+    most `timeout` seconds. The defaults are those of a suite: 8 (or the variable PROCTOR_PARALLEL) and 300. A call that
     fails for a transient reason, such as a rate limit, is repeated as in a suite.
     """
     inputs = list(eval_inputs)
@@ -111,7 +111,7 @@ assert_pass_sync = sync_version(assert_pass, __name__)
 
 
 class BatchAssertion:
-    """One application, called with many inputs, a few at a time, and the evaluators that score each call."""
+    """One application, called with many inputs in parallel, and the evaluators that score each call."""
 
     def __init__(
         self,
@@ -127,13 +127,13 @@ class BatchAssertion:
         self._slots = asyncio.Semaphore(limits.parallel)
 
     async def check(self, items: Sequence[ApplicationInput], criteria: PassCriteria) -> None:
-        """Call and score everything, and only then decide; raises `EvalAssertionError`."""
+        """Call and score everything, then decide; raises `EvalAssertionError`."""
         matrix: Matrix = []
         problem = ""
         try:
             async with AgentRuntime(self._application, self._limits.timeout) as runtime:
                 matrix += await asyncio.gather(*(self._row(item, runtime) for item in items))
-        except AgentFailed as error:  # it did not stop: the scores are there all the same
+        except AgentFailed as error:  # it did not stop properly; the scores are complete
             problem = str(error)
         passed, message = judge_matrix(matrix, criteria)
         if passed and not problem:
@@ -155,7 +155,7 @@ class BatchAssertion:
             return list(await asyncio.gather(*(named.cell(seen, runtime.watchdog) for named in self._evaluators)))
 
     async def _observe(self, item: ApplicationInput, runtime: AgentRuntime) -> Evaluable | str:
-        """What is to be evaluated, or why there is nothing."""
+        """The call as the input of evaluators, or why there is nothing to evaluate."""
         listen_to_opentelemetry()
         try:
             await runtime.start()
@@ -173,11 +173,11 @@ class BatchAssertion:
 
 
 def assertion_limits(timeout: float | None, parallel: int | None) -> TrialLimits:
-    """The limits of a suite that says nothing itself; the call comes first, then the environment."""
+    """The limits of a suite without settings, with those of the call, else of the environment."""
     if parallel is None:
         parallel = _parallel_of_environment()
     elif isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
-        raise UsageError(f"parallel must be a whole number and at least 1, not {parallel!r}")
+        raise UsageError(f"parallel must be a whole number of at least 1, not {parallel!r}")
     return limits_for(RunOptions(overrides=Settings(parallel=parallel, timeout=timeout)), Suite("assert_pass", ()))
 
 
@@ -186,6 +186,6 @@ def _parallel_of_environment() -> int | None:
         text = os.environ.get(name)
         if text:
             if not text.strip().isdecimal() or int(text) < 1:
-                raise UsageError(f"{name} must be a whole number and at least 1, not {text!r}")
+                raise UsageError(f"{name} must be a whole number of at least 1, not {text!r}")
             return int(text)
     return None

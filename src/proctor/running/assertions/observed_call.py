@@ -1,7 +1,7 @@
-"""Runs an application on one input and turns what was observed into what evaluators see.
+"""Calls an application with one input and turns what was recorded into the input of evaluators.
 
-The application is an agent to the engine, and a call of it one conversation with one turn: it has the time limit and
-the retries of a suite, and its spans and named outputs are recorded like those of a trial, in the context of the call.
+For the engine the application is an agent, and a call is a conversation with one turn: it has the timeout and the
+retries of a suite, and its spans and named outputs are recorded like those of a trial, in the context of the call.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from proctor.tracing.observe import Observation
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 FromTrace: TypeAlias = "Callable[[list[ObservationNode]], Evaluable]"
-"""Chooses what evaluators see of a trace: `root`, `last_llm_call`, or a function of your own."""
+"""Chooses the part of a trace to evaluate: `root`, `last_llm_call`, or your own function."""
 
 
 class NothingToEvaluate(ValueError):
-    """The application ran, and there is nothing to evaluate."""
+    """The application ran, but recorded nothing to evaluate."""
 
     def __init__(self) -> None:
         missing = missing_instrumentation()
         super().__init__(
-            "No spans captured during runnable execution; mark what is to be seen with observe() or"
-            f" start_observation(), or name its outputs with wrap(){'; ' if missing else ''}{missing}"
+            "No spans captured during runnable execution; add observe() or start_observation(),"
+            f" or name its outputs with wrap(){'; ' if missing else ''}{missing}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationInput:
-    """One input of an application, and what is known about it before the application runs."""
+    """One input of an application, and its evaluable before the application runs."""
 
     arguments: tuple[Any, ...]
     evaluable: Evaluable
     named: Mapping[str, Any] | None = None
-    """Arguments by name instead, if the application takes them so."""
+    """Keyword arguments to pass instead of `arguments`."""
     inputs: Mapping[str, Json] | None = None
-    """What `wrap(purpose="input")` returns in the application; `None` leaves the application its own values."""
+    """What `wrap(purpose="input")` returns in the application; with `None`, the application's own values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedCall:
-    """What one call of an application did: the outputs that it named, its tool calls, its spans, or its failure."""
+    """One call of an application: its named outputs, tool calls and spans, or its failure."""
 
     answer: ConversationResult
     error: BaseException | None = None
@@ -68,11 +68,11 @@ class ObservedCall:
 
     @property
     def problem(self) -> str:
-        """Why there is nothing to evaluate; empty if there is."""
+        """Why the call failed; empty if it did not."""
         return "" if self.answer.outcome is None else " ".join(self.answer.reason.split())
 
     def raise_problem(self) -> None:
-        """Raise what the application raised, or `AgentFailed` if it gave no answer in another way."""
+        """Raise what the application raised, or `AgentFailed` if it failed otherwise."""
         if self.answer.outcome is not None and isinstance(self.error, Exception):
             raise self.error
         if self.problem:
@@ -80,7 +80,7 @@ class ObservedCall:
 
 
 def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInput:
-    """An input from Python as it is, and what an evaluable says about it besides."""
+    """The input of an application from a Python value and, if there is one, its evaluable."""
     value = to_json(eval_input)
     own = (NamedData("input", value),)
     if known is None:
@@ -92,7 +92,7 @@ def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInpu
 
 
 def dataset_entry_input(runnable: Callable[..., Any], case: Case, item: Evaluable) -> ApplicationInput:
-    """An entry of a dataset: its arguments by name if the application takes them, else its inputs."""
+    """The input of an application from an entry of a dataset: keyword arguments if it accepts them, else the input."""
     value = case.turns[0].input
     inputs = {named.name: named.value for named in case.inputs} if case.inputs else None
     if is_runnable_class(runnable):
@@ -103,9 +103,9 @@ def dataset_entry_input(runnable: Callable[..., Any], case: Case, item: Evaluabl
 
 
 class Application(BaseAgent):
-    """Any callable, or a Runnable class, as an agent: the engine holds the conversation, which is one call.
+    """A callable, or a Runnable class, as an agent: a conversation with it is one call.
 
-    A case can hold JSON alone and an application takes any Python object, so the input is passed beside the case.
+    A case can only hold JSON and an application takes any Python object, so the input is passed separately.
     """
 
     def __init__(self, runnable: Callable[..., Any]) -> None:
@@ -129,7 +129,7 @@ class Application(BaseAgent):
             await call_user_function(self._runnable, *item.arguments, **(item.named or {}))
 
     async def observe(self, item: ApplicationInput, limits: TrialLimits, watchdog: Watchdog) -> ObservedCall:
-        """Call the application within its time limit, again after a transient failure, and record what it does."""
+        """Call the application with a timeout, retry transient failures, and record the call."""
         inputs = tuple(NamedData(name, value) for name, value in (item.inputs or {}).items())
         case = Case("input", (Turn(to_json(item.evaluable.input)),), inputs=inputs)
         one_call = _OneCall(self, item)
@@ -138,7 +138,7 @@ class Application(BaseAgent):
 
 
 class _OneCall(BaseAgent):
-    """One call of an application, as the engine sees it; remembers what the application raised."""
+    """One call of an application, as an agent for the engine; remembers what the application raised."""
 
     def __init__(self, application: Application, item: ApplicationInput) -> None:
         self.name = application.name
@@ -202,13 +202,13 @@ def evaluable_of(known: Evaluable, call: ObservedCall, from_trace: FromTrace | N
 
 
 def _with_named_outputs(known: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
-    """The outputs that the application named; else what came out of its outermost step."""
+    """The evaluable with the outputs that the application named, else the output of its outermost span."""
     top = root(trace) if trace else Evaluable()
     return replace(known, eval_output=outputs or top.eval_output, eval_metadata=top.eval_metadata)
 
 
 def _with_chosen_span(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
-    """The span that the caller wants evaluated, with what is known of the question."""
+    """The evaluable with the span that `from_trace` chooses."""
     chosen = from_trace(trace)
     if not isinstance(chosen, Evaluable):
         raise TypeError(f"from_trace returned {type(chosen).__name__}; it must return an Evaluable")
@@ -226,20 +226,20 @@ def _with_chosen_span(known: Evaluable, trace: list[ObservationNode], from_trace
 
 
 ROOT_SPAN = "run"
-"""The span that holds everything else; its input is what the application was given."""
+"""The name of the outermost span; its input is the input of the application."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedRun:
-    """What came of one run of an application."""
+    """The trace of one call of an application."""
 
     spans: tuple[Span, ...]
     problem: str | None = None
-    """Why the application gave no answer, if it gave none."""
+    """Why the application failed, if it did."""
 
 
 async def trace_application(agent: BaseAgent, arguments: Mapping[str, Json]) -> TracedRun:
-    """Call the application with `arguments`, as a trial would; what it wraps is seen as well, inputs included."""
+    """Call the application with `arguments`, as a trial would, and trace it, including the values it wraps."""
     case = Case("once", (Turn(dict(arguments)),))
     if (reason := agent.check(case)) is not None:
         raise UsageError(reason)
@@ -261,5 +261,5 @@ async def _send_once(agent: BaseAgent, case: Case) -> Reply:
 
 
 def _return_value(reply: Reply) -> Json:
-    """What the application returned; `None` if it only wraps its outputs."""
+    """The return value of the application; `None` if it only wraps its outputs."""
     return reply.text or None if reply.structured is None else reply.structured

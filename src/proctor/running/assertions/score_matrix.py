@@ -1,7 +1,7 @@
-"""Evaluators as Python code gives them, and the matrix `[inputs][evaluators]` of their evaluations.
+"""Evaluators passed from Python code, and the matrix `[inputs][evaluators]` of their evaluations.
 
-What could not be measured is in the matrix as well: an evaluation whose score is not a number, so that it is neither a
-pass nor a zero. Its `details["outcome"]` says `error`, `skipped` or `pending`.
+The matrix also has a cell for each missing score: an evaluation whose score is NaN, so that it is neither a pass nor a
+zero. Its `details["outcome"]` is `error`, `skipped` or `pending`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Matrix: TypeAlias = list[list[Evaluation]]
 PassCriteria: TypeAlias = Callable[[Matrix], tuple[bool, str]]
 
 MAX_LINES = 40
-"""Lines of one kind that a message has."""
+"""The most lines of one kind in a message."""
 MAX_INPUT_CHARS = 80
 
 ABSTAINED = "abstained"
-"""The detail of a cell whose judge cannot tell."""
-NOTHING_MEASURED = "Fail: nothing was measured"
+"""The detail of a cell whose judge cannot decide."""
+NOTHING_SCORED = "Fail: nothing was scored"
 
 
 class EvalAssertionError(AssertionError):
@@ -53,32 +53,32 @@ class EvalAssertionError(AssertionError):
     def __init__(self, message: str, results: Matrix) -> None:
         super().__init__(message)
         self.results = results
-        """`[inputs][evaluators]`; what could not be measured has the score NaN, and `details["outcome"]` says why."""
+        """`[inputs][evaluators]`; a missing score is NaN, and `details["outcome"]` says why."""
 
 
 def missing_score(outcome: Outcome, reason: str) -> Evaluation:
-    """The place of a score that there is not."""
+    """The cell of a missing score."""
     return Evaluation(math.nan, reason, {"outcome": outcome.value})
 
 
 def missing_answer(reason: str) -> Evaluation:
-    """The place of a score for an answer that there is not."""
+    """The cell of a score for a missing answer."""
     return Evaluation(math.nan, reason, {"outcome": Outcome.ERROR.value, "unanswered": True})
 
 
 def _missing_score_because(error: BaseException) -> Evaluation:
-    """The place of a score that an evaluator does not give, by what it raised."""
+    """The cell of a missing score, from the exception of the evaluator."""
     found = outcome_of_exception(error)
-    cell = missing_score(found.outcome, found.reason or "its verdict is yet to come")
+    cell = missing_score(found.outcome, found.reason or "pending")
     return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, JudgeAbstained) else cell
 
 
 class Inconclusive(UserWarning):
-    """Nothing failed, and a judge could not tell: neither a pass nor a failure."""
+    """Nothing failed, but a judge could not decide: neither a pass nor a failure."""
 
 
 def report_inconclusive(message: str) -> None:
-    """Say that nothing is decided: a test of pytest is skipped with the reason, elsewhere it is a warning."""
+    """Report that the result is inconclusive: skip the test under pytest, else warn."""
     if "PYTEST_CURRENT_TEST" in os.environ:
         import pytest
 
@@ -87,31 +87,31 @@ def report_inconclusive(message: str) -> None:
 
 
 def outcome_of(cell: Evaluation) -> Outcome | None:
-    """Why there is no score; `None` where there is one."""
+    """The outcome of a missing score; `None` if there is a score."""
     return Outcome(cell.details["outcome"]) if math.isnan(cell.score) else None
 
 
 def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
-    """Whether the criteria are met, however what could not be measured might have turned out."""
+    """Whether the criteria are met, whatever the missing scores might have been; and a message."""
     if all(outcome_of(cell) is not None for row in matrix for cell in row):
-        return False, NOTHING_MEASURED if matrix else "Fail: there were no inputs"
+        return False, NOTHING_SCORED if matrix else "Fail: there were no inputs"
     if isinstance(criteria, ScoreThreshold):
         return criteria([[cell for cell in row if outcome_of(cell) is not Outcome.SKIPPED] for row in matrix])
     passed, message = criteria(matrix)
     worst = [_worst_case(row) for row in matrix]
     if passed and worst != matrix:
         passed = criteria(worst)[0]
-        message = message if passed else f"Fail: what could not be measured might have failed ({message})"
+        message = message if passed else f"Fail: the missing scores might have failed ({message})"
     return passed, message
 
 
 def best_case(matrix: Matrix) -> Matrix:
-    """What could have been, had every judge that abstained found nothing wrong."""
+    """The matrix if every judge that abstained had given the full score."""
     return [[replace(cell, score=1.0) if ABSTAINED in cell.details else cell for cell in row] for row in matrix]
 
 
 def _worst_case(row: list[Evaluation]) -> list[Evaluation]:
-    """A skip beside real scores says nothing against a row; a row of nothing but skips has nothing to say for it."""
+    """The row if every missing score were zero, except skipped ones in a row that has other scores."""
     outcomes = [outcome_of(cell) for cell in row]
     harmless = Outcome.SKIPPED if None in outcomes else None
     return [
@@ -123,7 +123,7 @@ def _worst_case(row: list[Evaluation]) -> list[Evaluation]:
 def explain(
     message: str, matrix: Matrix, questions: Sequence[Evaluable], evaluators: Sequence[str], criteria: PassCriteria
 ) -> str:
-    """The criteria's own sentence, then each input that did not pass, by evaluator, with its score and why."""
+    """The criteria's message, then each input that did not pass, by evaluator, with its score and reason."""
     threshold = criteria.threshold if isinstance(criteria, ScoreThreshold) else 1.0
     lines: dict[str, list[str]] = {"failed": [], "errors": [], "pending": [], "skipped": []}
     for number, (row, question) in enumerate(zip(matrix, questions, strict=True), 1):
@@ -132,7 +132,7 @@ def explain(
             lines[kind].append(f"  {place}: {text}")
     parts = [message]
     for kind, found in lines.items():
-        heading = "errors, which say nothing about the application" if kind == "errors" else kind
+        heading = "errors (not counted against the application)" if kind == "errors" else kind
         parts += [f"{heading}:", *found[:MAX_LINES]] if found else []
         parts += [f"  and {len(found) - MAX_LINES} more"] if len(found) > MAX_LINES else []
     return "\n".join(parts)
@@ -146,34 +146,34 @@ def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: floa
             return [("errors", cell.reasoning)]
         if outcome is None:
             if not passes(cell.score, threshold, cell.passed):
-                found.append(("failed", f"{title} scored {cell.score:.4g}{_because(cell.reasoning)}"))
+                found.append(("failed", f"{title} scored {cell.score:.4g}{_with_reason(cell.reasoning)}"))
         else:
             kind = "errors" if outcome is Outcome.ERROR else outcome.value
-            found.append((kind, f"{title}{_because(cell.reasoning)}"))
+            found.append((kind, f"{title}{_with_reason(cell.reasoning)}"))
     return found
 
 
-def _because(reasoning: str) -> str:
+def _with_reason(reasoning: str) -> str:
     return f": {to_text(' '.join(str(reasoning).split()), 300)}" if reasoning else ""
 
 
 EvaluatorLike: TypeAlias = "Callable[..., Any] | str | Mapping[str, Json] | EvaluatorSpec"
-"""An evaluator, or how files name one: `"ExactMatch"`, `{"Contains": {"any_of": ["yes"]}}`, `"checks.py:mine"`."""
+"""An evaluator, or its name as in files: `"ExactMatch"`, `{"Contains": {"any_of": ["yes"]}}`, `"checks.py:mine"`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEvaluator:
-    """One evaluator, ready to be called, and the name it has in messages."""
+    """One evaluator, ready to call, and its name in messages."""
 
     title: str
     call: Callable[..., Any]
     timeout: float
-    """Seconds, not counting the time in which it waits for a judge to be free."""
+    """Seconds, not counting the time it waits for a free judge."""
     output: str | None = None
-    """The named output it looks at."""
+    """The named output that it scores."""
 
     async def evaluate(self, evaluable: Evaluable, watchdog: Watchdog | None = None) -> Evaluation | None:
-        """What it returns; raises what it raises. Its own model calls are not part of any trace."""
+        """Call the evaluator. Its own model calls are not traced."""
         if watchdog is None:
             with Watchdog() as own:
                 return await self.evaluate(evaluable, own)
@@ -191,14 +191,14 @@ class NamedEvaluator:
             raise InvalidScore("cancelled its own task") from None
 
     async def cell(self, evaluable: Evaluable, watchdog: Watchdog) -> Evaluation:
-        """What it returns, or why it returns nothing; one that breaks does not stop the others."""
+        """The evaluation, or the cell of a missing score; never raises, so that other evaluators go on."""
         try:
             evaluation = await self.evaluate(evaluable, watchdog)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             return _missing_score_because(error)
-        return missing_score(Outcome.SKIPPED, "it had nothing to compare") if evaluation is None else evaluation
+        return missing_score(Outcome.SKIPPED, "nothing to compare") if evaluation is None else evaluation
 
     def _selected(self, evaluable: Evaluable) -> Evaluable:
         if self.output is None:
@@ -206,26 +206,24 @@ class NamedEvaluator:
         chosen = [item for item in evaluable.eval_output if item.name == self.output]
         if not chosen:
             names = ", ".join(item.name for item in evaluable.eval_output)
-            raise InvalidScore(
-                f"looks at the output {self.output!r}, which the application did not give; it gave {names}"
-            )
+            raise InvalidScore(f"needs the output {self.output!r}; the application has {names}")
         return replace(evaluable, eval_output=tuple(chosen[-1:]))
 
 
 def named_evaluators(evaluators: Sequence[EvaluatorLike]) -> list[NamedEvaluator]:
-    """All of them, before anything is run; raises `UsageError` for one that cannot be used."""
+    """Resolve all evaluators before anything runs; raises `UsageError` for one that cannot be used."""
     if isinstance(evaluators, (str, Mapping, EvaluatorSpec)) or callable(evaluators):
         evaluators = [evaluators]
     return [named_evaluator(item) for item in evaluators]
 
 
 def named_evaluator(evaluator: EvaluatorLike) -> NamedEvaluator:
-    """A name as in files is looked up, a class is instantiated, everything else that can be called is called."""
+    """Resolve one evaluator: look up a name, instantiate a class, or use any other callable."""
     if isinstance(evaluator, (str, Mapping, EvaluatorSpec)):
         [spec] = read_evaluators([evaluator])
         return _from_spec(spec)
     if not callable(evaluator):
-        raise UsageError(f"{evaluator!r} is no evaluator: give something that can be called, or a name as in files")
+        raise UsageError(f"{evaluator!r} is not an evaluator; pass a callable, or a name as in files")
     title = _title(evaluator)
     if isinstance(evaluator, type):
         evaluator = _instance(evaluator)
@@ -233,7 +231,7 @@ def named_evaluator(evaluator: EvaluatorLike) -> NamedEvaluator:
 
 
 def _timeout(evaluator: Any) -> float:
-    """The time limit that a suite would give it."""
+    """The timeout that the evaluator would have in a suite."""
     limits = limits_for(NO_OPTIONS, Suite("", ()))
     return limits.judged_timeout if getattr(evaluator, "needs_judge", False) else limits.evaluator_timeout
 
@@ -246,9 +244,9 @@ def _from_spec(spec: EvaluatorSpec) -> NamedEvaluator:
     }
     for name, is_set in unsupported.items():
         if is_set:
-            raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
+            raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; use pass_criteria")
     if spec.output_path is not None or spec.retries or spec.optional:
-        raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
+        raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional only work in suites")
     call = resolve_evaluator(spec).call
     return NamedEvaluator(spec.title, call, spec.timeout or _timeout(call), spec.output)
 
@@ -257,9 +255,9 @@ def _instance(kind: type[Any]) -> Callable[..., Any]:
     try:
         instance = kind()
     except TypeError as error:
-        raise UsageError(f"the evaluator {kind.__name__} cannot be made without arguments: {error}") from None
+        raise UsageError(f"the evaluator {kind.__name__} needs arguments: {error}") from None
     if not callable(instance):
-        raise UsageError(f"{kind.__name__} is no evaluator: it cannot be called")
+        raise UsageError(f"{kind.__name__} is not an evaluator: it is not callable")
     return instance  # type: ignore[no-any-return]
 
 

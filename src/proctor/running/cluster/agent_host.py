@@ -1,13 +1,13 @@
-"""The worker's side: holds the agents of a run, and a session for each trial that the run opens here.
+"""The part of a distributed run on a worker: holds the agents, and a session for each trial that runs here.
 
-An `AgentHost` lives on a worker as a Dask actor. The agents run in a thread with an event loop of its own, so that all
-sessions of an agent can share an asynchronous client. The worker's own loop is not used for that: an agent that blocks
-it would cut the worker off from its scheduler.
+An `AgentHost` is a Dask actor. The agents run in a thread with their own event loop, so that all sessions of an agent
+can share an asynchronous client. The worker's own loop is not used for that: an agent that blocks it would disconnect
+the worker from its scheduler.
 
-An agent may still block the loop of the agents, and the sessions beside it then get no time. Their timeouts are counted
-by the run, which cannot see that. A second thread therefore takes samples: while the loop does not move, it notes for
-each session but the one whose task holds the loop how much time it lost. The run asks for these numbers a few times a
-second (`status`) and gives the time back.
+An agent may still block the loop of the agents, and then the other sessions on it get no time. The run counts their
+timeouts and cannot see that. So a second thread takes samples: while the loop is blocked, it adds up the lost time of
+every session except the one whose task holds the loop. The run reads these numbers a few times per second (`status`)
+and gives the time back.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from proctor.tracing.instrumentation import instrument_clients
 from proctor.version import __version__
 
 ABORT_SECONDS = 5.0
-"""How long a session that is ended in the middle of a turn may take to close."""
+"""How long a session that is aborted during a turn may take to close."""
 ABANDONED_SECONDS = 120.0
-"""A run that asks for nothing for this long has ended without saying so."""
+"""If a run sends no request for this long, it has ended without notice."""
 BEAT_SECONDS = 0.05
 SAMPLE_SECONDS = 0.1
 BLOCKED_SECONDS = 0.2
-"""A loop that has not moved for this long is blocked."""
+"""A loop without a heartbeat for this long is blocked."""
 
 _SESSION: ContextVar[int | None] = ContextVar("proctor_hosted_session", default=None)
 
@@ -55,7 +55,7 @@ class SuiteOrder:
     """What a worker needs to load the agent of one suite."""
 
     suite: Suite
-    """Without its cases, which come with their trials."""
+    """Without its cases, which are sent with their trials."""
     agent_override: Any
     """The agent that was passed instead of the suite's own."""
     start_seconds: float
@@ -64,19 +64,19 @@ class SuiteOrder:
 
 @dataclass(frozen=True, slots=True)
 class HostOrder:
-    """What a worker needs to know of a run."""
+    """What a worker needs to know about a run."""
 
     suites: tuple[SuiteOrder, ...]
     folder: Path
     """The working folder of the run."""
     version: str
     is_local: bool
-    """Whether the worker was started by the run, on its machine."""
+    """Whether the run started the worker, on its own machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """What a worker has: its version of Proctor, and the fingerprint of each agent or why it cannot be loaded."""
+    """A worker's version of Proctor, and the fingerprint of each agent or why it cannot be loaded."""
 
     version: str
     agents: tuple[tuple[str, str], ...] = ()
@@ -84,26 +84,26 @@ class HostInfo:
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """How the sessions of a worker are doing."""
+    """The state of a worker and its sessions."""
 
     lost_seconds: dict[int, float]
-    """By session: the time in which others kept the event loop from it."""
+    """By session: the time in which other sessions blocked the event loop."""
     blocked_seconds: float
-    """For how long the event loop has not moved; 0 if it does."""
+    """How long the event loop has been blocked; 0 if it is not."""
     blocked_by: int | None
-    """The session that holds the event loop, if that is known."""
+    """The session that blocks the event loop, if known."""
 
 
 @dataclass(slots=True, eq=False)
 class _OpenSession:
     session: HostedSession
     progress: list[Progress] = field(default_factory=list)
-    """What happened in the turn that is being answered."""
+    """The events of the current turn."""
     lost_seconds: float = 0.0
 
 
 class AgentHost:
-    """The actor. Its methods answer from the worker's own event loop, also while the agents' loop is blocked."""
+    """The actor. Its methods run on the worker's own event loop, so they work while the agents' loop is blocked."""
 
     def __init__(self, order: bytes) -> None:
         self._order: HostOrder = unpack(order)
@@ -113,22 +113,22 @@ class AgentHost:
         self._resources = contextlib.ExitStack()
         self._ended = threading.Event()
         self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
-        self._asked_at = self._moved_at = self._noted_until = time.monotonic()
+        self._last_request_at = self._last_beat_at = self._counted_until = time.monotonic()
         self._last_holder: int | None = None
-        """Who held the event loop when the last sample was taken, if it has not moved since."""
+        """The session that held the event loop at the last sample, if it is still blocked."""
         self._loop = asyncio.new_event_loop()
         self._loop.set_task_factory(self._create_task)  # type: ignore[arg-type]
         threading.Thread(target=self._run_loop, name="proctor-agents", daemon=True).start()
         threading.Thread(target=self._watch, name="proctor-watch", daemon=True).start()
 
     async def prepare(self, upload: bytes) -> HostInfo:
-        """Load the agents and say what this worker has.
+        """Load the agents and describe this worker.
 
-        `upload` has the files of the run's folder, zipped; it is empty if workers find the files by themselves.
+        `upload` is a zip archive of the run's folder; empty if workers have the files already.
         """
         if self._order.is_local:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its workers
-            os.dup2(2, 1)  # the standard output of the run may be a document
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run handles Ctrl-C and ends its workers
+            os.dup2(2, 1)  # the standard output of the run may be a report
         if self._order.version != __version__:
             return HostInfo(__version__)
         return await self._in_loop(self._load(upload))  # type: ignore[no-any-return]
@@ -138,10 +138,10 @@ class AgentHost:
         return await self._in_loop(self._start(suite))  # type: ignore[no-any-return]
 
     async def open(self, key: int, suite: int, trial: bytes) -> bytes:
-        """Open a session; returns why that failed, or `None`, packed."""
+        """Open a session; returns the error or `None`, packed."""
         progress: list[Progress] = []
         session = HostedSession(self._agents[suite], unpack(trial), progress.append)
-        # It counts as open before the event loop is reached: a loop that is blocked takes the time of this session too.
+        # Add it before the event loop runs it, since a blocked loop delays this session too.
         self._sessions[key] = _OpenSession(session, progress)
         return pack(await self._in_loop(self._open(key, session)))
 
@@ -152,17 +152,17 @@ class AgentHost:
         return pack(await self._in_loop(hosted.session.send(unpack(turn))))
 
     async def progress(self, key: int) -> bytes:
-        """What happened so far in the turn that is being answered, packed."""
+        """The events of the current turn so far, packed."""
         return pack([item for item in list(self._sessions[key].progress) if _is_picklable(item)])
 
     async def close(self, key: int) -> bytes:
-        """Close a session; returns why that failed, or `None`, packed."""
+        """Close a session; returns the error or `None`, packed."""
         error = await self._in_loop(self._sessions[key].session.close())
         self._sessions.pop(key, None)
         return pack(error)
 
     async def abort(self, key: int) -> bool:
-        """End a session in the middle of a turn; returns whether the event loop could be reached for that."""
+        """End a session during a turn; returns whether the event loop responded."""
         hosted = self._sessions.get(key)
         if hosted is None:
             return True
@@ -172,14 +172,15 @@ class AgentHost:
         return ended.done()
 
     async def status(self) -> HostStatus:
-        now = self._asked_at = time.monotonic()
-        blocked = now - self._moved_at
+        """The current state; the run calls this a few times per second."""
+        now = self._last_request_at = time.monotonic()
+        blocked = now - self._last_beat_at
         is_blocked = blocked > BLOCKED_SECONDS
         lost = {key: hosted.lost_seconds for key, hosted in list(self._sessions.items())}
         return HostStatus(lost, blocked if is_blocked else 0.0, self._holder() if is_blocked else None)
 
     async def stop(self) -> list[tuple[int, str]]:
-        """End all sessions and stop the agents; returns what went wrong, each with the number of its suite."""
+        """End all sessions and stop the agents; returns the errors, each with the number of its suite."""
         if self._ended.is_set():
             return []
         self._ended.set()
@@ -192,7 +193,7 @@ class AgentHost:
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.call_soon(self._move)
+        self._loop.call_soon(self._on_beat)
         with instrument_clients():
             while True:
                 try:
@@ -202,17 +203,17 @@ class AgentHost:
                 break
         self._loop.close()
 
-    def _move(self) -> None:
+    def _on_beat(self) -> None:
         now = time.monotonic()
-        if now - self._moved_at > BLOCKED_SECONDS:
-            self._note_lost_time(now, self._last_holder)
-        self._moved_at, self._last_holder = now, None
-        self._loop.call_later(BEAT_SECONDS, self._move)
+        if now - self._last_beat_at > BLOCKED_SECONDS:
+            self._count_lost_time(now, self._last_holder)
+        self._last_beat_at, self._last_holder = now, None
+        self._loop.call_later(BEAT_SECONDS, self._on_beat)
 
     def _create_task(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
     ) -> asyncio.Task[Any]:
-        """A task that is known to belong to the session in whose context it is created."""
+        """Create a task and remember the session in whose context it is created."""
         task = asyncio.Task(work, loop=loop, **options)
         if (key := _SESSION.get()) is not None:
             self._owners[task] = key
@@ -242,7 +243,7 @@ class AgentHost:
         return resolve_agent(suite.agent, suite.base)
 
     def _folder(self, upload: bytes) -> Path:
-        """Where the files of the run are on this worker: uploaded, at the same place, or in its own working folder."""
+        """The folder of the run's files on this worker: uploaded, at the same path, or the working folder."""
         if upload:
             unpacked = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="proctor-"))
             with zipfile.ZipFile(io.BytesIO(upload)) as archive:
@@ -280,26 +281,26 @@ class AgentHost:
         return problems
 
     def _watch(self) -> None:
-        """Note who loses time while the event loop is blocked, and stop the agents of a run that is gone."""
+        """Count the lost time of sessions while the event loop is blocked, and stop the agents if the run has ended."""
         while not self._ended.wait(SAMPLE_SECONDS):
             now = time.monotonic()
-            if now - self._moved_at > BLOCKED_SECONDS:
+            if now - self._last_beat_at > BLOCKED_SECONDS:
                 self._last_holder = self._holder()
-                self._note_lost_time(now, self._last_holder)
-            if now - self._asked_at > ABANDONED_SECONDS:
+                self._count_lost_time(now, self._last_holder)
+            if now - self._last_request_at > ABANDONED_SECONDS:
                 self._ended.set()
                 asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * STOP_SECONDS)
                 self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _note_lost_time(self, now: float, holder: int | None) -> None:
-        """All sessions but the holder lost the time since the loop moved, or since this was last noted."""
-        seconds = now - max(self._moved_at, self._noted_until)
-        self._noted_until = now
+    def _count_lost_time(self, now: float, holder: int | None) -> None:
+        """Add the time since the last heartbeat, or since the last call, to all sessions except the holder."""
+        seconds = now - max(self._last_beat_at, self._counted_until)
+        self._counted_until = now
         for key, hosted in list(self._sessions.items()):
             hosted.lost_seconds += seconds if key != holder else 0.0
 
     def _holder(self) -> int | None:
-        """The session whose task runs at this moment."""
+        """The session whose task is running now."""
         task = asyncio.current_task(self._loop)
         return None if task is None else self._owners.get(task)
 
@@ -308,11 +309,11 @@ def _is_picklable(progress: Progress) -> bool:
     return not isinstance(unpack(pack(progress)), TurnFailed)
 
 
-def _relocate(path: Path | None, there: Path, here: Path) -> Path | None:
-    """A file of the run's folder in the folder that the worker has."""
+def _relocate(path: Path | None, run_folder: Path, worker_folder: Path) -> Path | None:
+    """The path on this worker of a file in the run's folder."""
     if path is None:
         return None
-    whole = path if path.is_absolute() else there / path
+    absolute = path if path.is_absolute() else run_folder / path
     with contextlib.suppress(ValueError):
-        return here / whole.relative_to(there)
-    return whole
+        return worker_folder / absolute.relative_to(run_folder)
+    return absolute

@@ -1,7 +1,7 @@
 """Starts workers on this machine or finds those of a Dask scheduler, and connects a run to them.
 
-This and the actor on the workers are all that knows Dask. Nothing listens on any address but the loopback, and nothing
-is told to anyone: the dashboard, profiling and Dask's own messages are switched off.
+Only this package uses Dask. Workers on this machine listen on the loopback interface only. Dask's dashboard, profiling
+and log messages are switched off.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proctor.version import __version__
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
 MIN_PLANNED_WORKERS = 8
-"""The engine keeps as many trials ready as this many workers take, so that workers may join a run."""
+"""The engine starts enough sessions for at least this many workers, so that workers can join during a run."""
 MAX_UPLOAD_BYTES = 50_000_000
 _NOT_UPLOADED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".proctor", ".tox"})
 
@@ -38,7 +38,7 @@ _QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.admin.tick.limit": "1h",
-    "distributed.deploy.lost-worker-timeout": "1h",  # a new process may take long to start, and is waited for
+    "distributed.deploy.lost-worker-timeout": "1h",  # wait for a new process, which may start slowly
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS:g}s",
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.scheduler.work-stealing": False,
@@ -52,7 +52,7 @@ _QUIET = {
 
 @contextlib.asynccontextmanager
 async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | None) -> AsyncIterator[Plan]:
-    """The same plan with agents that are on workers; workers that were started for it end with it."""
+    """The same plan with agents on workers; workers that this starts end with it."""
     display = listener if isinstance(listener, WorkerListener) else None
     order = order_of(plan, options)
     upload = zip_folder(Path.cwd()) if options.upload else b""
@@ -75,7 +75,7 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
 
 
 def order_of(plan: Plan, options: ClusterOptions) -> bytes:
-    """What a worker needs to know of a run, packed; raises `UsageError` if an agent cannot leave this process."""
+    """What a worker needs to know about a run, packed; raises `UsageError` if an agent cannot be sent."""
     order = HostOrder(
         tuple(_suite_order(item) for item in plan.suites), Path.cwd(), __version__, is_local=bool(options.workers)
     )
@@ -83,7 +83,7 @@ def order_of(plan: Plan, options: ClusterOptions) -> bytes:
         return pack_with_code(order)
     except Exception as error:
         raise UsageError(
-            f"the agent cannot be sent to workers ({error}); name it as file.py:name or package.module:name"
+            f"the agent cannot be sent to workers ({error}); pass it as file.py:name or package.module:name"
         ) from error
 
 
@@ -93,10 +93,10 @@ def _suite_order(item: PlannedSuite) -> SuiteOrder:
 
 
 def zip_folder(folder: Path) -> bytes:
-    """The files of a folder, without what is installed or stored in it.
+    """A zip archive of the files of a folder, without virtual environments, caches and stores.
 
     Dask's own `UploadDirectory` is not used: it reaches only workers with a nanny, leaves the files there after the
-    run, keeps files that were deleted since, and sends `.env` files.
+    run, keeps files that were deleted locally, and sends `.env` files.
     """
     buffer, total = io.BytesIO(), 0
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -105,12 +105,12 @@ def zip_folder(folder: Path) -> bytes:
             for name in sorted(names):
                 path = Path(top, name)
                 if not path.is_file() or path.is_symlink() or name.startswith(".env"):
-                    continue  # keys belong into the environment of the workers
+                    continue  # API keys belong in the environment of the workers
                 total += path.stat().st_size
                 if total > MAX_UPLOAD_BYTES:
                     raise UsageError(
-                        f"--upload: {folder} holds more than {MAX_UPLOAD_BYTES // 1_000_000} MB; start in a smaller "
-                        "folder, or install the agent on the workers"
+                        f"--upload: {folder} has more than {MAX_UPLOAD_BYTES // 1_000_000} MB of files; run in a "
+                        "smaller folder, or install the agent on the workers"
                     )
                 archive.write(path, path.relative_to(folder))
     return buffer.getvalue()
@@ -122,7 +122,7 @@ def _is_excluded(folder: Path) -> bool:
 
 @contextlib.asynccontextmanager
 async def connect(options: ClusterOptions) -> AsyncIterator[Any]:
-    """A client of the scheduler that the options name, or of one that is started for as long as this lasts."""
+    """A client of the scheduler in the options, or of a local one that is started for this context."""
     import dask.config
     import distributed  # before the settings below, which would replace its own
 
@@ -142,7 +142,7 @@ async def connect(options: ClusterOptions) -> AsyncIterator[Any]:
                 )
                 await stack.enter_async_context(client)
             except (OSError, TimeoutError) as error:
-                raise UsageError(f"no scheduler answers at {options.address}: {one_line(error)}") from error
+                raise UsageError(f"cannot connect to the scheduler at {options.address}: {one_line(error)}") from error
             yield client
 
 
@@ -163,7 +163,7 @@ def _local_cluster(workers: int) -> Any:
 
 
 def _security(options: ClusterOptions) -> Any:
-    """What the command line says of TLS; without that, Dask's own configuration counts."""
+    """The TLS settings of the command line; `None` to use Dask's own configuration."""
     if not (options.tls_ca or options.tls_cert or options.tls_key):
         return None
     import distributed
@@ -178,7 +178,7 @@ def _security(options: ClusterOptions) -> Any:
 
 @contextlib.contextmanager
 def _silence_dask_logs() -> Any:
-    """Dask tells of lost workers in its own way; the run tells of them in ours."""
+    """Silence Dask's log messages about lost workers, since the run reports them itself."""
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "distributed.client")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -193,28 +193,28 @@ def _silence_dask_logs() -> Any:
 async def check_workers(
     options: ClusterOptions, packages: Iterable[str], suites: Sequence[Suite]
 ) -> list[dict[str, Any]]:
-    """What each worker has; with suites, also whether it can load their agents, which runs the files they name."""
+    """A report on each worker; with suites, also whether it can load their agents, which imports the user's code."""
     async with connect(options) as client:
         known = (await client.scheduler.identity())["workers"]
-        told = await client.run(describe_process, sorted(packages), on_error="return")
+        infos = await client.run(describe_process, sorted(packages), on_error="return")
         problems = await _agent_problems(client, options, suites) if suites and known else {}
         return [
-            _worker_report(str(info.get("name", address)), address, told.get(address), problems.get(address, ""))
+            _worker_report(str(info.get("name", address)), address, infos.get(address), problems.get(address, ""))
             for address, info in known.items()
         ]
 
 
-def _worker_report(name: str, address: str, found: Any, problem: str) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        said = f"cannot be asked: {one_line(found)}" if isinstance(found, BaseException) else "did not answer"
-        return {"name": name, "address": address, "ok": False, "says": mask(said)}
-    if not problem and found["proctor"] != __version__:
-        problem = f"has Proctor {found['proctor']}, and this is {__version__}; install the same"
-    return {"name": name, "address": address, **found, "ok": not problem, "says": mask(problem) or "ready"}
+def _worker_report(name: str, address: str, info: Any, problem: str) -> dict[str, Any]:
+    if not isinstance(info, dict):
+        problem = f"failed: {one_line(info)}" if isinstance(info, BaseException) else "did not respond"
+        return {"name": name, "address": address, "ok": False, "says": mask(problem)}
+    if not problem and info["proctor"] != __version__:
+        problem = f"has Proctor {info['proctor']}, and this is {__version__}; install the same version"
+    return {"name": name, "address": address, **info, "ok": not problem, "says": mask(problem) or "ready"}
 
 
 async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence[Suite]) -> dict[str, str]:
-    """By address: why a worker cannot ask the agents of the suites."""
+    """By address: why a worker cannot run the agents of the suites."""
     plan = make_plan(suites, RunOptions())
     upload = zip_folder(Path.cwd()) if options.upload else b""
     workers = Workers(client, plan, order_of(plan, options), lambda text: None, upload)
@@ -229,7 +229,7 @@ async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence
 
 
 def describe_process(packages: list[str]) -> dict[str, Any]:
-    """What the process has that runs this; of keys only the names."""
+    """Describes the process that calls this: versions, packages, and the names of its API keys."""
     return {
         "proctor": __version__,
         "python": platform.python_version(),

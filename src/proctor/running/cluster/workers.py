@@ -1,18 +1,17 @@
-"""The run's side: which workers there are, which session is on which of them, and what happens when one ends.
+"""The part of a distributed run in its own process: the workers, the sessions on them, and lost workers.
 
-A `ClusterAgent` takes the place of an agent in the plan. Its sessions wait for a worker with room; the wait is not the
-agent's time. From then on a session is a series of calls of the worker's `AgentHost`, each of which returns, or ends
-because the worker is gone. Dask would repeat the work of a lost worker by itself. That is wrong for agents, since a
-turn that was answered must not be sent again, so a lost worker is an exception (`SessionLost`) and the engine decides:
-it opens a new session while nothing was answered, and otherwise the trial is an error.
+A `ClusterAgent` replaces an agent in the plan. Its sessions wait for a free worker; waiting does not count as the
+agent's time. After that a session is a series of calls of the worker's `AgentHost`. Each call returns, or fails because
+the worker has ended. The obvious version lets Dask repeat the work of a lost worker. That is wrong for agents, since an
+answered turn must not be sent again. So a lost worker is an exception (`SessionLost`), and the engine decides: it opens
+a new session if no turn was answered yet, and otherwise the trial is an error.
 
-Whose fault a lost worker is cannot be known while several sessions share it. So nobody is blamed: a trial that has lost
+While several sessions share a worker, nobody can know which of them ended it. So none is blamed: a trial that has lost
 two workers, or one that was stuck, gets a worker for itself the next time.
 
-Timeouts are the engine's. Time counts against an agent only when its worker has confirmed that the session could run
-(`AgentHost.status`, a few times a second); what has not been confirmed yet is treated as waiting. A worker that
-confirms nothing for longer than a session may take is held by code that does not release the interpreter, and is
-restarted.
+The engine counts the timeouts. Time counts against an agent only when its worker has confirmed that the session could
+run (`AgentHost.status`, a few times per second); unconfirmed time counts as waiting. A worker that confirms nothing for
+longer than a session may take is blocked by code that does not release the interpreter, and is restarted.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ from proctor.version import __version__
 STATUS_SECONDS = 0.25
 WATCH_SECONDS = 0.5
 STUCK_SECONDS = 2.0
-"""How much longer than its timeout a session may keep its worker from responding before the worker is restarted."""
+"""How much longer than its timeout a session may block its worker before the worker is restarted."""
 SILENT_SECONDS = 60.0
-"""A scheduler, or a worker that runs nothing, that does not respond for this long is given up."""
+"""A scheduler or an idle worker that does not respond for this long counts as lost."""
 PREPARE_SECONDS = 300.0
 NO_WORKER_SECONDS = 60.0
-"""How long a run waits while there is no worker at all."""
+"""How long a run waits without any worker before it stops."""
 RESTART_SECONDS = 60.0
 LOSSES_BEFORE_EXCLUSIVE = 2
 
 HostedTrialId = tuple[int, str, int]
-"""The suite, the case and the number of a trial."""
+"""The number of the suite, the id of the case, and the number of the trial."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,19 +64,19 @@ class Worker:
     host: Any
     """The actor; its methods are those of `AgentHost`."""
     gone: asyncio.Future[None]
-    """Done when the worker is not used any more."""
+    """Done when the worker is no longer used."""
     end_reason: str = ""
     stuck: bool = False
-    """Whether it was given up because it did not respond."""
+    """Whether it was restarted because it did not respond."""
     has_leftovers: bool = False
-    """Whether a session was ended in the middle of something: what it began, such as a thread, may go on here."""
-    blamed: ClusterSession | None = None
-    """The only session that can have kept it from responding."""
+    """Whether a session was aborted here: something that it started, such as a thread, may still run."""
+    culprit: ClusterSession | None = None
+    """The session that blocked it, if no other can have done so."""
     sessions: dict[int, ClusterSession] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     """The suites whose agents have been started here."""
     reserved_for: int | None = None
-    """The session that is to have this worker for itself."""
+    """The session that gets this worker for itself."""
     done: int = 0
     failed: int = 0
     follower: asyncio.Task[None] | None = None
@@ -96,7 +95,7 @@ class ClusterAgent(RemoteAgent):
         return ClusterSession(self, case)
 
     async def stop(self) -> None:
-        """Stop the agents of all workers; raises if this one could not be stopped."""
+        """Stop the agents of all workers; raises if this one could not stop."""
         problems = [problem for suite, problem in await self.workers.stop_agents() if suite == self.suite]
         if problems:
             raise AgentFailed("; ".join(dict.fromkeys(problems)))
@@ -114,7 +113,7 @@ class ClusterSession(RemoteSession):
         self.timeout = max(agent.timeout, case.timeout or 0.0)
         self.worker: Worker | None = None
         self.is_busy = False
-        """Whether the worker works on something for this session."""
+        """Whether a call of this session is running on the worker."""
         self._lost_seconds = 0.0
         self._context: TrialContext | None = None
         self._packed_trial = pack_with_code(trial)
@@ -123,7 +122,7 @@ class ClusterSession(RemoteSession):
         workers, suite = self.agent.workers, self.agent.suite
         try:
             with excluded_time():
-                self.worker = await workers.place(self)
+                self.worker = await workers.acquire(self)
                 problem = None
                 if suite not in self.worker.started:
                     problem = await workers.call(self, "start", suite)
@@ -147,7 +146,7 @@ class ClusterSession(RemoteSession):
         except BaseException:
             workers.abort(self)
             raise
-        workers.leave(self, failed=failure is not None)
+        workers.release(self, failed=failure is not None)
         if failure is not None:
             raise failure
 
@@ -160,7 +159,7 @@ class ClusterSession(RemoteSession):
             raise
 
     def confirm(self, lost_seconds: float) -> None:
-        """The worker has confirmed the time up to now, of which others took this much since the session was opened."""
+        """Confirm the time up to now; `lost_seconds` is what other sessions have taken since this one was opened."""
         if self.is_busy and self._context is not None:
             self._context.excluded_seconds += max(0.0, lost_seconds - self._lost_seconds)
             self._context.waiting_since = Clock.monotonic()
@@ -172,7 +171,7 @@ class ClusterSession(RemoteSession):
 
     @contextlib.contextmanager
     def _worker_time(self) -> Iterator[None]:
-        """Time that passes inside counts when the worker confirms it."""
+        """Count the time that passes inside only when the worker confirms it."""
         self._context = context = current_trial.get()
         self.is_busy = True
         if context is not None:
@@ -185,7 +184,7 @@ class ClusterSession(RemoteSession):
                 context.waiting_since = None
 
     async def _record_progress(self) -> None:
-        """Record what happened in a turn that took too long; a worker that is stuck does not tell."""
+        """Record the events of a turn that timed out, unless the worker is stuck."""
         with contextlib.suppress(Exception):
             async with asyncio.timeout(0.5):
                 for progress in unpack(await self.agent.workers.call(self, "progress", self.key)):
@@ -202,7 +201,7 @@ class Workers:
         self.refused: dict[str, tuple[str, str]] = {}
         """By address: the name of the worker, and why it is not used."""
         self._lost: dict[str, WorkerState] = {}
-        """By name: what a worker had done before its process ended, however often."""
+        """By name: the totals of a worker before its process ended."""
         self._restarting: set[str] = set()
         self._client = client
         self._order = order
@@ -221,7 +220,7 @@ class Workers:
         self._stopping: asyncio.Task[list[tuple[int, str]]] | None = None
 
     async def open(self, least: int) -> None:
-        """Wait until `least` workers are ready, or all that there are; raises `UsageError` if none can be used."""
+        """Wait until `least` workers, or all of the scheduler's, are ready; raises `UsageError` if there is none."""
         self._watcher = asyncio.create_task(self._watch())
         end = Clock.monotonic() + (PREPARE_SECONDS if least else NO_WORKER_SECONDS)
         while Clock.monotonic() < end and not self._stopped:
@@ -231,10 +230,10 @@ class Workers:
             await asyncio.sleep(0.02)
         if not self.ready:
             reasons = "; ".join(f"the worker {name} {reason}" for name, reason in self.refused.values())
-            raise UsageError(f"no worker can be used: {reasons or self._stopped or 'there is none'}")
+            raise UsageError(f"no worker can be used: {reasons or self._stopped or 'the scheduler has none'}")
 
     def states(self) -> list[WorkerState]:
-        """Each worker by its name, which it keeps when its process is restarted."""
+        """The state of each worker, by name; a worker keeps its name when its process is restarted."""
         states = {name: replace(state, status="lost") for name, state in self._lost.items()}
         for worker in self.ready.values():
             before = self._lost.get(worker.name, WorkerState(worker.name))
@@ -246,8 +245,8 @@ class Workers:
     def new_key(self) -> int:
         return next(self._keys)
 
-    async def place(self, session: ClusterSession) -> Worker:
-        """A worker with room for a session, which keeps its place until `leave`; raises `RunStopped`."""
+    async def acquire(self, session: ClusterSession) -> Worker:
+        """Wait for a worker for a session, which holds it until `release`; raises `RunStopped`."""
         try:
             while not self._stopped:
                 changed = self._changed
@@ -261,8 +260,8 @@ class Workers:
             raise
         raise RunStopped(self._stopped)
 
-    def leave(self, session: ClusterSession, *, failed: bool) -> None:
-        """A session is over: its worker has room for another."""
+    def release(self, session: ClusterSession, *, failed: bool) -> None:
+        """Release the worker of a session that has ended."""
         worker = session.worker
         self._unreserve(session)
         if worker is not None and worker.sessions.pop(session.key, None) is not None:
@@ -271,16 +270,16 @@ class Workers:
         self._wake()
 
     def abort(self, session: ClusterSession) -> None:
-        """End a session whose trial is over already, in the background; it keeps its place until it is closed."""
+        """End a session in the background; its worker is released when it has closed."""
         if session.worker is None or session.worker.gone.done():
-            self.leave(session, failed=True)
+            self.release(session, failed=True)
         else:
             self._run_in_background(self._abort(session, session.worker))
 
     async def call(self, session: ClusterSession, method: str, *arguments: Any) -> Any:
-        """What a method of the host returns; raises `SessionLost` if the worker ends meanwhile.
+        """Call a method of the worker's host; raises `SessionLost` if the worker ends meanwhile.
 
-        Whatever the agent does comes back as a value. An exception means that the worker cannot be reached.
+        Failures of the agent are return values. An exception means that the worker cannot be reached.
         """
         worker = session.worker
         assert worker is not None
@@ -298,7 +297,7 @@ class Workers:
         raise await self._loss(session, worker, reason)
 
     async def stop_agents(self) -> list[tuple[int, str]]:
-        """Stop the agents of all workers, once; returns what went wrong, each with the number of its suite."""
+        """Stop the agents of all workers, once; returns the errors, each with the number of its suite."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop_agents())
         return await asyncio.shield(self._stopping)
@@ -314,17 +313,17 @@ class Workers:
             if task is not None:
                 task.cancel()
 
-    # Where a session goes
+    # Choosing a worker
 
     def _worker_for(self, session: ClusterSession) -> Worker | None:
-        """The worker with most room; a trial that must be alone reserves one and waits until it is empty."""
+        """The worker with most free slots; a trial that needs its own worker reserves one until it is empty."""
         if self._losses[session.trial] >= LOSSES_BEFORE_EXCLUSIVE:
             return self._empty_worker(session)
         free = [worker for worker in self.ready.values() if worker.reserved_for is None]
-        best = max(free, key=lambda worker: self._room(worker, session.agent.suite), default=None)
-        return best if best is not None and self._room(best, session.agent.suite) > 0 else None
+        best = max(free, key=lambda worker: self._free_slots(worker, session.agent.suite), default=None)
+        return best if best is not None and self._free_slots(best, session.agent.suite) > 0 else None
 
-    def _room(self, worker: Worker, suite: int) -> int:
+    def _free_slots(self, worker: Worker, suite: int) -> int:
         same_suite = sum(other.agent.suite == suite for other in worker.sessions.values())
         return min(max(self._parallel) - len(worker.sessions), self._parallel[suite] - same_suite)
 
@@ -345,29 +344,27 @@ class Workers:
                 self._wake()
 
     def _wake(self) -> None:
-        """Let every session that waits for a worker look again."""
+        """Wake every session that waits for a worker."""
         self._changed.set()
         self._changed = asyncio.Event()
 
-    # When a worker ends
+    # Lost workers
 
     async def _loss(self, session: ClusterSession, worker: Worker, reason: str) -> Exception:
-        """What a session raises whose worker is gone."""
+        """The exception for a session whose worker has ended."""
         if await self._known_workers() is None:
             return RunStopped(self._stopped)
         self._lose(worker, reason)
-        if worker.blamed is session:
-            return AgentFailed(
-                f"the agent held the interpreter of its worker for longer than its timeout of {session.timeout:g} s"
-            )
+        if worker.culprit is session:
+            return AgentFailed(f"the agent blocked its worker for longer than its timeout of {session.timeout:g} s")
         self._losses[session.trial] += LOSSES_BEFORE_EXCLUSIVE if worker.stuck else 1
         return SessionLost(
-            f"the worker {worker.name} ended before the agent had answered ({worker.end_reason}); if this case itself "
-            "ends it, --isolate without workers shows that"
+            f"the worker {worker.name} ended before the agent answered ({worker.end_reason}); to see whether this case "
+            "ends it, run it with --isolate and without workers"
         )
 
     def _lose(self, worker: Worker, reason: str) -> None:
-        """Use a worker no more."""
+        """Stop using a worker."""
         if self.ready.get(worker.address) is not worker:
             return
         del self.ready[worker.address]
@@ -384,7 +381,7 @@ class Workers:
         self._wake()
 
     def _restart(self, worker: Worker, reason: str) -> None:
-        """Have Dask end the process of a worker and start a new one."""
+        """Let Dask kill the process of a worker and start a new one."""
         if self.ready.get(worker.address) is not worker:
             return
         worker.stuck = True
@@ -393,35 +390,35 @@ class Workers:
         self._run_in_background(self._restart_process(worker))
 
     async def _restart_process(self, worker: Worker) -> None:
-        with contextlib.suppress(Exception):  # one that cannot be restarted is not used again
+        with contextlib.suppress(Exception):  # if it cannot be restarted, it is not used again
             try:
                 await self._client.restart_workers([worker.address], timeout=RESTART_SECONDS, raise_for_error=False)
-            except ValueError:  # it has no nanny, which could start it again
+            except ValueError:  # it has no nanny process that could start it again
                 await self._client.retire_workers([worker.address], close_workers=True)
 
     async def _abort(self, session: ClusterSession, worker: Worker) -> None:
-        """Close a session over there; a worker whose event loop cannot be reached for that is restarted."""
+        """Close a session on its worker; restart the worker if its event loop does not respond."""
         try:
             call = asyncio.ensure_future(_call_host(worker, "abort", session.key))
             await asyncio.wait({call, worker.gone}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             reached = call.done() and call.exception() is None and call.result()
             call.cancel()
             if not reached and not worker.gone.done():
-                self._restart(worker, f"case {session.trial[1]} held it past its timeout")
+                self._restart(worker, f"case {session.trial[1]} blocked it beyond its timeout")
         finally:
-            self.leave(session, failed=True)
+            self.release(session, failed=True)
 
     # Following workers
 
     async def _follow(self, worker: Worker) -> None:
-        """Ask a worker again and again how its sessions are doing, until it is gone."""
+        """Poll the status of a worker until it has ended."""
         while not worker.gone.done():
-            asked_at = Clock.monotonic()
+            requested_at = Clock.monotonic()
             call = asyncio.ensure_future(_call_host(worker, "status"))
             while not call.done() and not worker.gone.done():
                 await asyncio.wait({call, worker.gone}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                if not call.done() and Clock.monotonic() - asked_at > self._patience(worker):
-                    worker.blamed = _only_suspect(worker)
+                if not call.done() and Clock.monotonic() - requested_at > self._patience(worker):
+                    worker.culprit = _only_suspect(worker)
                     self._restart(worker, "it did not respond")
             if not call.done():
                 call.cancel()
@@ -439,12 +436,12 @@ class Workers:
 
     @staticmethod
     def _patience(worker: Worker) -> float:
-        """How long a worker may not respond."""
+        """How long a worker may go without responding."""
         timeouts = [session.timeout for session in worker.sessions.values() if session.is_busy]
         return min(timeouts) + STUCK_SECONDS if timeouts else SILENT_SECONDS
 
     async def _known_workers(self) -> dict[str, Any] | None:
-        """The workers that the scheduler has; `None`, and no further trials, if it does not answer."""
+        """The workers of the scheduler; if it does not respond, stop the run and return `None`."""
         if self._stopped:
             return None
         try:
@@ -456,7 +453,7 @@ class Workers:
             return None
 
     async def _watch(self) -> None:
-        """Follow which workers there are; a scheduler that does not answer, or no worker for long, stops the run."""
+        """Add and remove workers as they come and go; stop the run without a scheduler or any worker."""
         seen_at = Clock.monotonic()
         while (known := await self._known_workers()) is not None:
             used = {*self.ready, *self._joining, *self.refused, *self._restarting}
@@ -464,7 +461,7 @@ class Workers:
                 name = str(known[address].get("name", address))
                 self._joining[address] = asyncio.create_task(self._join(address, name))
             for address in self.ready.keys() - known.keys():
-                self._lose(self.ready[address], "the scheduler does not know it any more")
+                self._lose(self.ready[address], "the scheduler no longer has it")
             for address in self._joining.keys() - known.keys():
                 self._joining.pop(address).cancel()
             self._restarting &= known.keys()
@@ -476,16 +473,16 @@ class Workers:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def _join(self, address: str, name: str) -> None:
-        """Put a host on a worker, and use the worker if it has the same agents."""
+        """Start a host on a worker, and use the worker if it has the same agents."""
         host = None
         try:
             async with asyncio.timeout(PREPARE_SECONDS):
                 actor = self._client.submit(
                     AgentHost, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
                 )
-                with self._client.as_current():  # the host is reached through this client from now on
+                with self._client.as_current():  # so that calls of the host use this client
                     host = await actor
-                    problem = self._misfit(await host.prepare(self._upload))
+                    problem = self._why_incompatible(await host.prepare(self._upload))
         except Exception as error:
             problem = f"cannot be used: {one_line(error)}"
         self._joining.pop(address, None)
@@ -500,24 +497,24 @@ class Workers:
         worker.follower = asyncio.create_task(self._follow(worker))
         self._wake()
 
-    def _misfit(self, info: HostInfo) -> str:
-        """Why a worker cannot be trusted to have the same agents; empty if it can."""
+    def _why_incompatible(self, info: HostInfo) -> str:
+        """Why a worker does not have the same agents; empty if it has."""
         if info.version != __version__:
-            return f"has Proctor {info.version}, and this is {__version__}; install the same"
+            return f"has Proctor {info.version}, and this is {__version__}; install the same version"
         for (name, expected), (fingerprint, problem) in zip(self._fingerprints, info.agents, strict=True):
             if problem:
                 return f"cannot load the agent {name}: {problem}"
             if fingerprint != expected:
                 return (
-                    f"has another version of the agent {name}: its fingerprint is {fingerprint}, "
-                    f"and here it is {expected}"
+                    f"has another version of the agent {name} (fingerprint {fingerprint}, here {expected}); "
+                    "update its files or use --upload"
                 )
         return ""
 
-    # The end
+    # Stopping
 
     def _stop(self, reason: str) -> None:
-        """No session is opened any more, and those there are end."""
+        """Open no more sessions and end the open ones."""
         self._stopped = self._stopped or reason
         for worker in self.ready.values():
             if not worker.gone.done():
@@ -537,13 +534,13 @@ class Workers:
 
 
 def _only_suspect(worker: Worker) -> ClusterSession | None:
-    """The session that holds the interpreter of a worker, if it can be no other."""
+    """The session that blocks a worker, if only one is possible."""
     busy = [session for session in worker.sessions.values() if session.is_busy]
     return busy[0] if len(busy) == 1 and not worker.has_leftovers else None
 
 
 def pack_with_code(value: Any) -> bytes:
-    """Pack a value for a worker, with functions that a worker cannot import."""
+    """Pickle a value for a worker, including functions that the worker cannot import."""
     import cloudpickle
 
     packed: bytes = cloudpickle.dumps(value)
@@ -555,7 +552,7 @@ async def _call_host(worker: Worker, method: str, *arguments: Any) -> Any:
 
 
 async def _stop_host(worker: Worker) -> list[tuple[int, str]]:
-    """Stop the agents of one worker; one that is gone has none."""
+    """Stop the agents of one worker; returns no errors if the worker has ended."""
     try:
         async with asyncio.timeout(2 * STOP_SECONDS):
             problems: list[tuple[int, str]] = await worker.host.stop()

@@ -1,7 +1,7 @@
-"""What an agent did becomes what is expected of it, once a person has looked at it and accepts it.
+"""Saves the output of an agent as the expectation of a case, once a person has approved it.
 
-An expectation taken from the very answer that is judged proves nothing: it holds whatever the agent does. One that was
-accepted earlier, and says when, from which run and by whom, is something later answers can be compared with.
+An expectation taken from the answer that it scores proves nothing: it always passes. One that a person approved before,
+with the time, the run and the person recorded in the case, is something to compare later answers with.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 ORIGIN_KEY = "recorded"
-"""The metadata of a case that says where its expectations come from."""
+"""The key in a case's metadata for the origin of its expectations."""
 
 Part = Literal["both", "answer", "tools"]
 CONTEXT_KEYS = ("schema", "suite", "question", "trial", "answer", "tools")
-"""What a row shows to the person who accepts; it may come back and is not read."""
+"""Keys of a row that are only shown to the person who approves; they are ignored when the file is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalProposal:
-    """One case with what the agent did, to be accepted or not."""
+    """One case with the agent's output, to approve or not."""
 
     case: Case
     trial: TrialResult | None
     run_id: str
     agent: str
     refusal: str = ""
-    """Why it cannot be recorded."""
+    """Why it cannot be approved."""
     chosen: str = ""
-    """Which trial this is, and why it was chosen: `trial 3 of 5, the first of 2 that passed`."""
+    """Which trial was chosen, and why: `trial 3 of 5, the first of 2 that passed`."""
 
     def row(self) -> dict[str, Json]:
-        """For a file: `accept` is left to be filled in."""
+        """The proposal as a row of a file; the person fills in `accept`."""
         row: dict[str, Json] = {"case": self.case.id, "question": [turn.input for turn in self.case.turns]}
         if self.refusal or self.trial is None:
             return {**row, "refusal": self.refusal}
@@ -68,34 +68,33 @@ def proposals(
     for trial in trials:
         if trial.suite == suite.name:
             found.setdefault(trial.case.id, []).append(trial)
-    offered: list[ApprovalProposal] = []
+    offers: list[ApprovalProposal] = []
     for case in suite.cases:
         if select(suite, case):
-            shown, why = _choose_trial(found.get(case.id, []))
-            offered.append(
-                ApprovalProposal(case, shown, run_id, agent, _refusal(digests.with_digests(case), shown), why)
-            )
-    return offered
+            chosen, why = _choose_trial(found.get(case.id, []))
+            refusal = _refusal(digests.with_digests(case), chosen)
+            offers.append(ApprovalProposal(case, chosen, run_id, agent, refusal, why))
+    return offers
 
 
 def _choose_trial(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
-    """The first trial that passed, else the first that was answered, else the first; and which one that is."""
+    """The first trial that passed, else the first with an answer, else the first; and a text that says which."""
     if not trials:
         return None, ""
     trials = sorted(trials, key=lambda trial: trial.number)
     passed = [trial for trial in trials if trial.outcome is Outcome.PASSED and trial.scores]
     answered = [trial for trial in trials if trial.is_answered]
-    shown = (passed or answered or trials)[0]
-    name = f"trial {shown.number} of {len(trials)}"
+    chosen = (passed or answered or trials)[0]
+    name = f"trial {chosen.number} of {len(trials)}"
     if len(trials) == 1:
-        return shown, name
+        return chosen, name
     kind, among = ("passed", passed) if passed else ("was answered", answered)
     if not among:
-        return shown, f"{name}, of which none was answered"
+        return chosen, f"{name}, of which none was answered"
     first = f"the only one that {kind}" if len(among) == 1 else f"the first of {len(among)} that {_were(kind)}"
-    alike = sum(_behavior(trial) == _behavior(shown) for trial in trials)
+    alike = sum(_behavior(trial) == _behavior(chosen) for trial in trials)
     same = "all did the same" if alike == len(trials) else f"{alike} of {len(trials)} did the same"
-    return shown, f"{name}, {first}; {same}"
+    return chosen, f"{name}, {first}; {same}"
 
 
 def _were(kind: str) -> str:
@@ -103,7 +102,7 @@ def _were(kind: str) -> str:
 
 
 def _behavior(trial: TrialResult) -> str:
-    """What a trial answered and called, to compare with what others did."""
+    """The answers and tool calls of a trial as text, to compare trials."""
     return json_text([[r.answer, [[c.name, to_json(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
 
 
@@ -111,11 +110,11 @@ def _refusal(case: Case, trial: TrialResult | None) -> str:
     if case.skip is not None:
         return f"it is skipped: {case.skip}"
     if trial is None:
-        return "the run has no answer to it"
+        return "the run has no trial of it"
     if question_key(case) != question_key(trial.case):
-        return "it asks something else now than it did in the run"
+        return "its input has changed since the run"
     if case.scenario is not None:
-        return "its user is simulated, so that no two conversations are the same"
+        return "its user is simulated, so every conversation is different"
     if not trial.is_answered or len(trial.replies) < len(case.turns):
         return trial.reason or "the agent gave no answer"
     return ""
@@ -124,14 +123,14 @@ def _refusal(case: Case, trial: TrialResult | None) -> str:
 def run_unscored(
     suite: Suite, options: RunOptions, agent: Any, select: Selection, store: Path
 ) -> tuple[str, str, list[TrialResult]]:
-    """Put the cases to the agent, and score nothing: the run's id, the agent's name, and what it did."""
+    """Run the cases without scoring; returns the run's id, the agent's name and the trials."""
     bare = replace(suite, evaluators=(), cases=tuple(_without_evaluators(case) for case in suite.cases))
     run, _ = run_suites(RunRequest([bare], options, agent, select, store, key="record"))
     return run.id, run.suites[0].agent, list(run.trials)
 
 
 def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[TrialResult]]:
-    """The same, of a run that is kept."""
+    """The id, the agent's name and the trials of a stored run."""
     _, run = open_run(store, run_id)
     info = next((item for item in run.suites if item.name == suite), None)
     if info is None:
@@ -144,34 +143,34 @@ def _without_evaluators(case: Case) -> Case:
     return replace(case, evaluators=(), turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
 
 
-def with_expectations(suite: Suite, accepted: Mapping[str, tuple[ApprovalProposal, str]], part: Part) -> Suite:
-    """The suite in which accepted cases expect what the agent did; `accepted` has who accepted each, by case."""
+def with_expectations(suite: Suite, approved: Mapping[str, tuple[ApprovalProposal, str]], part: Part) -> Suite:
+    """The suite in which approved cases expect the agent's output; `approved` has proposal and person, by case."""
 
     def change(case: Case) -> Case:
-        if case.id not in accepted:
+        if case.id not in approved:
             return case
-        return _with_needed_evaluators(suite, case, _with_approved_reply(case, *accepted[case.id], part))
+        return _with_needed_evaluators(suite, case, _with_approved_reply(case, *approved[case.id], part))
 
     return replace(suite, cases=tuple(change(case) for case in suite.cases))
 
 
 def without_unchecked_cases(suite: Suite) -> tuple[Suite, list[str]]:
-    """The suite without the cases of which nothing is expected yet, which no suite may have, and their ids."""
-    kept = [case for case in suite.cases if any(suite.evaluators_of(case, turn) for turn in case.turns)]
-    ids = {case.id for case in kept}
-    left_out = [case.id for case in suite.cases if case.id not in ids]
-    return replace(suite, cases=tuple(kept)), left_out
+    """The suite without cases that have nothing to check, which a suite may not contain; and their ids."""
+    checked = [case for case in suite.cases if any(suite.evaluators_of(case, turn) for turn in case.turns)]
+    ids = {case.id for case in checked}
+    unchecked = [case.id for case in suite.cases if case.id not in ids]
+    return replace(suite, cases=tuple(checked)), unchecked
 
 
 def _with_needed_evaluators(suite: Suite, before: Case, case: Case) -> Case:
-    """With an evaluator for what is expected now, where the suite has none for it.
+    """The case with evaluators for its new expectations, if the suite has none for them.
 
-    What the expectations so far brought along was not the user's choice, so that a recorded answer is compared as well.
+    Evaluators that the earlier expectations implied were not the user's choice, so they are derived again.
     """
     has_final_state = case.final_state is not None
     named = suite.evaluators_of(before)
-    came_along = not suite.evaluators and named == with_implied((), before.turns, final_state=has_final_state)
-    needed = with_implied(() if came_along else named, case.turns, final_state=has_final_state)
+    is_implied = not suite.evaluators and named == with_implied((), before.turns, final_state=has_final_state)
+    needed = with_implied(() if is_implied else named, case.turns, final_state=has_final_state)
     return case if needed == named else replace(case, evaluators=needed)
 
 
@@ -201,40 +200,40 @@ def _turn(turn: Turn, reply: Reply, part: Part) -> Turn:
 
 
 def _literal_args(arguments: Mapping[str, Json]) -> dict[str, Any]:
-    """Whatever an argument looks like, it is meant literally."""
+    """The arguments as literal values, even if one looks like a matcher."""
     return {name: Equals(to_json(value)) for name, value in arguments.items()}
 
 
 def read_approvals(
-    rows: Sequence[FileRow], offered: Sequence[ApprovalProposal], who: str
+    rows: Sequence[FileRow], proposals: Sequence[ApprovalProposal], who: str
 ) -> dict[str, tuple[ApprovalProposal, str]]:
-    """Who accepted which cases, as a file says; raises `UsageError` with every row that cannot be taken."""
-    known = {proposal.case.id: proposal for proposal in offered}
-    accepted: dict[str, tuple[ApprovalProposal, str]] = {}
+    """The approved proposals and who approved them, by case; raises `UsageError` with every invalid row."""
+    by_case = {proposal.case.id: proposal for proposal in proposals}
+    approved: dict[str, tuple[ApprovalProposal, str]] = {}
     problems: list[str] = []
     for row in rows:
         data = row.data if isinstance(row.data, Mapping) else {}
-        proposal = known.get(str(data.get("case")))
+        proposal = by_case.get(str(data.get("case")))
         if problem := _row_problem(row.data, proposal):
             problems.append(f"{row.place}: {problem}")
         elif data.get("accept") and proposal is not None:
-            accepted[proposal.case.id] = proposal, str(data.get("by") or who)
+            approved[proposal.case.id] = proposal, str(data.get("by") or who)
     if problems:
         raise UsageError("\n".join(problems))
-    return accepted
+    return approved
 
 
 def _row_problem(data: Json, proposal: ApprovalProposal | None) -> str:
     if not isinstance(data, Mapping) or "case" not in data:
         return 'must be an object such as {"case": "refund", "accept": true}'
     if unknown := [str(key) for key in data if key not in ("case", "accept", "by", "refusal", *CONTEXT_KEYS)]:
-        return f"has no use for {unknown[0]!r}"
+        return f"unknown key {unknown[0]!r}"
     if proposal is None:
-        return f"there is no case {data['case']!r} to accept"
+        return f"no case {data['case']!r} to approve"
     if data.get("accept") not in (True, False, None):
         return "accept must be true, false or null"
     return (
-        f"{proposal.case.id!r} cannot be accepted: {proposal.refusal}"
+        f"{proposal.case.id!r} cannot be approved: {proposal.refusal}"
         if data.get("accept") and proposal.refusal
         else ""
     )

@@ -1,4 +1,4 @@
-"""Grades from people and agents: finds what waits for one in a kept run, reads rows of grades, and writes them."""
+"""Grades from people and agents: finds the pending scores of a stored run, reads rows of grades, and stores them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from proctor.results.verdict import RunVerdict, record_verdict, trial_outcome, v
 from proctor.running.resume import exclusive_run
 
 GRADED_BY, GRADED_AT = "graded_by", "graded_at"
-"""Where a score keeps who said so, and when."""
+"""The details of a graded score: who graded it, and when."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreAddress:
-    """Which score of a run is meant."""
+    """Identifies a score of a run."""
 
     suite: str
     case: str
     trial: int
-    """Which repetition, from 1."""
+    """The number of the trial, from 1."""
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
     evaluator: str
@@ -41,7 +41,7 @@ class ScoreAddress:
 
 @dataclass(frozen=True, slots=True)
 class PendingScore:
-    """One score that is yet to be given, with everything a grader needs to see."""
+    """One score that needs a grade, with everything that a grader needs to see."""
 
     address: ScoreAddress
     criteria: str
@@ -53,7 +53,7 @@ class PendingScore:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The grade that a person gives one answer."""
+    """A person's grade for one pending score."""
 
     address: ScoreAddress
     score: float
@@ -62,11 +62,11 @@ class Grade:
 
 
 class Gradebook:
-    """A kept run while it is being graded; each grade is on disk before the next one is asked for."""
+    """A stored run that is being graded; grades are stored immediately."""
 
-    def __init__(self, store: Store, wanted: str, *, find_pending: bool = True) -> None:
-        """Without `find_pending`, what waits is not searched for: grades are given to scores that the caller knows."""
-        row = store.find_run(wanted)
+    def __init__(self, store: Store, run: str, *, find_pending: bool = True) -> None:
+        """`run` is an id or name. Without `find_pending`, `pending` stays empty; the caller knows what to grade."""
+        row = store.find_run(run)
         self._store = store
         self._no = row.no
         self.run: Run = store.find_run(row.id)
@@ -74,7 +74,7 @@ class Gradebook:
         self._trials = {address: key.no for address, key in store.stored_trials(row.no).items()}
         self.pending: list[PendingScore] = []
         self.other_scores: dict[ScoreAddress, Score] = {}
-        """Every score of the run that is not waiting."""
+        """Every score of the run that is not pending."""
         for trial in self.run.trials if find_pending else ():
             self._collect(trial)
 
@@ -82,21 +82,21 @@ class Gradebook:
         return verdict(self.run)
 
     def record(self, grades: Sequence[Grade]) -> None:
-        """Keep grades, all or none, and judge the trials and the run anew."""
-        given = {grade.address: grade for grade in grades}
+        """Store grades, all or none, and update the outcomes of the trials and the verdict of the run."""
+        by_address = {grade.address: grade for grade in grades}
         changed = []
         for place in dict.fromkeys((grade.address.suite, grade.address.case, grade.address.trial) for grade in grades):
             trial = self._store.trial(self._trials[place])
-            _require_pending(trial, given)
-            scores = tuple(_graded(score, given.get(_address(trial, score))) for score in trial.scores)
+            _require_pending(trial, by_address)
+            scores = tuple(_graded(score, by_address.get(_address(trial, score))) for score in trial.scores)
             outcome, _ = trial_outcome(scores, self._criteria[trial.suite])
             changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
-        anew = {trial.position: TrialSummary.of(trial) for _, trial in changed}
-        run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
+        updated = {trial.position: TrialSummary.of(trial) for _, trial in changed}
+        run = replace(self.run, summaries=[updated.get(summary.position, summary) for summary in self.run.summaries])
         record_verdict(run, verdict(run))
         self._store.update_scores(run, changed)
         self.run = run
-        self.pending = [item for item in self.pending if item.address not in given]
+        self.pending = [item for item in self.pending if item.address not in by_address]
         self.other_scores |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
 
     def _collect(self, trial: TrialResult) -> None:
@@ -108,30 +108,30 @@ class Gradebook:
                 self.other_scores[address] = score
 
 
-def read_gradebook(folder: Path, wanted: str) -> Gradebook:
-    """The run called `wanted`, to see what waits in it."""
-    return Gradebook(Store(folder, create=False), wanted)
+def read_gradebook(folder: Path, run: str) -> Gradebook:
+    """The gradebook of a run, to look at its pending scores."""
+    return Gradebook(Store(folder, create=False), run)
 
 
 @contextmanager
-def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
-    """The run called `wanted`, locked for other processes until it is closed."""
+def open_gradebook(folder: Path, run: str) -> Iterator[Gradebook]:
+    """The gradebook of a run, for grading; the run is locked for other processes."""
     store = Store(folder, create=False)
     try:
-        if is_file_name(wanted):
-            raise UsageError(f"{wanted} is a file; grades are kept in a store: `proctor runs import` it first")
-        run_id = store.find_run(wanted).id
+        if is_file_name(run):
+            raise UsageError(f"{run} is a file; import it into a store first: `proctor runs import {run}`")
+        run_id = store.find_run(run).id
         with exclusive_run(store, run_id):
             yield Gradebook(store, run_id)
     finally:
         store.close()
 
 
-def _require_pending(trial: TrialResult, given: Mapping[ScoreAddress, Grade]) -> None:
-    """The lock of a run is only advice: a grade that another process gave all the same is never written over."""
+def _require_pending(trial: TrialResult, grades: Mapping[ScoreAddress, Grade]) -> None:
+    """Raise `StoreError` rather than overwrite a grade: the lock of a run cannot stop every other process."""
     for score in trial.scores:
-        if _address(trial, score) in given and score.outcome is not Outcome.PENDING:
-            raise StoreError(f"{score.evaluator} of case {trial.case.id!r} has been graded by somebody else meanwhile")
+        if _address(trial, score) in grades and score.outcome is not Outcome.PENDING:
+            raise StoreError(f"{score.evaluator} of case {trial.case.id!r} was graded by somebody else in the meantime")
 
 
 def _graded(score: Score, grade: Grade | None) -> Score:
@@ -152,12 +152,12 @@ def _address(trial: TrialResult, score: Score) -> ScoreAddress:
 
 
 def _threshold(score: Score) -> float:
-    """The threshold in force; stores of early versions have scores without one."""
+    """The threshold of a score; scores of early versions do not have one."""
     return threshold_in_force(DEFAULT_THRESHOLD, entry=score.threshold)
 
 
 def pending_score(trial: TrialResult, score: Score) -> PendingScore:
-    """A score with everything that a person needs to see who says what it should be."""
+    """A score with everything that a grader needs to see."""
     return _pending_score(trial, score, _address(trial, score))
 
 
@@ -178,7 +178,7 @@ def _pending_score(trial: TrialResult, score: Score, address: ScoreAddress) -> P
 
 
 def _question(case: Case, turn: Turn) -> Json:
-    """The words, or the values by name where there are no words."""
+    """The input of a turn, or the named inputs of the case if the turn has none."""
     if turn.input is None and case.inputs:
         return {item.name: to_json(item.value) for item in case.inputs}
     return to_json(turn.input)
@@ -187,26 +187,26 @@ def _question(case: Case, turn: Turn) -> Json:
 SCORE_WORDS = {"pass": 1.0, "fail": 0.0}
 GRADE_KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
 CONTEXT_KEYS = ("schema", "criteria", "question", "expected", "answer", "threshold")
-"""What a row tells the grader; it may come back and is not read."""
+"""Keys of a row that are only shown to the grader; they are ignored when rows are read."""
 
 MAX_QUOTE = 60
-"""How much of a wrong value is repeated in a message."""
+"""How many characters of a wrong value a message quotes."""
 
 
 class BadGrade(Exception):
-    """A grade that cannot be taken; says why."""
+    """A grade that is not valid; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One grade as it was written, and where."""
+    """One row of a file, and where it is."""
 
     place: str
     data: Json
 
 
 def grading_row(item: PendingScore) -> dict[str, Json]:
-    """A row to be filled in: `score` and `reasoning` are empty."""
+    """A row to fill in: `score` and `reasoning` are empty."""
     address = item.address
     row: dict[str, Json] = {
         "suite": address.suite,
@@ -227,7 +227,7 @@ def grading_row(item: PendingScore) -> dict[str, Json]:
 
 
 def parse_rows(text: str, source: str) -> list[FileRow]:
-    """The rows of a JSON list, or one of each line; raises `UsageError` with every line that is no JSON."""
+    """The rows of a JSON list, or one per line; raises `UsageError` with every line that is not JSON."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
@@ -253,14 +253,14 @@ def _parse_lines(text: str, source: str) -> list[FileRow]:
 
 
 def read_grades(rows: Sequence[FileRow], book: Gradebook, grader: str) -> list[Grade]:
-    """The grades that rows mean; a row whose score is null waits on. Raises `UsageError` with all that is wrong."""
+    """The grades in rows; a row whose score is null stays pending. Raises `UsageError` with all problems."""
     grades: dict[ScoreAddress, Grade] = {}
     problems: list[str] = []
     for row in rows:
         try:
             grade = _read_grade(row.data, book, grader)
             if grade is not None and grade.address in grades:
-                raise BadGrade("grades what an earlier row grades already")
+                raise BadGrade("an earlier row has a grade for the same score")
         except BadGrade as problem:
             problems.append(f"{row.place}: {problem}")
             continue
@@ -269,12 +269,12 @@ def read_grades(rows: Sequence[FileRow], book: Gradebook, grader: str) -> list[G
     if problems:
         raise UsageError(_join_problems(problems))
     if not grades:
-        raise UsageError("no row has a score, so there is nothing to grade")
+        raise UsageError("no row has a score")
     return list(grades.values())
 
 
 def read_score(value: Any) -> float:
-    """A number between 0 and 1, or pass or fail."""
+    """The score of a row: a number between 0 and 1, pass or fail."""
     if isinstance(value, str) and value.strip().lower() in SCORE_WORDS:
         return SCORE_WORDS[value.strip().lower()]
     try:
@@ -296,9 +296,9 @@ def _read_grade(data: Json, book: Gradebook, grader: str) -> Grade | None:
         raise BadGrade(f"must be an object with case, evaluator and score, not {_quote(data)}")
     for key in data:
         if key not in GRADE_KEYS + CONTEXT_KEYS:
-            raise BadGrade(f"has no use for {_quote(key)}{did_you_mean(key, GRADE_KEYS)}")
+            raise BadGrade(f"unknown key {_quote(key)}{did_you_mean(key, GRADE_KEYS)}")
     if "score" not in data:
-        raise BadGrade("has no score; null leaves it waiting")
+        raise BadGrade("has no score; null leaves it pending")
     address = _find_score(data, book)
     if data["score"] is None:
         return None
@@ -310,16 +310,16 @@ def _read_grade(data: Json, book: Gradebook, grader: str) -> Grade | None:
 
 
 def _find_score(data: dict[str, Json], book: Gradebook) -> ScoreAddress:
-    """The one score that a row means; what it leaves out must not be needed to tell."""
+    """The one pending score that a row identifies; raises `BadGrade` if there is none or more than one."""
     for name in ("case", "evaluator"):
         if not isinstance(data.get(name), str):
-            raise BadGrade(f"must name its {name}")
+            raise BadGrade(f"must have {name!r}")
     found = [item.address for item in book.pending if _matches(data, item.address)]
     if len(found) == 1:
         return found[0]
     if found:
         names = [name for name in ("suite", "trial", "turn") if len({getattr(a, name) for a in found}) > 1]
-        raise BadGrade(f"could mean any of {len(found)} scores; say which {' and '.join(names)}")
+        raise BadGrade(f"matches {len(found)} scores; add {' and '.join(names)}")
     raise BadGrade(_why_not_found(data, book))
 
 
@@ -334,7 +334,7 @@ def _why_not_found(data: dict[str, Json], book: Gradebook) -> str:
     done = [score for address, score in book.other_scores.items() if _matches(data, address)]
     what = f"{_quote(data['evaluator'])} of case {_quote(data['case'])}"
     if done:
-        return f"{what} does not wait for a grade: {_describe_score(done[0])}"
+        return f"{what} does not need a grade: {_describe_score(done[0])}"
     addresses = [item.address for item in book.pending] + list(book.other_scores)
     for name in ("suite", "case", "evaluator"):
         names = [getattr(address, name) for address in addresses]
@@ -344,8 +344,8 @@ def _why_not_found(data: dict[str, Json], book: Gradebook) -> str:
 
 
 def _describe_score(score: Score) -> str:
-    said = score.outcome.value if score.value is None else f"{score.outcome.value} with {score.value:g}"
-    return f"{said}, graded by {score.details[GRADED_BY]}" if GRADED_BY in score.details else said
+    text = score.outcome.value if score.value is None else f"{score.outcome.value} with {score.value:g}"
+    return f"{text}, graded by {score.details[GRADED_BY]}" if GRADED_BY in score.details else text
 
 
 def _join_problems(problems: Sequence[str]) -> str:

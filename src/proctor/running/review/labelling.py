@@ -1,4 +1,4 @@
-"""What people say of scores: storing a label or a grade, and writing labels as rows for `proctor calibrate`."""
+"""People's labels for scores: stores a label or a grade, and exports labels as rows for `proctor calibrate`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from proctor.running.review.grading import Grade, Gradebook, ScoreAddress, pendi
 
 
 def label_score(folder: Path, run: str, no: int, at: int, label: HumanLabel) -> bool:
-    """Keep what a person says of score `at` of trial `no`; whether it was a grade that waited.
+    """Store a label for score number `at` of the trial with row number `no`; returns whether it graded a pending score.
 
-    The score must be the one that the person saw: a run that was made anew meanwhile is not labelled by mistake.
+    Raises `UsageError` if that is not the score that the person saw, because the run has changed.
     """
     store = Store(folder, create=False)
     try:
         trial = store.trial(no)
         if at >= len(trial.scores) or score_place(trial, at) != label.place:
-            raise UsageError("the run has changed meanwhile: that score is not there any more")
+            raise UsageError("the run has changed: that score no longer exists")
         if trial.scores[at].outcome is not Outcome.PENDING:
             with HumanLabels(store.path) as labels:
                 labels.add(run, label)
@@ -44,7 +44,7 @@ def score_place(trial: TrialResult, at: int) -> ScorePlace:
 
 
 def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> Iterator[dict[str, Json]]:
-    """The labels of a run as rows that `proctor calibrate` takes, each with who gave it and when."""
+    """The labels of a run as rows for `proctor calibrate`, each with the person and the time."""
     store = Store(folder, create=False)
     try:
         row = store.find_run(run)
@@ -63,12 +63,12 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
 def _row(run: str, trial: TrialResult, label: HumanLabel, turn: int | None, evaluator: str) -> dict[str, Json]:
     index = len(trial.replies) - 1 if turn is None else turn
     at = next((at for at in range(len(trial.scores)) if score_place(trial, at) == label.place), None)
-    seen = None if at is None else pending_score(trial, trial.scores[at])
+    shown_score = None if at is None else pending_score(trial, trial.scores[at])
     reply = trial.replies[index] if 0 <= index < len(trial.replies) else None
     row: dict[str, Json] = {
         "id": "/".join([run, *map(str, label.place), label.who]),
-        "input": None if seen is None else seen.question,
-        "answer": None if seen is None else seen.answer,
+        "input": None if shown_score is None else shown_score.question,
+        "answer": None if shown_score is None else shown_score.answer,
         "label": "pass" if label.passed else "fail",
         "evaluator": evaluator,
         "comment": label.comment,
@@ -77,6 +77,6 @@ def _row(run: str, trial: TrialResult, label: HumanLabel, turn: int | None, eval
     }
     if reply is not None and reply.retrieval_context:
         row["context"] = list(reply.retrieval_context)
-    if seen is not None and seen.expected is not UNSET:
-        row["reference"] = to_json(seen.expected)
+    if shown_score is not None and shown_score.expected is not UNSET:
+        row["reference"] = to_json(shown_score.expected)
     return row
