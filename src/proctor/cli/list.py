@@ -179,7 +179,7 @@ def formats(name: str | None, as_json: bool) -> int:
         say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
         if item["written_as"]:
             say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
-    say("\nA file is recognised by what is in it. docs/formats.md says what each reader understands.")
+    say("\nA file is recognised by its content. docs/suites.md describes the native format, docs/migrate.md the others.")
     return 0
 
 
@@ -233,7 +233,7 @@ def agents(name: str | None, as_json: bool) -> int:
         say(f"{'':<17}  {item['takes']}")
     for other in _packages_with_adapters() if name is None else ():
         say(f"{other}  from an installed package")
-    say("\ndocs/agents.md and docs/frameworks.md show each of them.")
+    say("\ndocs/agents.md and docs/frameworks.md describe them.")
     return 0
 
 

@@ -147,7 +147,7 @@ def _expected_use(call: ExpectedCall) -> dict[str, Json]:
 class AdkMetric:
     """The score that a metric function of yours gives a conversation: ADK's `custom_metrics`.
 
-    The score of a function listed under `custom_metrics` ([docs/adk.md](adk.md#metrics-of-your-own)), converted from
+    The score of a function listed under `custom_metrics` in `test_config.json`, converted from
     its `interval` to 0 to 1. Skipped if it returns no score.
     """
 
