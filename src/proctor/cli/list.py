@@ -179,7 +179,7 @@ def formats(name: str | None, as_json: bool) -> int:
         say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
         if item["written_as"]:
             say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
-    say("\nA file is recognised by its content. docs/suites.md describes the native format, docs/migrate.md the others.")
+    say("\nFiles are recognised by their content. docs/suites.md describes the native format, docs/migrate.md others.")
     return 0
 
 
