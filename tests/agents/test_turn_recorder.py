@@ -62,7 +62,7 @@ def test_two_calls_with_the_same_vendor_id_in_one_turn_are_two_calls() -> None:
     turn = TurnRecorder()
     turn.call_tool_sync("find_order", {}, lambda: "found", id="call_0")
     turn.call_tool_sync("refund", {}, lambda: "refunded", id="call_0")
-    turn.record_unexecuted_call("delete", {}, "it waits for a person", id="call_0")
+    turn.record_unexecuted_call("delete", {}, "it needs approval", id="call_0")
     assert [call.name for call in turn.tool_calls] == ["find_order", "refund", "delete"]
     assert len({call.id for call in turn.tool_calls}) == 3
     assert turn.tool_calls[0].id == "call_0"

@@ -1,4 +1,4 @@
-"""Reads messages of model calls in any of the usual shapes, and writes them as the GenAI conventions do."""
+"""Reads messages of model calls in any of the common forms, and writes them in the form of the GenAI conventions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proctor.tracing.spans import (
 
 
 def read_messages(data: Any) -> tuple[Message, ...]:
-    """A list of messages, one message, or text, which is what a user says."""
+    """The messages in a list, in one message, or in text, which becomes a message of the user."""
     data = parse_json_or_keep(data)
     if isinstance(data, str):
         return (UserMessage.from_text(data),) if data else ()
@@ -33,11 +33,11 @@ def read_messages(data: Any) -> tuple[Message, ...]:
 
 
 def read_message(data: Mapping[str, Any] | str) -> Message:
-    """A message as OpenAI writes it (`content`, `tool_calls`), or as the GenAI conventions do (`parts`)."""
+    """A message in the form of OpenAI (`content`, `tool_calls`) or of the GenAI conventions (`parts`)."""
     if isinstance(data, str):
         return UserMessage.from_text(data)
     kind = data.get("type")
-    if kind in ("function_call", "function_call_output"):  # items of OpenAI's Responses have no role
+    if kind in ("function_call", "function_call_output"):  # items of OpenAI's Responses API have no role
         return _response_item(data)
     role = data.get("role")
     raw = data.get("parts", data.get("content"))
@@ -47,7 +47,7 @@ def read_message(data: Mapping[str, Any] | str) -> Message:
         return _tool_result(data, parts, result)
     if role in ("system", "developer"):
         return SystemMessage("".join(_part_text(part) for part in parts))
-    content = tuple(found for part in parts if (found := _content(part)) is not None)
+    content = tuple(item for part in parts if (item := _content(part)) is not None)
     if role in ("assistant", "model", "ai"):
         inline = [part for part in parts if _kind(part) in ("tool_call", "tool_use")]
         calls = [*_mappings(inline), *_mappings(data.get("tool_calls"))]
@@ -56,7 +56,7 @@ def read_message(data: Mapping[str, Any] | str) -> Message:
 
 
 def read_call(data: Mapping[str, Any]) -> ToolCall:
-    """A tool call; arguments that are no object are kept as the model wrote them."""
+    """A tool call; arguments that are not an object stay as the model wrote them."""
     function = data.get("function")
     inner: Mapping[str, Any] = function if isinstance(function, Mapping) else data
     name = inner.get("name")
@@ -66,10 +66,10 @@ def read_call(data: Mapping[str, Any]) -> ToolCall:
 
 
 def read_tools(data: Any) -> tuple[ToolDefinition, ...]:
-    """Tools offered to a model: `{"type": "function", "function": {...}}`, or the inner object alone."""
+    """The definitions of tools: `{"type": "function", "function": {...}}`, or the inner object alone."""
     data = parse_json_or_keep(data)
-    found = [read_tool(item) for item in (data if isinstance(data, (list, tuple)) else [data])]
-    return tuple(tool for tool in found if tool is not None)
+    tools = [read_tool(item) for item in (data if isinstance(data, (list, tuple)) else [data])]
+    return tuple(tool for tool in tools if tool is not None)
 
 
 def read_tool(data: Any) -> ToolDefinition | None:
@@ -101,9 +101,9 @@ def _tool_result(data: Mapping[str, Any], parts: Sequence[Any], result: Any) -> 
         text = "".join(_part_text(part) for part in parts)
         call_id = _text_or_none(data, "tool_call_id") or _text_or_none(data, "id")
         return ToolResultMessage(text, call_id, _text_or_none(data, "tool_name") or _text_or_none(data, "name"))
-    said = next((result[key] for key in ("response", "result", "content") if result.get(key) is not None), None)
+    content = next((result[key] for key in ("response", "result", "content") if result.get(key) is not None), None)
     call_id = _text_or_none(result, "id") or _text_or_none(result, "tool_use_id")
-    return ToolResultMessage(_value_text(said), call_id, _text_or_none(result, "name"))
+    return ToolResultMessage(_value_text(content), call_id, _text_or_none(result, "name"))
 
 
 def _content(part: Any) -> Content | None:
@@ -130,8 +130,8 @@ def _part_text(part: Any) -> str:
         return part
     if not isinstance(part, Mapping):
         return ""
-    said = next((part[key] for key in ("text", "content", "refusal") if part.get(key) is not None), "")
-    return _value_text(said)
+    content = next((part[key] for key in ("text", "content", "refusal") if part.get(key) is not None), "")
+    return _value_text(content)
 
 
 def _kind(part: Any) -> Any:
@@ -152,7 +152,7 @@ def _text_or_none(data: Mapping[str, Any], key: str) -> str | None:
 
 
 def write_message(message: Message) -> dict[str, Json]:
-    """A message with its role and parts."""
+    """A message as an object with its role and parts."""
     if isinstance(message, ToolResultMessage):
         part = {
             "type": "tool_call_response",
@@ -171,7 +171,7 @@ def write_message(message: Message) -> dict[str, Json]:
 
 
 def write_tool(tool: ToolDefinition) -> dict[str, Json]:
-    """A tool as the model was offered it."""
+    """The definition of a tool as an object."""
     parameters = None if tool.parameters is None else dict(tool.parameters)
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": parameters}
 

@@ -1,4 +1,8 @@
-"""Reads spans from files: OTLP JSON, whole or a line for each batch, or lines of a plugin; compressed or not."""
+"""Reads and writes trace files: OTLP JSON as one document or one batch per line, and the formats of plugins.
+
+`read_trace_file` takes a file, compressed or not, and returns its spans grouped by trial or trace. `to_resource` makes
+an entry of `resourceSpans` from spans.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ OPERATION_NAMES = {"chat": "chat", "embedding": "embeddings"}
 
 
 def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """One entry of `resourceSpans`: spans that have where they come from in common."""
+    """An entry of `resourceSpans`: spans of one source, which `attributes` describe."""
     scope = {"name": "proctor", "version": __version__}
     return {
         "resource": {"attributes": _attributes(attributes)},
@@ -36,16 +40,16 @@ def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[s
 
 
 def from_resources(document: Any) -> list[tuple[dict[str, Json], list[Span]]]:
-    """By entry of `resourceSpans`: what is said of where the spans come from, and the spans."""
+    """The attributes of the source and the spans, for each entry of `resourceSpans`; raises `ValueError`."""
     if not isinstance(document, Mapping) or "resourceSpans" not in document:
-        raise ValueError("is no OTLP document: it has no resourceSpans")
-    found = []
+        raise ValueError("is not an OTLP document: it has no resourceSpans")
+    resources = []
     for index, entry in enumerate(_object_list(document, "resourceSpans", "")):
         resource = entry.get("resource")
-        about = _unwrap_attributes(resource.get("attributes")) if isinstance(resource, Mapping) else {}
+        attributes = _unwrap_attributes(resource.get("attributes")) if isinstance(resource, Mapping) else {}
         spans = [read_span(_parse_span(span, where)) for where, span in _spans(entry, f"resourceSpans[{index}]")]
-        found.append((about, spans))
-    return found
+        resources.append((attributes, spans))
+    return resources
 
 
 def _span_to_otlp(span: Span) -> dict[str, Json]:
@@ -65,7 +69,7 @@ def _span_to_otlp(span: Span) -> dict[str, Json]:
 
 
 def _call_attributes(span: LLMSpan) -> dict[str, Json]:
-    given = {
+    attributes = {
         "gen_ai.operation.name": OPERATION_NAMES.get(span.operation, span.operation),
         "gen_ai.provider.name": span.provider,
         "gen_ai.request.model": span.request_model,
@@ -85,16 +89,16 @@ def _call_attributes(span: LLMSpan) -> dict[str, Json]:
         "gen_ai.output.messages": _json([write_message(message) for message in span.output_messages]),
         "gen_ai.tool.definitions": _json([write_tool(tool) for tool in span.tool_definitions]),
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in attributes.items() if value is not None}
 
 
 def _step_attributes(span: ObserveSpan) -> dict[str, Json]:
     attributes: dict[str, Json] = {} if span.kind is None else {SPAN_KIND: span.kind.upper()}
     for side, value in (("input", span.input), ("output", span.output)):
         if value is not None:
-            plain_text = isinstance(value, str)
-            attributes[f"{side}.value"] = value if plain_text else json.dumps(value)
-            attributes[f"{side}.mime_type"] = "text/plain" if plain_text else "application/json"
+            is_text = isinstance(value, str)
+            attributes[f"{side}.value"] = value if is_text else json.dumps(value)
+            attributes[f"{side}.mime_type"] = "text/plain" if is_text else "application/json"
     if span.metadata:
         attributes["metadata"] = json.dumps(dict(span.metadata))
     return attributes
@@ -127,8 +131,9 @@ def _spans(entry: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mapping[str
             yield f"{inner}.spans[{k}]", span
 
 
-def _object_list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any]]:
-    items = holder.get(key, [])
+def _object_list(data: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any]]:
+    """The list under a key, whose items must be objects; raises `ValueError` with the place `at`."""
+    items = data.get(key, [])
     where = f"{at}.{key}".lstrip(".")
     if not isinstance(items, list):
         raise ValueError(f"{where} must be a list, not {type(items).__name__}")
@@ -141,7 +146,7 @@ def _object_list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[s
 def _parse_span(span: Mapping[str, Any], where: str) -> OtelSpan:
     span_id, trace_id = as_string(span.get("spanId")), as_string(span.get("traceId"))
     if span_id is None or trace_id is None:
-        raise ValueError(f"{where} lacks {'spanId' if span_id is None else 'traceId'}")
+        raise ValueError(f"{where} has no {'spanId' if span_id is None else 'traceId'}")
     started = as_number(span.get("startTimeUnixNano")) or 0.0
     events = [
         (str(e.get("name", "")), _unwrap_attributes(e.get("attributes"))) for e in _object_list(span, "events", where)
@@ -169,28 +174,28 @@ def _error(status: Mapping[str, Any]) -> str | None:
 
 
 def _unwrap_attributes(pairs: Any) -> dict[str, Json]:
-    """Attributes by name; what is not written as a pair is no attribute."""
-    found = [pair for pair in pairs if isinstance(pair, Mapping)] if isinstance(pairs, list) else []
-    return {pair["key"]: _unwrap_value(pair.get("value")) for pair in found if isinstance(pair.get("key"), str)}
+    """The attributes by name; items that are not pairs of key and value are ignored."""
+    items = [pair for pair in pairs if isinstance(pair, Mapping)] if isinstance(pairs, list) else []
+    return {pair["key"]: _unwrap_value(pair.get("value")) for pair in items if isinstance(pair.get("key"), str)}
 
 
 def _unwrap_value(value: Any) -> Json:
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
-    [(kind, held)] = value.items()
+    [(kind, content)] = value.items()
     if kind == "intValue":
-        return int(held) if isinstance(held, (int, str)) and str(held).lstrip("-").isdecimal() else None
+        return int(content) if isinstance(content, (int, str)) and str(content).lstrip("-").isdecimal() else None
     if kind == "arrayValue":
-        items = held.get("values", []) if isinstance(held, Mapping) else []
+        items = content.get("values", []) if isinstance(content, Mapping) else []
         return [_unwrap_value(item) for item in items] if isinstance(items, list) else []
     if kind == "kvlistValue":
-        return _unwrap_attributes(held.get("values") if isinstance(held, Mapping) else None)
-    if kind == "bytesValue" and isinstance(held, str):
+        return _unwrap_attributes(content.get("values") if isinstance(content, Mapping) else None)
+    if kind == "bytesValue" and isinstance(content, str):
         try:
-            return base64.b64decode(held).decode("utf-8", "replace")
+            return base64.b64decode(content).decode("utf-8", "replace")
         except (binascii.Error, ValueError):
-            return held
-    return held
+            return content
+    return content
 
 
 TRIAL_ATTRIBUTES = {
@@ -199,49 +204,49 @@ TRIAL_ATTRIBUTES = {
     "case": "proctor.case.id",
     "number": "proctor.trial",
 }
-"""Resource attributes that say which trial spans belong to."""
+"""Resource attributes that identify the trial of spans."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileTrace:
-    """Spans of a file that belong together."""
+    """The spans of one trial or one trace in a file."""
 
     spans: tuple[Span, ...]
     trial: Mapping[str, Json]
-    """`run`, `suite`, `case` and `number` of the trial that they were seen in, where the file says so."""
+    """`run`, `suite`, `case` and `number` of the trial; empty if the file does not have them."""
 
 
 def trial_resource(spans: Iterable[Span], **trial: Json) -> dict[str, Json]:
-    """The spans of one trial as an entry of `resourceSpans`; `about` as in `FoundTrace`."""
-    said = {attribute: trial[name] for name, attribute in TRIAL_ATTRIBUTES.items()}
-    return to_resource(spans, {"service.name": "proctor", **said})
+    """The spans of one trial as an entry of `resourceSpans`; `trial` as in `FileTrace`."""
+    attributes = {attribute: trial[name] for name, attribute in TRIAL_ATTRIBUTES.items()}
+    return to_resource(spans, {"service.name": "proctor", **attributes})
 
 
 def trial_from_attributes(attributes: Mapping[str, Any]) -> dict[str, Json]:
-    """What the attributes of a resource say of the trial; nothing if it was none of ours."""
-    said = {name: attributes.get(attribute) for name, attribute in TRIAL_ATTRIBUTES.items()}
-    texts = all(isinstance(said[name], str) for name in ("run", "suite", "case"))
-    return said if texts and isinstance(said["number"], int) else {}
+    """The trial in the attributes of a resource; empty if the spans are not from a trial."""
+    trial = {name: attributes.get(attribute) for name, attribute in TRIAL_ATTRIBUTES.items()}
+    is_complete = all(isinstance(trial[name], str) for name in ("run", "suite", "case"))
+    return trial if is_complete and isinstance(trial["number"], int) else {}
 
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_UNPACKED_BYTES = 200_000_000
-"""Bytes; a compressed file of a few kilobytes can hold more than any memory."""
+"""The limit for the content of a compressed file: a few kilobytes can unpack to more than any memory."""
 
 
 def read_trace_file(path: Path) -> list[FileTrace]:
-    """The spans that `path` holds, those of a trial or of one trace together; raises `InvalidSuite`."""
+    """The spans in a file, grouped by trial or else by trace; raises `InvalidSuite` with every problem."""
     problems: list[Problem] = []
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
     records: dict[str, list[tuple[int, Json]]] = {}
     formats: dict[str, TraceFormat] = {}
     documents = _documents(_read_file(path), path, problems)
     if not documents and not problems:
-        problems.append(Problem("holds no trace: it is empty", path))
+        problems.append(Problem("has no trace: it is empty", path))
     for line, document in documents:
-        if (known := _format_of(document)) is not None:
-            formats[known.name] = known
-            records.setdefault(known.name, []).append((line, document))
+        if (trace_format := _format_of(document)) is not None:
+            formats[trace_format.name] = trace_format
+            records.setdefault(trace_format.name, []).append((line, document))
             continue
         try:
             _add_to_groups(groups, document)
@@ -249,34 +254,34 @@ def read_trace_file(path: Path) -> list[FileTrace]:
             problems.append(Problem(str(error), path, line))
     if problems:
         raise InvalidSuite(problems)
-    found = [FileTrace(tuple(spans), trial) for trial, spans in groups.values()]
-    return found + [FileTrace(tuple(load(formats[name].read)(lines)), {}) for name, lines in records.items()]
+    traces = [FileTrace(tuple(spans), trial) for trial, spans in groups.values()]
+    return traces + [FileTrace(tuple(load(formats[name].read)(lines)), {}) for name, lines in records.items()]
 
 
 def _format_of(document: Json) -> TraceFormat | None:
-    """The plugin's format that a document is in. OTLP is checked first: most files need no plugin."""
+    """The plugin's format of a document; `None` for OTLP, which is checked first: most files need no plugin."""
     if isinstance(document, Mapping) and "resourceSpans" in document:
         return None
-    return next((known for known in trace_formats() if known.recognises(document)), None)
+    return next((item for item in trace_formats() if item.recognises(document)), None)
 
 
 def trace_formats() -> Iterator[TraceFormat]:
-    """The formats beside OTLP that traces are read from."""
-    return (known for plugin in plugins() for known in plugin.trace_formats)
+    """The formats of plugins, which are read in addition to OTLP."""
+    return (trace_format for plugin in plugins() for trace_format in plugin.trace_formats)
 
 
 def trace_text(spans: Sequence[Span]) -> str:
-    """The text of a file with one trace: in the first format of a plugin that writes any, else as OTLP JSON."""
-    writer = next((known.write for known in trace_formats() if known.write is not None), None)
+    """The text of a file with one trace: in the first format of a plugin that can write, else as OTLP JSON."""
+    writer = next((item.write for item in trace_formats() if item.write is not None), None)
     if writer is not None:
         return load(writer)(spans)
     return json.dumps({"resourceSpans": [to_resource(spans, {"service.name": "proctor"})]}) + "\n"
 
 
 def is_otlp(path: Path) -> bool:
-    """Whether a file begins like a document of OTLP JSON, or like a compressed one."""
+    """Whether a file begins like OTLP JSON, or is compressed."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # opening a pipe would block
             return False
         with path.open("rb") as file:
             head = file.read(200)
@@ -286,16 +291,19 @@ def is_otlp(path: Path) -> bool:
 
 
 def _add_to_groups(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
-    """Batches of a collector spread a trace over documents and resources; a trial may hold several traces."""
+    """Add the spans of a document to their groups: by trial, which may have several traces, or else by trace.
+
+    A collector writes batches, so the spans of a trace may be in several documents and resources.
+    """
     for attributes, spans in from_resources(document):
-        about = trial_from_attributes(attributes)
+        trial = trial_from_attributes(attributes)
         for span in spans:
-            key = canonical(about) if about else span.trace_id
-            groups.setdefault(key, (about, []))[1].append(span)
+            key = canonical(trial) if trial else span.trace_id
+            groups.setdefault(key, (trial, []))[1].append(span)
 
 
 def _read_file(path: Path) -> str:
-    """The text of a file, unpacked if it is compressed."""
+    """The text of a file, which may be compressed; raises `InvalidSuite`."""
     try:
         refuse_endless(path)
         data = path.read_bytes()
@@ -310,7 +318,7 @@ def _read_file(path: Path) -> str:
 
 
 def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[int, Any]]:
-    """One document over many lines, or one in each line."""
+    """The documents in a file, with their lines: the whole file is one, or each line is one. Adds to `problems`."""
     try:
         return [(1, json.loads(content))] if content.strip() else []
     except RecursionError:
@@ -318,14 +326,14 @@ def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[
         return []
     except ValueError as error:
         whole_error = error
-    lines = [(number_, line) for number_, line in enumerate(content.split("\n"), 1) if line.strip()]
-    found: list[tuple[int, Any]] = []
-    for line_number, line in lines:
+    lines = [(number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
+    documents: list[tuple[int, Any]] = []
+    for number, line in lines:
         try:
-            found.append((line_number, json.loads(line)))
+            documents.append((number, json.loads(line)))
         except (ValueError, RecursionError) as error:
-            problems.append(Problem(f"is not JSON: {error}", path, line_number))
-    if not found:  # nothing here is a line of its own, so that the fault is the document's
+            problems.append(Problem(f"is not JSON: {error}", path, number))
+    if not documents:  # no line is a document, so the file is one document with an error
         at = getattr(whole_error, "lineno", None)
         problems[:] = [Problem(f"is not JSON: {whole_error}", path, at)]
-    return found
+    return documents

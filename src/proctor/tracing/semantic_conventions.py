@@ -1,7 +1,8 @@
-"""What the attributes of a span mean: OpenInference (`llm.*`, `tool.*`) and the GenAI conventions of OpenTelemetry.
+"""Reads the attributes of spans: OpenInference (`llm.*`, `tool.*`) and the GenAI conventions of OpenTelemetry.
 
-Libraries set attributes more or less as agreed: numbers may be text, and lists may be spread over keys. The GenAI
-conventions (`gen_ai.*`) are read as they are today, and as libraries still write them.
+Libraries follow the conventions more or less: numbers may be text, and lists may be flattened into keys such as
+`llm.input_messages.0.message.role`. The GenAI conventions (`gen_ai.*`) are read in their current form and in the older
+forms that libraries still write. `read_span` turns a span of OpenTelemetry into an `LLMSpan` or an `ObserveSpan`.
 """
 
 from __future__ import annotations
@@ -38,31 +39,31 @@ def as_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def as_int(value: Any) -> int | None:
-    found = as_number(value)
-    return None if found is None else int(found)
+    number = as_number(value)
+    return None if number is None else int(number)
 
 
 def as_strings(value: Any) -> tuple[str, ...]:
-    """One text or several."""
+    """The strings of a list, or one string as a tuple."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(str(item) for item in value if item is not None) if isinstance(value, (list, tuple)) else ()
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what was said; an empty list says nothing."""
+    """The fields that have a value; `None` and the empty tuple are not values."""
     return {name: value for name, value in fields.items() if value is not None and value != ()}
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The items of a list written as `prefix.0.key`, `prefix.1.key`, each with its keys; a bare value is under ""."""
+    """The items of a list that is flattened into `prefix.0.key`, `prefix.1.key`. A plain value has the key ""."""
     start = f"{prefix}."
     items: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
@@ -75,7 +76,7 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]
 
 
 def without_prefix(items: Iterable[Mapping[str, Any]], prefix: str) -> list[dict[str, Any]]:
-    """OpenInference repeats the kind of an item in each of its keys: `message.role` of a message."""
+    """The items with the prefix removed from their keys: OpenInference writes `message.role` in a message."""
     return [{key.removeprefix(prefix): value for key, value in item.items()} for item in items]
 
 
@@ -90,47 +91,51 @@ ROLE_OF_EVENT = {
 
 
 def genai_call(attributes: Mapping[str, Any], events: Events) -> dict[str, Any]:
-    """What is said of a model call, by field of `LLMSpan`."""
-    said = {**attributes, **_details_event(events)}
-    asked, answered = _genai_messages(said, events)
-    reasons = as_strings(parse_list(said.get("gen_ai.response.finish_reasons")))
-    spoken = tuple(
+    """The fields of `LLMSpan` that the GenAI attributes and events of a model call provide."""
+    attributes = {**attributes, **_details_event(events)}
+    inputs, outputs = _genai_messages(attributes, events)
+    reasons = as_strings(parse_list(attributes.get("gen_ai.response.finish_reasons")))
+    message_reasons = tuple(
         message.finish_reason
-        for message in answered
+        for message in outputs
         if isinstance(message, AssistantMessage) and message.finish_reason is not None
     )
     return without_empty(
         {
-            "provider": as_string(first_present(said, "gen_ai.provider.name", "gen_ai.system")),
-            "request_model": as_string(said.get("gen_ai.request.model")),
-            "response_model": as_string(said.get("gen_ai.response.model")),
-            "input_tokens": as_int(first_present(said, f"{GENAI_USAGE}input_tokens", f"{GENAI_USAGE}prompt_tokens")),
+            "provider": as_string(first_present(attributes, "gen_ai.provider.name", "gen_ai.system")),
+            "request_model": as_string(attributes.get("gen_ai.request.model")),
+            "response_model": as_string(attributes.get("gen_ai.response.model")),
+            "input_tokens": as_int(
+                first_present(attributes, f"{GENAI_USAGE}input_tokens", f"{GENAI_USAGE}prompt_tokens")
+            ),
             "output_tokens": as_int(
-                first_present(said, f"{GENAI_USAGE}output_tokens", f"{GENAI_USAGE}completion_tokens")
+                first_present(attributes, f"{GENAI_USAGE}output_tokens", f"{GENAI_USAGE}completion_tokens")
             ),
             "cache_read_tokens": as_int(
-                first_present(said, f"{GENAI_USAGE}cache_read.input_tokens", f"{GENAI_USAGE}cache_read_input_tokens")
+                first_present(
+                    attributes, f"{GENAI_USAGE}cache_read.input_tokens", f"{GENAI_USAGE}cache_read_input_tokens"
+                )
             ),
             "cache_creation_tokens": as_int(
                 first_present(
-                    said, f"{GENAI_USAGE}cache_creation.input_tokens", f"{GENAI_USAGE}cache_creation_input_tokens"
+                    attributes, f"{GENAI_USAGE}cache_creation.input_tokens", f"{GENAI_USAGE}cache_creation_input_tokens"
                 )
             ),
-            "request_temperature": as_number(said.get("gen_ai.request.temperature")),
-            "request_max_tokens": as_int(said.get("gen_ai.request.max_tokens")),
-            "request_top_p": as_number(said.get("gen_ai.request.top_p")),
-            "finish_reasons": reasons or spoken,
-            "response_id": as_string(said.get("gen_ai.response.id")),
-            "output_type": as_string(said.get("gen_ai.output.type")),
-            "input_messages": asked,
-            "output_messages": answered,
-            "tool_definitions": read_tools(said.get("gen_ai.tool.definitions")),
+            "request_temperature": as_number(attributes.get("gen_ai.request.temperature")),
+            "request_max_tokens": as_int(attributes.get("gen_ai.request.max_tokens")),
+            "request_top_p": as_number(attributes.get("gen_ai.request.top_p")),
+            "finish_reasons": reasons or message_reasons,
+            "response_id": as_string(attributes.get("gen_ai.response.id")),
+            "output_type": as_string(attributes.get("gen_ai.output.type")),
+            "input_messages": inputs,
+            "output_messages": outputs,
+            "tool_definitions": read_tools(attributes.get("gen_ai.tool.definitions")),
         }
     )
 
 
 def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a tool or an agent, by field of `ObserveSpan`."""
+    """The fields of `ObserveSpan` that the GenAI attributes of a tool or an agent provide."""
     return without_empty(
         {
             "name": as_string(first_present(attributes, "gen_ai.tool.name", "gen_ai.agent.name")),
@@ -145,30 +150,34 @@ def genai_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_list(value: Any) -> Any:
-    """A list, or JSON text of one."""
+    """The list in JSON text, or the value itself if it is something else."""
     data = parse_json_or_keep(value)
     return data if isinstance(data, list) else value
 
 
 def _details_event(events: Events) -> Mapping[str, Any]:
-    """What an instrumentation says in one event instead of on the span."""
-    return next((said for name, said in events if name == "gen_ai.client.inference.operation.details"), {})
+    """The attributes of the event in which some instrumentations put them instead of on the span."""
+    return next((attributes for name, attributes in events if name == "gen_ai.client.inference.operation.details"), {})
 
 
-def _genai_messages(said: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    asked, answered = (
-        _parse_messages(said.get("gen_ai.input.messages")),
-        _parse_messages(said.get("gen_ai.output.messages"), "assistant"),
-    )
-    told = parse_json_or_keep(said.get("gen_ai.system_instructions"))
-    if told:
-        system = read_message({"role": "system", "parts": told if isinstance(told, (list, str)) else [told]})
-        asked = asked if asked and isinstance(asked[0], SystemMessage) else (system, *asked)
-    if not asked and not answered:
-        asked, answered = _messages_from_events(events)
-    if not asked and not answered:
-        asked, answered = _flat_genai_messages(said, "gen_ai.prompt"), _flat_genai_messages(said, "gen_ai.completion")
-    return asked, answered
+def _genai_messages(attributes: Mapping[str, Any], events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The messages to the model and its answers, in the current form or in one of two older ones."""
+    inputs = _parse_messages(attributes.get("gen_ai.input.messages"))
+    outputs = _parse_messages(attributes.get("gen_ai.output.messages"), "assistant")
+    instructions = parse_json_or_keep(attributes.get("gen_ai.system_instructions"))
+    if instructions:
+        system = read_message(
+            {"role": "system", "parts": instructions if isinstance(instructions, (list, str)) else [instructions]}
+        )
+        inputs = inputs if inputs and isinstance(inputs[0], SystemMessage) else (system, *inputs)
+    if not inputs and not outputs:
+        inputs, outputs = _messages_from_events(events)
+    if not inputs and not outputs:
+        inputs, outputs = (
+            _flat_genai_messages(attributes, "gen_ai.prompt"),
+            _flat_genai_messages(attributes, "gen_ai.completion"),
+        )
+    return inputs, outputs
 
 
 def _parse_messages(value: Any, role: str | None = None) -> tuple[Message, ...]:
@@ -181,35 +190,37 @@ def _parse_messages(value: Any, role: str | None = None) -> tuple[Message, ...]:
 
 
 def _messages_from_events(events: Events) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The older form: an event per message, its content in attributes or as JSON in one of them."""
-    asked: list[Message] = []
-    answered: list[Message] = []
+    """Messages in the older form: an event per message, with its content in attributes or as JSON in one of them."""
+    inputs: list[Message] = []
+    outputs: list[Message] = []
     for name, attributes in events:
         body = parse_json_or_keep(first_present(attributes, "gen_ai.event.content", "event.body"))
-        said = {**attributes, **(body if isinstance(body, Mapping) else {})}
+        fields = {**attributes, **(body if isinstance(body, Mapping) else {})}
         if name in ROLE_OF_EVENT:
-            asked.append(read_message({"role": ROLE_OF_EVENT[name], **_parse_json_fields(said)}))
+            inputs.append(read_message({"role": ROLE_OF_EVENT[name], **_parse_json_fields(fields)}))
         elif name == "gen_ai.choice":
-            inner = parse_json_or_keep(said.get("message"))
-            message = {**said, **inner} if isinstance(inner, Mapping) else said
-            answered.append(read_message({"role": "assistant", **_parse_json_fields(message)}))
+            inner = parse_json_or_keep(fields.get("message"))
+            message = {**fields, **inner} if isinstance(inner, Mapping) else fields
+            outputs.append(read_message({"role": "assistant", **_parse_json_fields(message)}))
         elif name == "gen_ai.content.prompt":
-            asked += read_messages(said.get("gen_ai.prompt"))
+            inputs += read_messages(fields.get("gen_ai.prompt"))
         elif name == "gen_ai.content.completion":
-            answered += _parse_messages(said.get("gen_ai.completion"), "assistant")
-    return tuple(asked), tuple(answered)
+            outputs += _parse_messages(fields.get("gen_ai.completion"), "assistant")
+    return tuple(inputs), tuple(outputs)
 
 
-def _parse_json_fields(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes hold no objects: tool calls and parts come as JSON text."""
-    return {key: parse_json_or_keep(value) if key in ("tool_calls", "parts") else value for key, value in said.items()}
+def _parse_json_fields(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a message with tool calls and parts, which are JSON text there, parsed."""
+    return {
+        key: parse_json_or_keep(value) if key in ("tool_calls", "parts") else value for key, value in attributes.items()
+    }
 
 
-def _flat_genai_messages(said: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+def _flat_genai_messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
     role = "assistant" if prefix.endswith("completion") else "user"
     return tuple(
         read_message({"role": role, **item, "tool_calls": unflatten(item, "tool_calls")})
-        for item in unflatten(said, prefix)
+        for item in unflatten(attributes, prefix)
     )
 
 
@@ -217,13 +228,13 @@ TOKEN_COUNT = "llm.token_count."
 
 
 def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a model call, by field of `LLMSpan`.
+    """The fields of `LLMSpan` that the OpenInference attributes of a model call provide.
 
-    The raw request and reply, which most instrumentations keep, tell what no attribute does.
+    Most instrumentations also have the raw request and response, which contain more than the attributes.
     """
-    asked = _json_object(attributes, "input.value")
-    answered = _json_object(attributes, "output.value")
-    options = asked | _json_object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
+    request = _json_object(attributes, "input.value")
+    response = _json_object(attributes, "output.value")
+    options = request | _json_object(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
     model = as_string(first_present(attributes, "llm.model_name", "embedding.model_name"))
     return without_empty(
         {
@@ -232,7 +243,7 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
             or as_string(options.get("model"))
             or model,
             "response_model": as_string(first_present(attributes, "llm.response.model_name"))
-            or as_string(answered.get("model"))
+            or as_string(response.get("model"))
             or model,
             "input_tokens": as_int(attributes.get(f"{TOKEN_COUNT}prompt")),
             "output_tokens": as_int(attributes.get(f"{TOKEN_COUNT}completion")),
@@ -247,34 +258,34 @@ def openinference_call(attributes: Mapping[str, Any]) -> dict[str, Any]:
                 first_present(options, "max_tokens", "max_completion_tokens", "max_output_tokens")
             ),
             "request_top_p": as_number(options.get("top_p")),
-            "finish_reasons": _finish_reasons(attributes, answered),
-            "response_id": as_string(answered.get("id")),
-            "input_messages": _input_messages(attributes, asked),
-            "output_messages": _output_messages(attributes, answered),
+            "finish_reasons": _finish_reasons(attributes, response),
+            "response_id": as_string(response.get("id")),
+            "input_messages": _input_messages(attributes, request),
+            "output_messages": _output_messages(attributes, response),
             "tool_definitions": _tools(attributes, options),
         }
     )
 
 
 def openinference_step(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of any other step, by field of `ObserveSpan`."""
+    """The fields of `ObserveSpan` that the OpenInference attributes of any other step provide."""
     metadata = parse_json_or_keep(attributes.get("metadata"))
-    given = first_present(attributes, "input.value", "tool.parameters")
+    value = first_present(attributes, "input.value", "tool.parameters")
     documents = unflatten(attributes, "retrieval.documents")
-    found = [content for item in documents if (content := item.get("document.content")) is not None]
+    passages = [content for item in documents if (content := item.get("document.content")) is not None]
     output = attributes.get("output.value")
     return without_empty(
         {
             "name": as_string(attributes.get("tool.name")) or as_string(attributes.get("agent.name")),
-            "input": _data(given, attributes.get("input.mime_type")),
-            "output": _data(output, attributes.get("output.mime_type")) if output is not None else (found or None),
+            "input": _data(value, attributes.get("input.mime_type")),
+            "output": _data(output, attributes.get("output.mime_type")) if output is not None else (passages or None),
             "metadata": dict(metadata) if isinstance(metadata, Mapping) else None,
         }
     )
 
 
 def _data(value: Any, mime_type: Any) -> Json:
-    """A value that was written as JSON; text that is said to be text stays text."""
+    """The value of JSON text; text with the MIME type text/plain stays text."""
     return value if mime_type == "text/plain" else parse_json_or_keep(value)
 
 
@@ -283,37 +294,37 @@ def _json_object(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return dict(data) if isinstance(data, Mapping) else {}
 
 
-def _finish_reasons(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[str, ...]:
-    said = as_strings(attributes.get("llm.finish_reason"))
-    choices = answered.get("choices")
-    if said or not isinstance(choices, list):
-        return said or as_strings(first_present(answered, "stop_reason", "status"))
+def _finish_reasons(attributes: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[str, ...]:
+    reasons = as_strings(attributes.get("llm.finish_reason"))
+    choices = response.get("choices")
+    if reasons or not isinstance(choices, list):
+        return reasons or as_strings(first_present(response, "stop_reason", "status"))
     return as_strings([choice.get("finish_reason") for choice in choices if isinstance(choice, Mapping)])
 
 
-def _input_messages(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Message, ...]:
+def _input_messages(attributes: Mapping[str, Any], request: Mapping[str, Any]) -> tuple[Message, ...]:
     messages = _flat_messages(attributes, "llm.input_messages")
     if not messages:
         prompts = [item.get("prompt.text", item.get("")) for item in unflatten(attributes, "llm.prompts")]
-        embedded = [item.get("embedding.text") for item in unflatten(attributes, "embedding.embeddings")]
-        messages = tuple(UserMessage.from_text(said) for said in prompts + embedded if isinstance(said, str))
+        texts = [item.get("embedding.text") for item in unflatten(attributes, "embedding.embeddings")]
+        messages = tuple(UserMessage.from_text(text) for text in prompts + texts if isinstance(text, str))
     if not messages:
-        messages = read_messages(first_present(asked, "messages", "input"))
-    told = as_string(first_present(asked, "instructions", "system"))
-    if told and not any(isinstance(message, SystemMessage) for message in messages):
-        messages = (SystemMessage(told), *messages)
+        messages = read_messages(first_present(request, "messages", "input"))
+    instructions = as_string(first_present(request, "instructions", "system"))
+    if instructions and not any(isinstance(message, SystemMessage) for message in messages):
+        messages = (SystemMessage(instructions), *messages)
     return messages
 
 
-def _output_messages(attributes: Mapping[str, Any], answered: Mapping[str, Any]) -> tuple[Message, ...]:
+def _output_messages(attributes: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Message, ...]:
     messages = _flat_messages(attributes, "llm.output_messages")
     if messages:
         return messages
     choices = [item.get("completion.text", item.get("")) for item in unflatten(attributes, "llm.choices")]
     if choices:
-        return read_messages([{"role": "assistant", "content": said} for said in choices if isinstance(said, str)])
-    if answered.get("object") == "response":
-        return read_messages(answered.get("output"))
+        return read_messages([{"role": "assistant", "content": text} for text in choices if isinstance(text, str)])
+    if response.get("object") == "response":
+        return read_messages(response.get("output"))
     return ()
 
 
@@ -322,7 +333,7 @@ def _flat_messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message,
 
 
 def _message(item: Mapping[str, Any]) -> Message:
-    """One message, put together again as libraries write it."""
+    """One message, reassembled in the form that libraries use."""
     calls = [
         {"id": call.get("id"), "name": call.get("function.name"), "arguments": call.get("function.arguments")}
         for call in without_prefix(unflatten(item, "tool_calls"), "tool_call.")
@@ -330,10 +341,10 @@ def _message(item: Mapping[str, Any]) -> Message:
     if not calls and as_string(item.get("function_call_name")):
         calls = [{"name": item["function_call_name"], "arguments": item.get("function_call_arguments_json")}]
     parts = [_part(part) for part in without_prefix(unflatten(item, "contents"), "message_content.")]
-    whole_message = {**item, "content": parts or item.get("content"), "tool_calls": calls}
-    message = read_message(whole_message)
-    if isinstance(message, UserMessage) and calls:  # a message without a role that calls tools is the model's
-        return read_message({**whole_message, "role": "assistant"})
+    data = {**item, "content": parts or item.get("content"), "tool_calls": calls}
+    message = read_message(data)
+    if isinstance(message, UserMessage) and calls:  # a message that calls tools is the model's, even without a role
+        return read_message({**data, "role": "assistant"})
     return message
 
 
@@ -343,9 +354,9 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tools(attributes: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    offered = [first_present(item, "tool.json_schema", "json_schema") for item in unflatten(attributes, "llm.tools")]
-    found = tuple(tool for schema in offered for tool in read_tools(schema))
-    return found or read_tools(options.get("tools"))
+    schemas = [first_present(item, "tool.json_schema", "json_schema") for item in unflatten(attributes, "llm.tools")]
+    tools = tuple(tool for schema in schemas for tool in read_tools(schema))
+    return tools or read_tools(options.get("tools"))
 
 
 SPAN_KIND = "openinference.span.kind"
@@ -369,7 +380,7 @@ READ_INTO_FIELDS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.call.result",
 )
-"""Attributes that an observed step shows elsewhere than in its metadata."""
+"""Attributes that are in other fields of an observed step, and not in its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,29 +399,29 @@ class OtelSpan:
 
 
 def read_span(span: OtelSpan) -> Span:
-    """A model call if the span says it is one, an observed step otherwise."""
+    """The span as a model call if its attributes say so, else as an observed step."""
     kind = _kind(span.attributes)
     duration_ms = max(0.0, (span.ended_at - span.started_at) * 1000)
-    place = (span.span_id, span.trace_id, span.parent_span_id, span.started_at, span.ended_at, duration_ms)
+    common = (span.span_id, span.trace_id, span.parent_span_id, span.started_at, span.ended_at, duration_ms)
     if kind in ("chat", "embedding"):
-        said = genai_call(span.attributes, span.events) | openinference_call(span.attributes)
+        fields = genai_call(span.attributes, span.events) | openinference_call(span.attributes)
         error = span.attributes.get("error.type") or _exception_type(span.events) or span.error
-        return LLMSpan(*place, operation=kind, error_type=None if error is None else str(error), **said)
+        return LLMSpan(*common, operation=kind, error_type=None if error is None else str(error), **fields)
     step = genai_step(span.attributes) | openinference_step(span.attributes)
     name = str(step.pop("name", None) or span.name or "(unnamed)")
     rest = {key: value for key, value in span.attributes.items() if key not in READ_INTO_FIELDS}
     metadata = step.pop("metadata", {}) | rest
-    return ObserveSpan(*place, name=name, error=span.error, kind=kind, metadata=metadata, **step)
+    return ObserveSpan(*common, name=name, error=span.error, kind=kind, metadata=metadata, **step)
 
 
 def _kind(attributes: Mapping[str, Any]) -> str | None:
-    """`chat` or `embedding` for a model call; what the library calls it for any other step."""
-    named = str(attributes.get(SPAN_KIND) or attributes.get("gen_ai.operation.name") or "").lower()
-    if not named and attributes.get("gen_ai.request.model"):
-        named = str(attributes.get("llm.request.type") or "chat").lower()
-    named = CALL_OPERATIONS.get(named) or STEP_OPERATIONS.get(named) or named
-    return None if named in ("", "unknown") else named
+    """`chat` or `embedding` for a model call; the word of the library for any other step."""
+    kind = str(attributes.get(SPAN_KIND) or attributes.get("gen_ai.operation.name") or "").lower()
+    if not kind and attributes.get("gen_ai.request.model"):
+        kind = str(attributes.get("llm.request.type") or "chat").lower()
+    kind = CALL_OPERATIONS.get(kind) or STEP_OPERATIONS.get(kind) or kind
+    return None if kind in ("", "unknown") else kind
 
 
 def _exception_type(events: tuple[tuple[str, Mapping[str, Any]], ...]) -> str | None:
-    return next((str(said["exception.type"]) for name, said in events if said.get("exception.type")), None)
+    return next((str(fields["exception.type"]) for name, fields in events if fields.get("exception.type")), None)

@@ -188,7 +188,7 @@ def test_a_tool_that_waits_for_a_person_is_a_call_that_was_not_made() -> None:
     (trial,) = run_cases(agent(tool(requires_confirmation=True)(get_rate)), case("Oslo"))
     (call,) = trial.replies[0].tool_calls
     assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
-    assert "waits for a person" in str(call.error)
+    assert "needs approval" in str(call.error)
     assert TOOL_INPUTS == []
 
 
