@@ -131,4 +131,4 @@ def test_input_that_is_no_text_has_no_room_for_files(tmp_path: Path) -> None:
     suite = Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml")
     [trial] = trials(suite, lambda question: str(question["q"]))
     assert trial.outcome is Outcome.PASSED
-    assert "its input is no text" in trial.warnings[0]
+    assert "the input is not text" in trial.warnings[0]

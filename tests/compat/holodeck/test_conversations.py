@@ -141,7 +141,7 @@ def test_a_test_of_one_message_that_was_asked_again_says_so_and_why(tmp_path: Pa
     assert found.attempts == 2
     [told] = found.warnings
     assert told.startswith("the agent was called again (attempt 2), since the agent raised ConnectionError: reset")
-    assert "asked again" in generate_markdown_report(report)
+    assert "called again" in generate_markdown_report(report)
 
 
 NATIVE = """

@@ -45,9 +45,9 @@ def proctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("option", "instead"),
     [
-        (["--limit", "3"], "choose cases with -k EXPR"),
-        (["-n", "3"], "choose cases with -k EXPR"),
-        (["--force-ingest"], "read again in every run"),
+        (["--limit", "3"], "select cases with -k EXPR"),
+        (["-n", "3"], "select cases with -k EXPR"),
+        (["--force-ingest"], "every run reads the source files"),
         (["--output", "r.md"], "--json FILE, --md FILE"),
         (["--parallel-test-cases", "2"], "--parallel N"),
     ],

@@ -232,7 +232,7 @@ MAX_PLACES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CriterionFailure:
     """One reason why an evaluation did not pass."""
 
     file: str
@@ -265,7 +265,7 @@ class AgentEvaluationFailed(AssertionError):
     run.
     """
 
-    def __init__(self, failures: Sequence[Failure], run: Run) -> None:
+    def __init__(self, failures: Sequence[CriterionFailure], run: Run) -> None:
         self.failures = [failure for failure in failures if failure.measured]
         self.errors = [failure for failure in failures if not failure.measured]
         """What could not be measured because something other than the agent broke."""
@@ -273,7 +273,7 @@ class AgentEvaluationFailed(AssertionError):
         super().__init__(escape_control("\n".join(_message_lines(self.failures, self.errors))))
 
 
-def _message_lines(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
+def _message_lines(failures: Sequence[CriterionFailure], errors: Sequence[CriterionFailure]) -> Iterator[str]:
     """The lines of the error message."""
     if failures:
         yield f"{len(failures)} criteria were not met:" if len(failures) > 1 else "1 criterion was not met:"
@@ -283,7 +283,7 @@ def _message_lines(failures: Sequence[Failure], errors: Sequence[Failure]) -> It
         yield from (f"  {error}" for error in errors)
 
 
-def list_failures(run: Run, verdict: RunVerdict) -> list[Failure]:
+def list_failures(run: Run, verdict: RunVerdict) -> list[CriterionFailure]:
     """Everything that kept a run from passing, case by case in file order."""
     infos = {info.name: info for info in run.suites}
     open_cases = {
@@ -299,7 +299,9 @@ def list_failures(run: Run, verdict: RunVerdict) -> list[Failure]:
     failures = [failure for (suite, _), group in trials.items() for failure in _failures(infos[suite], group)]
     if failures:
         return failures
-    return [Failure(_file(info), "all cases", "", None, None, (verdict.reason,), False) for info in run.suites[:1]]
+    return [
+        CriterionFailure(_file(info), "all cases", "", None, None, (verdict.reason,), False) for info in run.suites[:1]
+    ]
 
 
 def skipped_criteria(run: Run) -> Iterator[str]:
@@ -314,14 +316,22 @@ def skipped_criteria(run: Run) -> Iterator[str]:
             yield f"{suite}: {eval_id}: {metric} was not measured: {_one_line(scores[0].reasoning)}"
 
 
-def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failure]:
+def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[CriterionFailure]:
     """The failures of one case: trials that did not finish, then metrics below their threshold."""
     file, eval_id = _file(info), trials[0].case.id
-    for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
-        broken_trials = [trial for trial in trials if trial.outcome is outcome and trial.reason]
+    for broken_outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
+        broken_trials = [trial for trial in trials if trial.outcome is broken_outcome and trial.reason]
         if broken_trials:
-            reasons = [_at(trial, None, len(trials)) + trial.reason for trial in broken_trials]
-            yield Failure(file, eval_id, "", None, None, (*reasons, *_skips(broken_trials)), outcome is Outcome.FAILED)
+            reasons = [_place(trial, None, len(trials)) + trial.reason for trial in broken_trials]
+            yield CriterionFailure(
+                file,
+                eval_id,
+                "",
+                None,
+                None,
+                (*reasons, *_skip_reasons(broken_trials)),
+                broken_outcome is Outcome.FAILED,
+            )
     metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if not score.report_only)
     for metric in metrics:
         scores = [(trial, score) for trial in trials for score in trial.scores if score.evaluator == metric]
@@ -330,7 +340,7 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failur
             yield failure
 
 
-def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
+def _skip_reasons(trials: Sequence[TrialResult]) -> Iterator[str]:
     """Why each metric was skipped, once per reason, if every metric of the trials was skipped."""
     scores = [score for trial in trials for score in trial.scores if not score.report_only]
     if all(score.outcome is Outcome.SKIPPED for score in scores):
@@ -339,7 +349,7 @@ def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
 
 def _failure(
     file: str, eval_id: str, metric: str, scores: Sequence[tuple[TrialResult, Score]], runs: int
-) -> Failure | None:
+) -> CriterionFailure | None:
     """A metric's failure over all runs and turns, or None if it was met or had nothing to compare."""
     threshold = next((score.threshold for _, score in scores if score.threshold is not None), 0.0)
     values = [score.value for _, score in scores if score.value is not None]
@@ -347,11 +357,13 @@ def _failure(
     mean = math.fsum(values) / len(values) if values else None
     best = (math.fsum(values) + len(unmeasured)) / max(1, len(values) + len(unmeasured))
     if unmeasured and passes(best, threshold):
-        return Failure(file, eval_id, metric, _on_adk_scale(metric, threshold), None, _places(unmeasured, runs), False)
+        return CriterionFailure(
+            file, eval_id, metric, _on_adk_scale(metric, threshold), None, _places(unmeasured, runs), False
+        )
     if mean is None or passes(mean, threshold):
         return None
     failing = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
-    return Failure(
+    return CriterionFailure(
         file,
         eval_id,
         metric,
@@ -376,7 +388,7 @@ def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str 
     lines = []
     for trial, score in scores[:MAX_PLACES]:
         value = "" if score.value is None else f"({_on_adk_scale(metric, score.value):.4g}) "
-        lines.append(f"{_at(trial, score.turn, runs)}{value}{_one_line(score.reasoning)}".strip())
+        lines.append(f"{_place(trial, score.turn, runs)}{value}{_one_line(score.reasoning)}".strip())
     more = len(scores) - len(lines)
     return (*lines, f"and {more} more") if more > 0 else tuple(lines)
 
@@ -385,7 +397,7 @@ def _one_line(reasoning: str) -> str:
     return " ".join(shorten(reasoning, MAX_REASON).split())
 
 
-def _at(trial: TrialResult, turn: int | None, runs: int) -> str:
+def _place(trial: TrialResult, turn: int | None, runs: int) -> str:
     places = [f"run {trial.number}"] if runs > 1 else []
     places += [] if turn is None else [f"turn {turn + 1}"]
     return f"{', '.join(places)}: " if places else ""

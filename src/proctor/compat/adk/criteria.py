@@ -43,7 +43,7 @@ REPORT_ONLY: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class BuiltInMetric:
     """One ADK metric: the evaluator it uses, its score range, and the options of its criterion."""
 
     evaluator: str
@@ -67,17 +67,17 @@ class Metric:
         return options
 
 
-METRICS: Final[Mapping[str, Metric]] = {
-    "tool_trajectory_avg_score": Metric("ToolTrajectory", ("match_type", "ignore_args"), default_threshold=1.0),
-    "response_match_score": Metric("ROUGE", ("tokenizer",)),
-    "response_evaluation_score": Metric("ResponseEvaluation", minimum=1.0, maximum=5.0),
-    "safety_v1": Metric("Safety"),
-    "final_response_match_v2": Metric("FinalResponseMatch", ("judge_model_options", INCLUDE_INTERMEDIATE)),
-    "rubric_based_final_response_quality_v1": Metric("FinalResponseQuality", RUBRIC_OPTIONS),
-    "rubric_based_tool_use_quality_v1": Metric("ToolUseQuality", RUBRIC_OPTIONS),
-    "rubric_based_multi_turn_trajectory_quality_v1": Metric("TrajectoryQuality", RUBRIC_OPTIONS, scope="case"),
-    "hallucinations_v1": Metric("Hallucinations", ("judge_model_options", "evaluate_intermediate_nl_responses")),
-    "per_turn_user_simulator_quality_v1": Metric(
+METRICS: Final[Mapping[str, BuiltInMetric]] = {
+    "tool_trajectory_avg_score": BuiltInMetric("ToolTrajectory", ("match_type", "ignore_args"), default_threshold=1.0),
+    "response_match_score": BuiltInMetric("ROUGE", ("tokenizer",)),
+    "response_evaluation_score": BuiltInMetric("ResponseEvaluation", minimum=1.0, maximum=5.0),
+    "safety_v1": BuiltInMetric("Safety"),
+    "final_response_match_v2": BuiltInMetric("FinalResponseMatch", ("judge_model_options", INCLUDE_INTERMEDIATE)),
+    "rubric_based_final_response_quality_v1": BuiltInMetric("FinalResponseQuality", RUBRIC_OPTIONS),
+    "rubric_based_tool_use_quality_v1": BuiltInMetric("ToolUseQuality", RUBRIC_OPTIONS),
+    "rubric_based_multi_turn_trajectory_quality_v1": BuiltInMetric("TrajectoryQuality", RUBRIC_OPTIONS, scope="case"),
+    "hallucinations_v1": BuiltInMetric("Hallucinations", ("judge_model_options", "evaluate_intermediate_nl_responses")),
+    "per_turn_user_simulator_quality_v1": BuiltInMetric(
         "UserSimulatorQuality", ("judge_model_options", "stop_signal"), scope="case"
     ),
 }
@@ -89,7 +89,7 @@ def report_only_spec(name: str) -> EvaluatorSpec:
     return EvaluatorSpec("Measured", {"what": REPORT_ONLY[name]}, threshold=0.0, label=name, report_only=True)
 
 
-def read_options(fields: Fields, metric: Metric) -> dict[str, Json]:
+def read_options(fields: Fields, metric: BuiltInMetric) -> dict[str, Json]:
     """Read the options of a criterion (all but its threshold), in snake_case for either spelling of the file."""
     options = {name: _READERS[name](fields, name) for name in metric.options}
     return {name: value for name, value in options.items() if value is not None}

@@ -74,25 +74,25 @@ def _adk_is_loaded() -> bool:
 def _as_objects(module: str, name: str, data: Sequence[Mapping[str, Json]]) -> list[Any]:
     """Data as objects of an ADK class, or as look-alikes if ADK is not loaded."""
     if not _adk_is_loaded():
-        return [_look_alike(item) for item in data]
+        return [_as_namespace(item) for item in data]
     kind = getattr(importlib.import_module(f"google.adk.evaluation.{module}"), name)
     return [kind.model_validate(item) for item in data]
 
 
-def _look_alike(data: Any) -> Any:
+def _as_namespace(data: Any) -> Any:
     if isinstance(data, Mapping):
         return SimpleNamespace(
-            **{key: value if key in USER_DATA_KEYS else _look_alike(value) for key, value in data.items()}
+            **{key: value if key in USER_DATA_KEYS else _as_namespace(value) for key, value in data.items()}
         )
-    return [_look_alike(item) for item in data] if isinstance(data, list) else data
+    return [_as_namespace(item) for item in data] if isinstance(data, list) else data
 
 
 def _actual(exchange: Exchange, number: int) -> dict[str, Json]:
     reply = exchange.reply
     answer = reply.text if reply.text or reply.structured is None else as_text(reply.structured)
     intermediate = {
-        "tool_uses": [_use(call) for call in reply.tool_calls],
-        "tool_responses": [_response(call) for call in reply.tool_calls if call.result is not None],
+        "tool_uses": [_tool_use(call) for call in reply.tool_calls],
+        "tool_responses": [_tool_response(call) for call in reply.tool_calls if call.result is not None],
         "intermediate_responses": [],
     }
     return _invocation(exchange.turn, number) | {
@@ -103,7 +103,7 @@ def _actual(exchange: Exchange, number: int) -> dict[str, Json]:
 
 def _expected(turn: Turn, number: int) -> dict[str, Json]:
     expected = turn.expected
-    calls = None if expected.tools is None else [_expected_use(call) for call in expected.tools]
+    calls = None if expected.tools is None else [_expected_tool_use(call) for call in expected.tools]
     return _invocation(turn, number) | {
         "final_response": None if expected.output is UNSET else _content("model", as_text(expected.output)),
         "intermediate_data": None
@@ -128,16 +128,16 @@ def _content(role: str, text: str) -> dict[str, Json]:
     return {"role": role, "parts": [{"text": text}]}
 
 
-def _use(call: ToolCall) -> dict[str, Json]:
+def _tool_use(call: ToolCall) -> dict[str, Json]:
     return {"id": call.id, "name": call.name, "args": to_json(call.arguments)}
 
 
-def _response(call: ToolCall) -> dict[str, Json]:
+def _tool_response(call: ToolCall) -> dict[str, Json]:
     result = to_json(call.result)
     return {"id": call.id, "name": call.name, "response": result if isinstance(result, dict) else {"result": result}}
 
 
-def _expected_use(call: ExpectedCall) -> dict[str, Json]:
+def _expected_tool_use(call: ExpectedCall) -> dict[str, Json]:
     literal = {name: m.value if isinstance(m, Equals) else m.to_json() for name, m in (call.args or {}).items()}
     return {"id": None, "name": call.name, "args": to_json(literal)}
 

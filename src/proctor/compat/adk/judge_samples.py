@@ -108,11 +108,11 @@ def count_votes(ballots: Sequence[Ballot]) -> list[VoteCount]:
 def votes_needed(items: Sequence[VoteCount], remaining: int) -> int:
     """The smallest number of further votes, of `remaining`, that could decide every item; 0 if all are decided."""
     if not items:
-        return _needed(0, 0, remaining)
-    return max(_needed(item.in_favour, item.against, remaining) for item in items)
+        return _item_votes_needed(0, 0, remaining)
+    return max(_item_votes_needed(item.in_favour, item.against, remaining) for item in items)
 
 
-def _needed(in_favour: int, against: int, remaining: int) -> int:
+def _item_votes_needed(in_favour: int, against: int, remaining: int) -> int:
     """The votes needed to decide one item.
 
     Won: in_favour + n > against + (remaining - n). Lost: against + n >= in_favour + (remaining - n).

@@ -25,7 +25,7 @@ def eval_set_text(suites: Sequence[Suite], spelling: str) -> str:
         "creationTimestamp": 0,
         "evalCases": [_case(suite, case) for suite in suites for case in suite.cases],
     }
-    return json_text(to_json(data if spelling == "adk" else _in_snake_case(data)))
+    return json_text(to_json(data if spelling == "adk" else _to_snake_case(data)))
 
 
 def _case(suite: Suite, case: Case) -> dict[str, Json]:
@@ -56,15 +56,15 @@ def _content(role: str, text: Json) -> dict[str, Json]:
     return {"role": role, "parts": [{"text": text}]}
 
 
-def _in_snake_case(value: Json) -> Json:
+def _to_snake_case(value: Json) -> Json:
     """Data with ADK's keys in snake_case; keys in the user's data are unchanged."""
     if isinstance(value, list):
-        return [_in_snake_case(item) for item in value]
+        return [_to_snake_case(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
         re.sub(r"(?<=[a-z0-9])[A-Z]", lambda upper: f"_{upper[0].lower()}", key): item
         if key in USER_DATA_KEYS
-        else _in_snake_case(item)
+        else _to_snake_case(item)
         for key, item in value.items()
     }

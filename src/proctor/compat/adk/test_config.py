@@ -22,8 +22,8 @@ from proctor.compat.adk.criteria import (
     METRICS,
     REPORT_ONLY,
     UNSUPPORTED_METRICS,
+    BuiltInMetric,
     CustomMetric,
-    Metric,
     read_custom_metrics,
     read_options,
     report_only_spec,
@@ -172,7 +172,7 @@ def _read_custom(document: Document, metric: CustomMetric, value: Json, pointer:
     return metric.spec(_threshold(document, metric, value.get("threshold"), (*pointer, "threshold")), options)
 
 
-def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, pointer: Pointer) -> float:
+def _threshold(document: Document, metric: BuiltInMetric | CustomMetric, value: Json, pointer: Pointer) -> float:
     """Read a threshold in the metric's own range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         document.problem(pointer, f"must be a number, not {json_type_name(value)}")
@@ -233,7 +233,7 @@ def evaluators_for(case: Case, config: TestConfig) -> tuple[EvaluatorSpec, ...]:
 
     The criteria of a config apply to every case, ADK's defaults only to cases with something to compare.
     """
-    specs = config.specs if config.is_explicit else tuple(spec for spec in config.specs if _has_data(spec, case))
+    specs = config.specs if config.is_explicit else tuple(spec for spec in config.specs if _can_compare(spec, case))
     return specs if case.final_state is None else (*specs, EvaluatorSpec("FinalState"))
 
 
@@ -291,7 +291,7 @@ def _has_problem(document: Document, pointer: Pointer) -> bool:
     return any(problem.path == document.path and problem.where.startswith(place) for problem in document.problems)
 
 
-def _has_data(spec: EvaluatorSpec, case: Case) -> bool:
+def _can_compare(spec: EvaluatorSpec, case: Case) -> bool:
     if spec.name == "ToolTrajectory":
         return any(turn.expected.tools is not None for turn in case.turns)
     return any(turn.expected.output is not UNSET for turn in case.turns)

@@ -48,16 +48,16 @@ class EvaluationDataset:
         return self._goldens
 
     @goldens.setter
-    def goldens(self, given: Iterable[Any]) -> None:
-        self._goldens = list(EvaluationDataset(given, self._test_cases)._goldens)
+    def goldens(self, entries: Iterable[Any]) -> None:
+        self._goldens = list(EvaluationDataset(entries, self._test_cases)._goldens)
 
     @property
     def test_cases(self) -> list[Any]:
         return self._test_cases
 
     @test_cases.setter
-    def test_cases(self, given: Iterable[Any]) -> None:
-        self._test_cases = list(EvaluationDataset(self._goldens, given)._test_cases)
+    def test_cases(self, entries: Iterable[Any]) -> None:
+        self._test_cases = list(EvaluationDataset(self._goldens, entries)._test_cases)
 
     def add_golden(self, golden: Golden | ConversationalGolden) -> None:
         self._add(golden, self._goldens, (Golden, ConversationalGolden))

@@ -81,7 +81,7 @@ DEEPEVAL_TYPOS = {"addtional_metadata_key_name": "additional_metadata_key_name"}
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class DatasetColumns:
     """The column names and separators of a file; a field without an entry has the column of the same name."""
 
     names: Mapping[str, str]
@@ -106,7 +106,7 @@ class Columns:
         ]
 
 
-def read_columns(parameters: Mapping[str, Any], fields: Collection[str]) -> Columns:
+def read_columns(parameters: Mapping[str, Any], fields: Collection[str]) -> DatasetColumns:
     """Read DeepEval's parameters; raises `TypeError` for an unknown one."""
     names: dict[str, str] = {}
     separators = dict(SEPARATORS)
@@ -131,4 +131,4 @@ def read_columns(parameters: Mapping[str, Any], fields: Collection[str]) -> Colu
             separators[field] = str(value)
         elif value is not None:
             names[field] = str(value)
-    return Columns(names, separators, encoding)
+    return DatasetColumns(names, separators, encoding)

@@ -108,7 +108,7 @@ async def a_assert_test(
     error_config: ErrorConfig = DEFAULT_ERRORS,
 ) -> None:
     """Raise `AssertionError` if a metric fails or breaks; the message separates failures from errors."""
-    _raise(test_case, *await _measure_case(test_case, metrics, run_async, error_config))
+    _raise_unless_passed(test_case, *await _measure_case(test_case, metrics, run_async, error_config))
 
 
 def assert_test(
@@ -120,10 +120,10 @@ def assert_test(
 ) -> None:
     """`a_assert_test` for code without an event loop."""
     __tracebackhide__ = True
-    _raise(test_case, *run_in_session_loop(_measure_case(test_case, metrics, run_async, error_config)))
+    _raise_unless_passed(test_case, *run_in_session_loop(_measure_case(test_case, metrics, run_async, error_config)))
 
 
-def _raise(test_case: Any, passed: bool | None, message: str) -> None:
+def _raise_unless_passed(test_case: Any, passed: bool | None, message: str) -> None:
     """Raise for a failure. If the judge cannot tell, skip the pytest test, or warn outside of pytest."""
     __tracebackhide__ = True
     if passed is False and not _warn_if_flaky(test_case, message):

@@ -81,45 +81,45 @@ class ToolCorrectness:
         if not expected:
             reason = "tools were called although none were expected" if actual else "no tool was expected or called"
             return Evaluation(float(not actual), reason, differences(expected, actual, []).details(places=places))
-        fit = self._fitting(expected, actual)
-        worth = self._worths(expected, actual, fit)
+        pairable = self._pairable(expected, actual)
+        pair_credits = self._pair_credits(expected, actual, pairable)
         units = expand_counts(expected, len(actual))
-        weights = [worth[index] for index in units]
-        unit_pairs = self._pair([fit[index] for index in units], weights)
+        weights = [pair_credits[index] for index in units]
+        unit_pairs = self._pair([pairable[index] for index in units], weights)
         pairs = [(units[unit], column) for unit, column in unit_pairs]
-        earned = [worth[i][c] for i, c in pairs]
-        comparison = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
+        earned = [pair_credits[i][c] for i, c in pairs]
+        comparison = differences(expected, actual, pairs, pairable if self.ordered or self.exact else (), self._reasons)
         evaluation = self._verdict(comparison, earned, places)
         if self.ordered or self.exact or is_exact(weights):
             return evaluation
         return replace(evaluation, details={**evaluation.details, "approximate": True})
 
-    def _fitting(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+    def _pairable(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
         """Which expected and actual calls may be paired."""
         if not self.compare_results:
             return name_matrix(expected, actual)
-        return [[float(self._fits(expected_call, call)) for call in actual] for expected_call in expected]
+        return [[float(self._is_pairable(expected_call, call)) for call in actual] for expected_call in expected]
 
-    def _worths(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], fit: Weights) -> Weights:
+    def _pair_credits(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], pairable: Weights) -> Weights:
         """How much each pair is worth, from 0 to 1."""
         if not self.compare_arguments:
-            return fit
+            return pairable
         earned = credit_matrix(expected, actual)
         if not self.compare_results:
             return earned
-        return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(fit, earned, strict=True)]
+        return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(pairable, earned, strict=True)]
 
-    def _fits(self, expected: ExpectedCall, call: ToolCall) -> bool:
+    def _is_pairable(self, expected: ExpectedCall, call: ToolCall) -> bool:
         """Whether the two calls may be paired."""
         if not expected.accepts_name(call.name):
             return False
         return not self.compare_results or not any(_differences(expected, call))
 
-    def _pair(self, fit: Weights, worth: Weights) -> Pairs:
+    def _pair(self, pairable: Weights, pair_credits: Weights) -> Pairs:
         if self.exact:
-            places = range(min(len(fit), len(fit[0]) if fit else 0))
-            return [(index, index) for index in places if fit[index][index]]
-        return (best_pairs_in_order if self.ordered else best_pairs)(worth)
+            places = range(min(len(pairable), len(pairable[0]) if pairable else 0))
+            return [(index, index) for index in places if pairable[index][index]]
+        return (best_pairs_in_order if self.ordered else best_pairs)(pair_credits)
 
     def _verdict(self, comparison: Differences, earned: list[float], places: Sequence[int]) -> Evaluation:
         expected_count = sum(call.count for call in comparison.expected)
@@ -127,14 +127,14 @@ class ToolCorrectness:
         details = {**comparison.details(extra_allowed=not self.exact, places=places), "credit": earned}
         if share == 1.0 and not (self.exact and len(comparison.actual) > expected_count):
             return Evaluation(1.0, f"all {expected_count} expected calls were made", details)
-        partly = [pair for pair, worth in zip(comparison.pairs, earned, strict=True) if worth < 1.0]
+        partly = [pair for pair, credit in zip(comparison.pairs, earned, strict=True) if credit < 1.0]
         phrases = [comparison.explain(extra_allowed=not self.exact)]
         for index, column in partly[:8]:
-            likely, call = comparison.expected[index], comparison.actual[column]
-            phrases.append(f"{call.name}: {', '.join(self._reasons(likely, call))}")
-            wrong = wrong_arguments(likely, call)
+            expected, call = comparison.expected[index], comparison.actual[column]
+            phrases.append(f"{call.name}: {', '.join(self._reasons(expected, call))}")
+            wrong = wrong_arguments(expected, call)
             details["faults"].append(
-                fault("arguments", call.name, places[column], call=expected_text(likely), arguments=wrong)
+                fault("arguments", call.name, places[column], call=expected_text(expected), arguments=wrong)
             )
         return Evaluation(0.0 if self.exact else share, "; ".join(filter(None, phrases)), details)
 

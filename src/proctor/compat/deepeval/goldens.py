@@ -41,7 +41,7 @@ class Golden(DeepEvalModel):
         return LLMTestCase(**{**values, "metadata": self.additional_metadata, **changes})
 
 
-def _turns(value: Any) -> Any:
+def _parse_turns(value: Any) -> Any:
     """Turns as data; DeepEval's files have them as data or as JSON text."""
     if not isinstance(value, str):
         return value
@@ -61,7 +61,7 @@ class ConversationalGolden(DeepEvalModel):
     additional_metadata: dict[str, Any] | None = Field(default=None, validation_alias=METADATA)
     comments: str | None = None
     name: str | None = None
-    turns: Annotated[list[Turn] | None, BeforeValidator(_turns)] = None
+    turns: Annotated[list[Turn] | None, BeforeValidator(_parse_turns)] = None
     persona: dict[str, Any] | None = None
     """The user's persona, as newer versions of DeepEval write it."""
     custom_column_key_values: dict[str, str] | None = None

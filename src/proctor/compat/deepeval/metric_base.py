@@ -179,7 +179,7 @@ class ProctorMetric(BaseMetric):
         judge = evaluation.details.get("judge") or {}
         self.evaluation_model = judge.get("model")
         self.evaluation_cost = judge.get("usage", {}).get("cost_usd")
-        self.verbose_logs = _logs(self, evaluation)
+        self.verbose_logs = _verbose_logs(self, evaluation)
         self.is_successful()
         if self.verbose_mode:
             print(self.verbose_logs)  # noqa: T201  requested by verbose_mode
@@ -256,7 +256,7 @@ def _check_threshold(threshold: Any) -> float | None:
     return float(threshold)
 
 
-def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
+def _verbose_logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
     lines = [f"{metric.__name__}: {metric.score:.4g} (threshold {metric.threshold}) {evaluation.reasoning}".rstrip()]
     details = {name: value for name, value in evaluation.details.items() if name != "judge"}
     return "\n".join([*lines, *(f"  {name}: {to_text(value)}" for name, value in details.items())])

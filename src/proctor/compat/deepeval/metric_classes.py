@@ -70,11 +70,11 @@ class _CallsAndSelection:
 
     def __init__(self, correctness: ToolCorrectness, available: Sequence[Any], model: Any) -> None:
         offered = tuple(_tool_data(tool) for tool in available)
-        self._calling = correctness
+        self._correctness = correctness
         self._selection = ToolSelection(available_tools=offered, model=model)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        calls, selection = self._calling(evaluable), await self._selection(evaluable)
+        calls, selection = self._correctness(evaluable), await self._selection(evaluable)
         if selection is None:
             return calls
         lower = min(calls, selection, key=lambda evaluation: evaluation.score)

@@ -43,7 +43,11 @@ class DeepEvalModel(BaseModel):
         if not isinstance(data, Mapping):
             return data
         names = {*cls.model_fields, *map(to_camel, cls.model_fields), *cls._aliases()}
-        unknown = [_no_field(cls, str(name)) for name, value in data.items() if value is not None and name not in names]
+        unknown = [
+            _unknown_field_message(cls, str(name))
+            for name, value in data.items()
+            if value is not None and name not in names
+        ]
         if unknown:
             raise PydanticCustomError("unknown_field", "{problems}", {"problems": "; ".join(unknown)})
         return {name: value for name, value in data.items() if value is not None or name in names}
@@ -55,11 +59,11 @@ class DeepEvalModel(BaseModel):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in type(self).model_fields and not hasattr(type(self), name):
-            raise AttributeError(_no_field(type(self), name))
+            raise AttributeError(_unknown_field_message(type(self), name))
         super().__setattr__(name, value)
 
 
-def _no_field(kind: type[BaseModel], name: str) -> str:
+def _unknown_field_message(kind: type[BaseModel], name: str) -> str:
     return f"{kind.__name__} has no field {name!r}{did_you_mean(name, kind.model_fields)}"
 
 
@@ -75,7 +79,7 @@ class WithMetadata(DeepEvalModel):
         self.metadata = value
 
 
-def _tool(value: Any) -> Any:
+def _to_tool_call(value: Any) -> Any:
     """A tool call from a name, one of Proctor's calls, or a mapping with `arguments`."""
     if isinstance(value, str):
         return {"name": value}
@@ -86,7 +90,7 @@ def _tool(value: Any) -> Any:
     return value
 
 
-def _texts(value: Any) -> Any:
+def _to_texts(value: Any) -> Any:
     """Passages as text; data becomes JSON."""
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
         return value
@@ -120,8 +124,8 @@ class ToolCall(DeepEvalModel):
         return self.name, self.input_parameters, self.output
 
 
-Tools = list[Annotated[ToolCall, BeforeValidator(_tool)]]
-Passages = Annotated[list[str], BeforeValidator(_texts)]
+Tools = list[Annotated[ToolCall, BeforeValidator(_to_tool_call)]]
+Passages = Annotated[list[str], BeforeValidator(_to_texts)]
 
 
 class LLMTestCase(WithMetadata):

@@ -79,13 +79,13 @@ class HoloDeckAgent(BaseAgent):
             self._stopping.set()
             await self._lifetime
 
-    async def _run(self, ready: asyncio.Future[None], over: asyncio.Event) -> None:
+    async def _run(self, ready: asyncio.Future[None], stopping: asyncio.Event) -> None:
         """Build the agent, report it ready, and close it when `stop` is called."""
         try:
             async with BUILDERS[self.backend](self.spec) as agent:
                 self._inner = agent
                 ready.set_result(None)
-                await over.wait()
+                await stopping.wait()
         except Exception as error:
             if ready.done():
                 raise

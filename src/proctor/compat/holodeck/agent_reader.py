@@ -225,12 +225,12 @@ def _fingerprint(data: Json, model: ModelSpec, instructions: str, schema: Json, 
     parts: list[Any] = [to_json(data), instructions, schema]
     parts.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
     parts += [source_fingerprint(spec.function) for spec in tools.tools if isinstance(spec, FunctionSpec)]
-    parts += [_digest(spec.source) for spec in tools.tools if isinstance(spec, StoreSpec)]
+    parts += [_files_digest(spec.source) for spec in tools.tools if isinstance(spec, StoreSpec)]
     parts += [[server.name, server.command, list(server.args), server.url] for server in tools.servers]
     return fingerprint(*parts)
 
 
-def _digest(source: Path) -> str:
+def _files_digest(source: Path) -> str:
     content = hashlib.blake2b(digest_size=12)
     for path in searchable_files(source):
         content.update(path.name.encode("utf-8", "replace"))

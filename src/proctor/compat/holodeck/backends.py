@@ -191,10 +191,10 @@ class ProctorBackend:
         finally:
             await session.close()
 
-    async def create_session(self, *, eager_connect: bool = True) -> ProctorSession:
+    async def create_session(self, *, eager_connect: bool = True) -> ProctorBackendSession:
         """Start a conversation; without `eager_connect`, the first message opens it."""
         await self.initialize()
-        session = ProctorSession(self.agent)
+        session = ProctorBackendSession(self.agent)
         if eager_connect:
             await session.prepare()
         return session
@@ -205,7 +205,7 @@ class ProctorBackend:
         self._started = False
 
 
-class ProctorSession:
+class ProctorBackendSession:
     """One conversation with an agent that Proctor can test."""
 
     def __init__(self, agent: Agent) -> None:
@@ -319,7 +319,7 @@ class BackendSelector:
         """
         if mode != "test":
             raise BackendInitError(f"mode must be 'test', not {mode!r}")
-        suite = _suite_of(agent)
+        suite = _to_suite(agent)
         description = suite.agent.get(NAME) if isinstance(suite.agent, Mapping) else None
         if description is None:
             raise BackendInitError(f"{suite.name} does not describe an agent: add 'model'")
@@ -334,7 +334,7 @@ class BackendSelector:
         return backend
 
 
-def _suite_of(agent: Any) -> Suite:
+def _to_suite(agent: Any) -> Suite:
     if isinstance(agent, Suite):
         return agent
     if isinstance(agent, AgentModel):

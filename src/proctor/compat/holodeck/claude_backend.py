@@ -11,7 +11,7 @@ from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
-from proctor.compat.holodeck.tools import Tool, build_tools
+from proctor.compat.holodeck.tools import AgentTool, build_tools
 from proctor.judging.providers import ModelSpec
 
 SERVER_NAME = "holodeck_tools"
@@ -31,7 +31,7 @@ def build_options(spec: AgentSpec) -> Any:
     from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 
     tools = build_tools(spec, _ask)
-    servers: dict[str, Any] = {server.name: _server(server) for server in spec.servers}
+    servers: dict[str, Any] = {server.name: _server_config(server) for server in spec.servers}
     if tools:
         servers[SERVER_NAME] = create_sdk_mcp_server(SERVER_NAME, tools=[_tool(tool) for tool in tools])
     vendor_options = spec.vendor_options
@@ -53,7 +53,7 @@ def build_options(spec: AgentSpec) -> Any:
     )
 
 
-def _allowed_tools(spec: AgentSpec, tools: list[Tool]) -> list[str]:
+def _allowed_tools(spec: AgentSpec, tools: list[AgentTool]) -> list[str]:
     """The tools that may be used without asking for permission: all that the file gives the agent."""
     allowed = spec.vendor_options.allowed_tools
     function_tools = [f"mcp__{SERVER_NAME}__{tool.name}" for tool in tools]
@@ -67,7 +67,7 @@ def _allowed_tools(spec: AgentSpec, tools: list[Tool]) -> list[str]:
     )
 
 
-def _tool(tool: Tool) -> Any:
+def _tool(tool: AgentTool) -> Any:
     from claude_agent_sdk import tool as sdk_tool
 
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _tool(tool: Tool) -> Any:
     return sdk_tool(tool.name, tool.description, dict(tool.schema))(call)
 
 
-def _server(server: McpSpec) -> dict[str, Any]:
+def _server_config(server: McpSpec) -> dict[str, Any]:
     if server.transport == "stdio":
         return {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
     return {"type": server.transport, "url": server.url, "headers": dict(server.headers)}

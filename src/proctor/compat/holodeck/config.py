@@ -11,7 +11,7 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.source import read_text
 from proctor.compat.holodeck.models import Agent, ExecutionConfig
 from proctor.compat.holodeck.reader import AGENT_KEYS, agent_suite, read_agent_file
-from proctor.compat.holodeck.settings import agent_env_files, config_files, execution_in_force, resolve_execution
+from proctor.compat.holodeck.settings import agent_env_files, as_execution_config, config_files, resolve_execution
 
 
 class ConfigError(InvalidSuite):
@@ -56,4 +56,4 @@ class ConfigLoader:
             settings = resolve_execution(document, agent.execution, files)
         if problems or document.problems:
             raise ConfigError([*problems, *document.problems])
-        return (overrides or ExecutionConfig()).over(execution_in_force(settings))
+        return (overrides or ExecutionConfig()).over(as_execution_config(settings))

@@ -91,17 +91,17 @@ class BaseEvaluator:
         """The result of `_evaluate_impl`; raises `EvaluationError`."""
         if self.timeout is None:
             return await self._evaluate_with_retries(kwargs)
-        waits = WaitTimer()
+        wait_timer = WaitTimer()
         try:
-            return await run_with_timeout(lambda: self._evaluate_with_retries(kwargs), self.timeout, waits)
+            return await run_with_timeout(lambda: self._evaluate_with_retries(kwargs), self.timeout, wait_timer)
         except EvaluationError:
             raise
         except TimeoutError:
-            raise EvaluationTimeout(f"{self.name} {evaluator_timeout(self.timeout, waits)}") from None
+            raise EvaluationTimeout(f"{self.name} {evaluator_timeout(self.timeout, wait_timer)}") from None
 
     async def _evaluate_with_retries(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        tries = max(1, self.retry_config.max_retries)
-        for attempt in range(1, tries + 1):
+        attempts = max(1, self.retry_config.max_retries)
+        for attempt in range(1, attempts + 1):
             try:
                 return await self._evaluate_impl(**kwargs)
             except (EvaluationError, NotImplementedError, TypeError):
@@ -111,8 +111,8 @@ class BaseEvaluator:
             except Exception as error:
                 if not (is_transient(error) or isinstance(error, OSError)):
                     raise EvaluationError(f"{self.name}: {one_line(error)}") from error
-                if attempt == tries:
-                    raise EvaluationError(f"{self.name} failed after {tries} attempts: {one_line(error)}") from error
+                if attempt == attempts:
+                    raise EvaluationError(f"{self.name} failed after {attempts} attempts: {one_line(error)}") from error
                 await asyncio.sleep(self.retry_config.delay(attempt - 1))
         raise AssertionError("unreachable: every attempt returns or raises")
 

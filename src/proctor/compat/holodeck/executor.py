@@ -116,7 +116,7 @@ class TestExecutor:
                     suite = replace(suite, file_settings=FileSettings(math.inf, math.inf))
                 tests = dict(zip((case.id for case in suite.cases), self.agent_config.test_cases or (), strict=True))
                 request = RunRequest([suite], options, agent=agent)
-                run, verdict = await run_suites_async(request, _Listener(self, tests))
+                run, verdict = await run_suites_async(request, _CallbackListener(self, tests))
             warnings = [*(str(problem) for problem in suite.warnings), *self._warnings]
             report = build_report(run, verdict, suite.name, warnings=warnings, records=self._records)
             report.agent_config_path = self.agent_config_path
@@ -197,7 +197,7 @@ class TestExecutor:
         return to_test_result(trial, self._records)
 
 
-class _Listener:
+class _CallbackListener:
     """Passes the events of a run to the callbacks of an executor."""
 
     def __init__(self, executor: TestExecutor, tests: Mapping[str, TestCaseModel]) -> None:

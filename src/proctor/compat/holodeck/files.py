@@ -66,7 +66,7 @@ class FileProcessor:
         """The text of a file under `markdown_content`, or why it could not be read under `error`."""
         started = time.perf_counter()
         try:
-            content = self._read(_attachment(file_input))
+            content = self._read(_attached_file(file_input))
         except UnreadableFile as error:
             return _processed(
                 file_input, markdown_content="", processing_time_ms=_elapsed_ms(started), error=str(error)
@@ -86,7 +86,7 @@ def _processed(original: Any, **fields: Any) -> ProcessedFileInput:
     return ProcessedFileInput.model_construct(original=original, **fields)
 
 
-def _attachment(file: Any) -> AttachedFile:
+def _attached_file(file: Any) -> AttachedFile:
     """Anything with the fields of a `FileInput`."""
     options = {key: value for key in READ_OPTIONS if (value := getattr(file, key, None)) is not None}
     kind = getattr(file, "type", None)

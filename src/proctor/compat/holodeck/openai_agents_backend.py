@@ -16,7 +16,7 @@ from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import Json, to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, VendorOptions, no_answer_message
 from proctor.compat.holodeck.tool_reader import schema_error
-from proctor.compat.holodeck.tools import Ask, Tool, build_tools
+from proctor.compat.holodeck.tools import AgentTool, Ask, build_tools
 from proctor.judging.providers import NO_KEY, ModelSpec
 
 
@@ -68,7 +68,7 @@ def _settings(model: ModelSpec, vendor_options: VendorOptions) -> Any:
     )
 
 
-def _tool(tool: Tool) -> Any:
+def _tool(tool: AgentTool) -> Any:
     from agents import FunctionTool
 
     async def invoke(context: Any, arguments: str) -> Json:

@@ -21,7 +21,7 @@ from proctor.base.masking import mask
 from proctor.cases.suite import Turn
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, no_answer_message
 from proctor.compat.holodeck.tool_reader import schema_error
-from proctor.compat.holodeck.tools import Ask, Tool, build_tools
+from proctor.compat.holodeck.tools import AgentTool, Ask, build_tools
 from proctor.judging.provider_errors import endpoint_failure
 from proctor.judging.providers import ModelSpec, build_model
 
@@ -142,7 +142,7 @@ def _schema_validator(spec: AgentSpec) -> Any:
     return check
 
 
-def _tool(tool: Tool) -> Any:
+def _tool(tool: AgentTool) -> Any:
     from pydantic_ai import ModelRetry
     from pydantic_ai import Tool as PydanticTool
     from pydantic_ai.exceptions import ToolFailed

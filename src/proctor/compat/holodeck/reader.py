@@ -61,8 +61,8 @@ from proctor.compat.holodeck.models import Turn as TurnModel
 from proctor.compat.holodeck.settings import (
     DEFAULT,
     agent_env_files,
+    as_execution_config,
     config_files,
-    execution_in_force,
     file_settings,
     resolve_execution,
     suite_settings,
@@ -106,7 +106,7 @@ def read_agent_file(
     env_files = agent_env_files(document.path.resolve().parent)
     try:
         with environment_from(env_files):
-            reader = _Reader(document, model, allow_missing_files, allow_no_tests)
+            reader = _AgentFileReader(document, model, allow_missing_files, allow_no_tests)
             agent = reader.agent()
             document.finish()
             assert agent is not None  # `finish` raises if there are problems
@@ -137,7 +137,7 @@ def _as_data(value: Any) -> Any:
     return [_as_data(item) for item in value] if isinstance(value, list) else value
 
 
-class _Reader:
+class _AgentFileReader:
     """Reads one file."""
 
     def __init__(self, document: Document, model: type[Any], allow_missing_files: bool, allow_no_tests: bool) -> None:
@@ -183,7 +183,7 @@ class _Reader:
         positions |= document.positions_below(("agent",), "agent")
         positions |= document.positions_below(("evaluations", "model"), "judge")
         document.finish()
-        config = execution_in_force(settings)
+        config = as_execution_config(settings)
         return Suite(
             name=agent.name,
             cases=cases,
@@ -496,7 +496,7 @@ class _Tests:
             turn.input or "",
             expected=Expected(output=truth, tools=calls) if has_expectation else NO_EXPECTATION,
             retrieval_context=tuple(turn.retrieval_context or ()) or None,
-            files=tuple(map(attachment, turn.files or ())),
+            files=tuple(map(attached_file, turn.files or ())),
         )
 
 
@@ -506,12 +506,12 @@ def is_conversation(case: Case) -> bool:
 
 
 def _with_expected_tools(
-    own: tuple[EvaluatorSpec, ...] | None, inherited: tuple[EvaluatorSpec, ...], turn: Turn
+    evaluators: tuple[EvaluatorSpec, ...] | None, inherited: tuple[EvaluatorSpec, ...], turn: Turn
 ) -> tuple[EvaluatorSpec, ...] | None:
     """The evaluators with one for the expected tools, if there are any."""
     if turn.expected.tools is None:
-        return own
-    return (*(inherited if own is None else own), EXPECTED_TOOLS)
+        return evaluators
+    return (*(inherited if evaluators is None else evaluators), EXPECTED_TOOLS)
 
 
 def expected_call(item: str | ExpectedTool) -> ExpectedCall:
@@ -530,7 +530,7 @@ def _matcher(value: Any) -> Matcher:
     return Equals(value)
 
 
-def attachment(file: FileInput) -> AttachedFile:
+def attached_file(file: FileInput) -> AttachedFile:
     return AttachedFile(file.path, file.url, file.type, file.description, file.options)
 
 

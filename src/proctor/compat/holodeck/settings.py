@@ -167,7 +167,7 @@ def resolve_execution(
     return settings
 
 
-def execution_in_force(settings: Mapping[str, ResolvedSetting]) -> ExecutionConfig:
+def as_execution_config(settings: Mapping[str, ResolvedSetting]) -> ExecutionConfig:
     """The settings as one object."""
     return ExecutionConfig.model_construct(**{name: setting.value for name, setting in settings.items()})
 

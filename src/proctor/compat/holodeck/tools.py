@@ -18,7 +18,7 @@ from proctor.judging.providers import ModelSpec
 Ask = Callable[[ModelSpec | None, str], Awaitable[str]]
 """Sends a prompt to a model (the agent's own if it is None) and returns the answer."""
 
-_QUERY: Mapping[str, Json] = {
+_QUERY_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {"query": {"type": "string", "description": "What to look for, in plain words."}},
     "required": ["query"],
@@ -27,7 +27,7 @@ _QUERY: Mapping[str, Json] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class AgentTool:
     """A tool that is ready to call; it raises `InvalidArguments` for arguments that do not match its schema."""
 
     name: str
@@ -37,20 +37,20 @@ class Tool:
     deferred: bool = False
 
 
-def build_tools(spec: AgentSpec, ask: Ask) -> list[Tool]:
+def build_tools(spec: AgentSpec, ask: Ask) -> list[AgentTool]:
     """The tools that the agent may use. They live as long as the run, with everything they store in memory."""
     allowed = [tool for tool in spec.tools if spec.vendor_options.allows(tool_name(tool), tool.name)]
     return [_build(tool, ask) for tool in allowed]
 
 
-def _build(spec: ToolSpec, ask: Ask) -> Tool:
-    schema = _QUERY if isinstance(spec, StoreSpec) else spec.schema
-    work: Any = _function(spec) if isinstance(spec, FunctionSpec) else None
+def _build(spec: ToolSpec, ask: Ask) -> AgentTool:
+    schema = _QUERY_SCHEMA if isinstance(spec, StoreSpec) else spec.schema
+    work: Any = _function_call(spec) if isinstance(spec, FunctionSpec) else None
     if isinstance(spec, PromptSpec):
-        work = _prompt(spec, ask)
+        work = _prompt_call(spec, ask)
     elif isinstance(spec, StoreSpec):
-        work = _search(spec)
-    return Tool(tool_name(spec), spec.description, schema, _checked(schema, work), spec.deferred)
+        work = _search_call(spec)
+    return AgentTool(tool_name(spec), spec.description, schema, _checked(schema, work), spec.deferred)
 
 
 def _checked(schema: Mapping[str, Json], work: Any) -> Any:
@@ -65,7 +65,7 @@ def _checked(schema: Mapping[str, Json], work: Any) -> Any:
     return call
 
 
-def _function(spec: FunctionSpec) -> Any:
+def _function_call(spec: FunctionSpec) -> Any:
     function = spec.function
     if function is None:
         raise ValueError(f"the tool {spec.name} was only checked, and its function was not loaded")
@@ -80,14 +80,14 @@ def _function(spec: FunctionSpec) -> Any:
     return call
 
 
-def _prompt(spec: PromptSpec, ask: Ask) -> Any:
+def _prompt_call(spec: PromptSpec, ask: Ask) -> Any:
     async def call(arguments: Mapping[str, Any]) -> str:
         return await ask(spec.model, render(spec.template, arguments))
 
     return call
 
 
-def _search(spec: StoreSpec) -> Any:
+def _search_call(spec: StoreSpec) -> Any:
     store = VectorStore(spec)
 
     async def call(arguments: Mapping[str, Any]) -> list[dict[str, Json]]:

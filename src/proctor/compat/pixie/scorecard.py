@@ -96,7 +96,7 @@ def save_dataset_scorecard(scorecard: DatasetScorecard, directory: str | os.Path
         folder.mkdir(parents=True, exist_ok=True)
         with draft.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
             write(scorecard, out)
-        return _publish(draft, folder, stem).resolve()
+        return _rename_draft(draft, folder, stem).resolve()
     except OSError as error:
         raise StoreError(f"the scorecard could not be written to {folder}: {error.strerror or error}") from error
     finally:
@@ -114,7 +114,7 @@ def scorecards_of(run: Run) -> list[DatasetScorecard]:
     return [DatasetScorecard(name, tuple(rows), moment, verdicts.get(name)) for name, rows in entries.items()]
 
 
-def _publish(draft: Path, folder: Path, stem: str) -> Path:
+def _rename_draft(draft: Path, folder: Path, stem: str) -> Path:
     """Rename the draft to a free file name; an existing scorecard is never overwritten."""
     number = 1
     while True:
@@ -272,13 +272,13 @@ def _sections(evaluable: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for title, names in SECTIONS.items():
         for name in names:
             if name in rest and (value := rest.pop(name)) is not UNSET:
-                yield title, _collapsed(value)
+                yield title, _collapse(value)
     for name, value in rest.items():
         if value is not None and value is not UNSET:
             yield str(name), value
 
 
-def _collapsed(value: Any) -> Any:
+def _collapse(value: Any) -> Any:
     """Named values as evaluators see them: a single value by itself, several by name."""
     items = to_json(value)
     if isinstance(items, list) and items and all(_is_named_data(item) for item in items):

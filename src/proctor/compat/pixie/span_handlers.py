@@ -100,7 +100,7 @@ def _call_handler(handler: Any, span: Span, loop: Any) -> None:
         method = getattr(handler, "on_llm" if isinstance(span, LLMSpan) else "on_observe", None)
         result = None if method is None else method(span)
         if inspect.isawaitable(result):
-            loop.run_until_complete(_awaited(result))
+            loop.run_until_complete(_await(result))
     except BaseException as error:
         _warn(f"{type(handler).__name__} failed on a span: {one_line(error)}")
 
@@ -109,7 +109,7 @@ def _warn(message: str) -> None:
     logging.getLogger("proctor.tracing").warning(message)
 
 
-async def _awaited(result: Any) -> Any:
+async def _await(result: Any) -> Any:
     return await result
 
 
