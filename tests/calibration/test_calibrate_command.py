@@ -82,10 +82,13 @@ def suite(project: Path) -> Callable[..., Path]:
 def test_the_rule_based_judge_is_compared_with_people(proctor: Command, project: Path) -> None:
     ended = proctor("calibrate", "rules", write(project / "rows.jsonl", rows()))
     assert ended.code == 0
-    assert "rules as judge of Faithfulness at 0.8, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
+    assert (
+        "rules as judge of Faithfulness (threshold 0.8): 20 rows of rows.jsonl, 50.0% labelled good by people"
+        in ended.out
+    )
     for title in ("accuracy", "Cohen's kappa", "true-positive rate", "true-negative rate", "AUC", "word overlap"):
         assert title in ended.out
-    assert "never: it answers the same each time" in ended.out
+    assert "never: this judge always gives the same answer" in ended.out
     assert "suggested threshold" in ended.out
 
 
@@ -120,7 +123,7 @@ def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Comm
     ended = proctor("calibrate", "rules", write(project / "rows.jsonl", references()))
     assert "as judge of Factuality" in ended.out
     named = proctor("calibrate", "rules", project / "rows.jsonl", "-e", 'AnswerCorrectness={"threshold": 0.7}')
-    assert "as judge of AnswerCorrectness at 0.7" in named.out
+    assert "as judge of AnswerCorrectness (threshold 0.7)" in named.out
 
 
 def test_what_people_said_of_a_stored_run_can_be_calibrated_with(proctor: Command, project: Path) -> None:
@@ -153,7 +156,7 @@ def test_other_labels_need_to_be_explained(proctor: Command, project: Path) -> N
     path = write(project / "rows.jsonl", data)
     ended = proctor("calibrate", "rules", path)
     assert ended.code == 2
-    assert ended.err.count("say with --positive") == 6
+    assert ended.err.count("with --positive") == 6
     assert json.loads(proctor("calibrate", "rules", path, "--positive", "Grün", "--json").out)["agreement"]
     assert proctor("calibrate", "rules", path, "--positive", "blue").code == 2
 
@@ -169,15 +172,15 @@ def test_all_bad_rows_are_reported_at_once_with_their_lines(proctor: Command, pr
     assert ended.code == 2
     lines = [line.split(":")[2] for line in ended.err.splitlines() if line.startswith("error: ")]
     assert lines == ["1", "2", "5", "6", "7", "8", "9"]
-    assert "which line 3 has as well" in ended.err
+    assert "the same id as line 3" in ended.err
 
 
 def test_rows_without_a_label_are_left_out_and_counted(proctor: Command, project: Path) -> None:
     bare = {"context": "x", "answer": "x"}
     data = [*rows(8), {"id": "a", **bare}, {"id": "b", **bare, "label": None}]
     ended = proctor("calibrate", "rules", write(project / "rows.jsonl", data))
-    assert "on 8 rows" in ended.out
-    assert "2 rows without a label left out" in ended.out
+    assert ": 8 rows" in ended.out
+    assert "2 rows without a label (not counted)" in ended.out
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", '{"answer": "x"}'])
@@ -192,7 +195,7 @@ def test_with_one_label_only_what_cannot_be_told_is_not_told(proctor: Command, p
     ended = proctor("calibrate", "rules", write(project / "rows.jsonl", data))
     assert ended.code == 0
     assert ended.out.count("undefined: people gave all these rows the same label") >= 2
-    assert "no threshold is suggested" in ended.out
+    assert "no suggested threshold" in ended.out
 
 
 def test_one_row_is_enough(proctor: Command, project: Path) -> None:
@@ -207,8 +210,8 @@ def test_one_row_is_enough(proctor: Command, project: Path) -> None:
         (("rules", "none.jsonl"), "cannot be read"),
         (("rules", "."), "cannot be read"),
         (("rules", "bytes.jsonl"), "is not UTF-8"),
-        (("rules", "mixed.jsonl"), "say with --evaluator"),
-        (("rules", "rows.jsonl", "-e", "ExactMatch"), "asks no judge"),
+        (("rules", "mixed.jsonl"), "with --evaluator"),
+        (("rules", "rows.jsonl", "-e", "ExactMatch"), "does not use a judge"),
         (("rules", "rows.jsonl", "-e", "Nonsense"), "no evaluator is called"),
         (("rules", "rows.jsonl", "--limit", "0"), "--limit"),
     ],
@@ -259,7 +262,7 @@ def test_a_model_is_asked_some_rows_twice_and_its_flips_are_counted(proctor: Com
         assert len(server.requests) == 10
         proctor("calibrate", judge_at(server), path, "--retest", "4")
         assert len(server.requests) == 10, "answers that are kept are not asked for again"
-    assert "1.000 [0.510, 1.000]  4 of 4 rows asked twice; 95% of scores moved by 1.00 or less" in ended.out
+    assert "1.000 [0.510, 1.000]  4 of 4 rows judged twice; 95% of scores moved by 1.00 or less" in ended.out
 
 
 def test_a_judge_with_options_is_measured_as_a_suite_has_it(proctor: Command, project: Path, suite: Any) -> None:
@@ -272,7 +275,7 @@ def test_a_judge_with_options_is_measured_as_a_suite_has_it(proctor: Command, pr
         cases = [{"id": "one", "input": "Ada", "expected": "Ada"}]
         declared = {"agent": "agents.py:echo", "judge": judge, "evaluators": ["Factuality"], "cases": cases}
         suite("desk.yaml", text=json.dumps(declared))
-        assert "agreement with people on 12 rows" in proctor("test", "desk.yaml").out
+        assert "with people on 12 rows" in proctor("test", "desk.yaml").out
 
 
 @pytest.mark.parametrize("judge", ["{", "{}", '{"model": 3}', "{" * 5000])
@@ -310,7 +313,7 @@ def test_later_runs_show_the_corrected_pass_rate_in_every_report(proctor: Comman
     assert json.loads((project / "before.json").read_text())["run"]["corrections"] == []
     proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     ended = proctor("test", "trains.yaml", "--md", "r.md", "--html", "r.html", "--json", "r.json")
-    said = "Faithfulness at 0.8 passed 50.0%; corrected by rules's agreement with people on 40 rows: 50.0% ["
+    said = "corrected by the agreement of rules with people on 40 rows: 50.0% ["
     assert said in ended.out
     for report in ("r.md", "r.html"):
         assert "Corrected pass rate" in (project / report).read_text(encoding="utf-8")
@@ -333,8 +336,8 @@ def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(procto
     path = write(project / "rows.jsonl", [*rows(18), {"id": "unclear", **unclear}, wrong])
     ended = proctor("calibrate", "rules", path)
     assert "  coverage            0.950 [0.764, 0.991]  the judge abstained from 1 row\n" in ended.out
-    assert "  accuracy            0.947 [0.754, 0.991]  always the same verdict: 0.526\n" in ended.out
-    table = ended.out.partition("risk by coverage, the surest verdicts first:\n")[2].splitlines()[:10]
+    assert "  accuracy            0.947 [0.754, 0.991]  0.526 for always giving the same answer\n" in ended.out
+    table = ended.out.partition("risk by coverage, the surest scores first:\n")[2].splitlines()[:10]
     assert table[0] == "    10.0% of rows    0.0% wrong"
     assert table[-2:] == ["    90.0% of rows    5.6% wrong", "    95.0% of rows    5.3% wrong"]
     data = json.loads(proctor("calibrate", "rules", path, "--json").out)
@@ -349,7 +352,7 @@ def test_progress_tells_rows_calls_and_the_time_that_is_left() -> None:
         == "15 of 60 rows, 27 calls (3 from cache), about 1m 30s left"
     )
     assert progress_text(CalibrationProgress(60, 60, 27, 3), 30) == "60 of 60 rows, 27 calls (3 from cache)"
-    assert progress_text(CalibrationProgress(5, 20, 3, 0, again=True), 0.1) == "5 of 20 rows asked again, 3 calls"
+    assert progress_text(CalibrationProgress(5, 20, 3, 0, is_retest=True), 0.1) == "5 of 20 rows judged again, 3 calls"
     assert progress_text(CalibrationProgress(1, 1, 0, 0), 0.1) == "1 of 1 row"
 
 
@@ -380,8 +383,8 @@ def test_every_report_carries_what_is_known_of_its_judge(proctor: Command, proje
     today = time.strftime("%Y-%m-%d")
     measured = [
         f"calibrated {today}: true-positive rate 1.000 [0.610, 1.000], true-negative rate 1.000 [0.610, 1.000], ",
-        "of 6 verdicts flipped when asked again",
-        "1 verdict of Factuality within 0.40 of 0.5, as far as scores of",
+        "of 6 scores flipped when judged again",
+        "1 score of Factuality within 0.40 of the threshold 0.5, the noise of",
     ]
     pages = [ended.out, *((project / name).read_text(encoding="utf-8") for name in ("r.md", "r.html"))]
     for page in pages:
@@ -404,4 +407,4 @@ def test_a_judge_that_was_measured_for_one_evaluator_says_for_which_it_was_not(
 ) -> None:
     proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[Faithfulness, Hallucination]"))
-    assert "no model; not calibrated for Hallucination\n" in proctor("test", "trains.yaml").out
+    assert "; not calibrated for Hallucination\n" in proctor("test", "trains.yaml").out

@@ -237,8 +237,8 @@ def test_a_pull_request_gets_one_comment_that_each_run_writes_anew(runner: Runne
     work = runner.root / "work"
     on_main = runner.run("push", arguments="--repeat\n10\n")  # the default branch records what is usual
     assert on_main.code == 1, on_main.said  # one case fails as it always did
-    assert on_main.ran[-2:] == ["Keep the baseline", "Say the verdict"]
-    assert "not gated: nothing is known yet" in on_main.said
+    assert on_main.ran[-2:] == ["Save the baseline", "Report the verdict"]
+    assert "no gate: there is no baseline yet" in on_main.said
     assert "not about a pull request" in on_main.said
     for folder in (".proctor", ".proctor-base", "proctor-reports"):  # each job begins with a clean folder
         shutil.rmtree(work / folder)
@@ -250,7 +250,7 @@ def test_a_pull_request_gets_one_comment_that_each_run_writes_anew(runner: Runne
     assert red.code == 1, red.said
     assert f"pip -m pip install --quiet --disable-pip-version-check {ROOT}[judge]" in red.said
     assert "pip -m pip install --quiet --disable-pip-version-check -r needs.txt" in red.said
-    assert re.search(r"held against +\.proctor-base/cached\.baseline\.jsonl", red.said)
+    assert re.search(r"baseline +\.proctor-base/cached\.baseline\.jsonl", red.said)
     assert "::error file=desk.yaml,line=5,title=desk/refund failed::" in red.said
     assert "Proctor: " in red.summary
     assert "the comment was written\n" in red.said
@@ -265,7 +265,7 @@ def test_a_pull_request_gets_one_comment_that_each_run_writes_anew(runner: Runne
         "junit.xml",
         "comment.md",
     }
-    assert "Keep the baseline" not in red.ran
+    assert "Save the baseline" not in red.ran
 
     (work / "desk.py").write_text(GOOD)
     green = runner.run()
@@ -281,7 +281,7 @@ def test_where_nothing_can_be_run_the_comment_says_so(runner: Runner, hub: GitHu
     ended = runner.run(gate="false", key="linux")
     assert ended.code == 2, ended.said
     assert [comment["body"].splitlines()[:2] for comment in hub.comments] == [
-        ["<!-- proctor:pull-request linux -->", "## Proctor: nothing was run"]
+        ["<!-- proctor:pull-request linux -->", "## Proctor: no result"]
     ]
 
 

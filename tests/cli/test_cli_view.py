@@ -74,7 +74,7 @@ def test_what_is_nothing_is_said_before_anything_is_served(project: Path, procto
     two_runs(project / ".proctor")
     ended = proctor("view", "--no-open", "nonsense")
     assert ended.code == 2
-    assert "'nonsense' is neither a run, nor a store, nor a file" in ended.err
+    assert "'nonsense' is not a run, a store or a file" in ended.err
     taken = socket.create_server(("127.0.0.1", 0))
     with taken:
         ended = proctor("view", "--no-open", "--port", taken.getsockname()[1])

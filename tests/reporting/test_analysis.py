@@ -162,7 +162,7 @@ def test_a_tool_that_nobody_wanted_is_named() -> None:
     (cluster,) = look(
         trial(case, FAILED, None, score(FAILED, 0.0), replies=(Reply("x", (ToolCall("search"),)),))
     ).clusters
-    assert (cluster.tool, cluster.cause) == ("search", "was called although no tool was to be")
+    assert (cluster.tool, cluster.cause) == ("search", "was called but no tool was expected")
 
 
 def test_an_agent_that_breaks_is_known_by_its_error() -> None:
@@ -268,8 +268,8 @@ def test_the_same_run_gives_the_same_analysis() -> None:
 
 def test_an_empty_run_can_be_analysed() -> None:
     text = markdown(make_run([], finished_at=None))
-    assert "Nothing failed and nothing broke." in text
-    assert "Nothing was scored." in text
+    assert "No failures and no errors." in text
+    assert "No scores." in text
 
 
 def test_the_markdown_tells_everything_in_tables_that_line_up() -> None:

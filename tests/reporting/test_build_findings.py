@@ -75,7 +75,7 @@ def test_failures_are_annotated_at_their_lines(tmp_path: Path, monkeypatch: pyte
     place = f"file={tmp_path.name}/support.yaml"
     assert _two_failures(tmp_path) == [
         f"::error {place},line=6,title=support/two failed::ExactMatch 0.00 < 0.50",
-        f"::error {place},line=11,title=support/three could not be measured::no connection",
+        f"::error {place},line=11,title=support/three ended in an error::no connection",
     ]
 
 

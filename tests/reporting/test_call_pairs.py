@@ -33,7 +33,7 @@ def fits(trial: TrialResult) -> list[CallFit | None]:
 def test_a_forbidden_call_is_blamed_and_not_one_that_merely_is_not_expected() -> None:
     forbid = EvaluatorSpec("Trajectory", {"forbid": ["refund"]})
     cluster, trial = trial_of([LOOKED_UP, REFUNDED], None, forbid)
-    assert (cluster.tool, cluster.cause) == ("refund", "was called although it is forbidden")
+    assert (cluster.tool, cluster.cause) == ("refund", "was called but is forbidden")
     assert fits(trial) == [None, CallFit.FORBIDDEN]
     assert "refund(id=7)  <- forbidden" in as_text(explain(trial))
 
@@ -42,7 +42,7 @@ def test_the_evaluator_that_failed_is_followed_beside_one_that_passed() -> None:
     tools = [ExpectedCall("look_up")]
     specs = EvaluatorSpec("ExpectedTools"), EvaluatorSpec("ForbiddenTools", {"tools": ["refund"]})
     cluster, trial = trial_of([ToolCall("refund"), LOOKED_UP], tools, *specs)
-    assert (cluster.tool, cluster.cause) == ("refund", "was called although it is forbidden")
+    assert (cluster.tool, cluster.cause) == ("refund", "was called but is forbidden")
     assert fits(trial) == [CallFit.FORBIDDEN, CallFit.AS_EXPECTED]
 
 
@@ -68,7 +68,7 @@ def test_the_steps_of_a_trajectory_are_compared_in_the_table() -> None:
     assert (cluster.tool, cluster.cause) == ("confirm", "was not called")
     text = as_text(explain(trial))
     assert "look_up(id=7)  <- id" in text
-    assert "(not made) confirm" in text
+    assert "(not called) confirm" in text
 
 
 @pytest.mark.needs("deepeval")

@@ -44,14 +44,14 @@ def test_the_turn_at_which_the_agent_broke_is_told() -> None:
 
 
 def test_an_empty_answer_is_said_to_be_one() -> None:
-    assert "got         (an empty answer)" in as_text(explain(trial("a", FAILED, "")))
+    assert "output      (empty)" in as_text(explain(trial("a", FAILED, "")))
 
 
 def test_no_tool_call_where_none_was_allowed_or_made_is_told() -> None:
     text = as_text(explain(trial(single("a", tools=(ExpectedCall("search"),)), FAILED, "x")))
 
-    assert "search   | (not made)" in text
-    assert "none, as expected" in as_text(explain(trial(single("a", tools=()), FAILED, "x")))
+    assert "search   | (not called)" in text
+    assert "no calls, as expected" in as_text(explain(trial(single("a", tools=()), FAILED, "x")))
 
 
 def test_expected_and_actual_calls_stand_side_by_side_and_what_differs_is_pointed_at() -> None:

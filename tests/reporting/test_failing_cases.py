@@ -14,7 +14,7 @@ def test_trials_that_went_wrong_are_one_entry_a_case_with_each_reason_counted() 
 
     (case,) = failing_cases(run, judge(run))
 
-    assert (case.suite, case.case_id, case.outcome, case.share) == ("support", "a", FAILED, "3 of 4")
+    assert (case.suite, case.case_id, case.outcome, case.share) == ("support", "a", FAILED, "1/4 passed")
     assert case.is_flaky
     assert [(reason.trials, reason.text) for reason in case.reasons] == [
         (2, "ExactMatch 0.00 < 0.50: got '2'"),
@@ -32,7 +32,11 @@ def test_failed_cases_come_first_then_errors_then_cases_that_passed_although_a_t
 
     found = [(case.case_id, case.outcome, case.share) for case in failing_cases(run, judge(run))]
 
-    assert found == [("wrong", FAILED, "3 of 3"), ("broken", ERROR, "3 of 3"), ("mostly", PASSED, "2 of 3")]
+    assert found == [
+        ("wrong", FAILED, "0/3 passed"),
+        ("broken", ERROR, "0/3 passed, 3 errors"),
+        ("mostly", PASSED, "2/3 passed"),
+    ]
 
 
 def test_a_case_that_failed_and_broke_tells_both_numbers() -> None:
@@ -40,11 +44,11 @@ def test_a_case_that_failed_and_broke_tells_both_numbers() -> None:
 
     (case,) = failing_cases(run, judge(run))
 
-    assert case.share == "1 of 2, 1 error"
+    assert case.share == "0/2 passed, 1 error"
 
 
 def test_a_case_with_one_trial_is_not_counted() -> None:
-    assert [case.share for case in failing_cases(small_run(), judge(small_run()))] == ["", "1 of 2", "", ""]
+    assert [case.share for case in failing_cases(small_run(), judge(small_run()))] == ["", "1/2 passed", "", ""]
 
 
 def test_no_more_trials_are_read_than_the_reasons_that_are_wanted_need() -> None:
@@ -52,7 +56,7 @@ def test_no_more_trials_are_read_than_the_reasons_that_are_wanted_need() -> None
     stream = OnePass(100, make_run(trials).trials.__getitem__)
     run = make_run(trials, stream=stream)
 
-    cases = failing_cases(run, judge(run), most_reasons=3)
+    cases = failing_cases(run, judge(run), max_with_reasons=3)
 
     assert len(cases) == 100
     assert [len(case.reasons) for case in cases[:4]] == [1, 1, 1, 0]

@@ -148,7 +148,7 @@ def test_two_runs_are_compared_down_to_where_two_conversations_part(page: Page) 
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_text("Broken", exact=True)).to_be_visible()
     page.get_by_role("link", name="support/refund").click()
-    expect(page.get_by_text("here they part")).to_be_visible()
+    expect(page.get_by_text("≠ first difference")).to_be_visible()
     assert page.locator("ins").first.inner_text() == "Four"
 
 
@@ -192,8 +192,8 @@ def test_what_waits_is_graded_by_the_keyboard_alone(browser: Browser, tmp_path: 
         press(page, "n")
         expect(page.get_by_text("Answer 2.").first).to_be_visible()
         press(page, "f")
-        expect(page.get_by_text("Nothing is left here but what you left for later")).to_be_visible()
-        page.get_by_role("link", name="Start again").click()
+        expect(page.get_by_text("Only skipped scores are left")).to_be_visible()
+        page.get_by_role("link", name="Grade skipped scores").click()
         expect(page.get_by_text("Answer 1.").first).to_be_visible()
         assert page.get_by_label("Your name").input_value() == "Ada"
         page.goto(f"/runs/{FIRST}/case?suite=support&case=c0")
@@ -290,6 +290,6 @@ def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browse
             running.kill()
             running.wait()
         expect(page.get_by_role("heading", name="Interrupted")).to_be_visible()
-        expect(page.get_by_text("The process died before the run was over")).to_be_visible()
+        expect(page.get_by_text("The process ended early")).to_be_visible()
         page.goto("/")
         expect(page.locator(".badge", has_text="interrupted")).to_be_visible()

@@ -54,14 +54,14 @@ def test_a_grade_settles_what_waited_with_who_and_when(client: httpx2.Client, st
     assert given.reasoning == "kind enough"
     assert given.details["graded_by"] == "Ada"
     assert given.details["graded_at"].startswith("20")
-    assert "Nothing is left here" in client.get(f"/runs/{SECOND}/grade").text
+    assert "Nothing left to grade here" in client.get(f"/runs/{SECOND}/grade").text
 
 
 def test_the_page_of_the_run_follows_a_grade(client: httpx2.Client) -> None:
-    assert "1 case waits" in client.get(f"/runs/{SECOND}").text
+    assert "Grade 1 case" in client.get(f"/runs/{SECOND}").text
     grade(client, SECOND, verdict="fail")
     text = client.get(f"/runs/{SECOND}").text
-    assert "case waits" not in text
+    assert "Grade 1 case" not in text
     assert "failed 3" in text
 
 
@@ -73,7 +73,7 @@ def test_two_people_see_how_far_they_agree(client: httpx2.Client) -> None:
     text = client.get(f"/runs/{SECOND}/grade?what=second").text
     assert "2 labels by Ada, Grace" in text
     assert "agree on 0% of 1" in text
-    assert "Nothing is left here" in text
+    assert "Nothing left to grade here" in text
 
 
 def test_labels_of_judged_scores_are_written_as_rows(

@@ -1,8 +1,8 @@
 """Calibration: how well does a judge agree with people?
 
 In: a file of rows that people labelled (`labelled_rows.py`), and a judge. The judge scores every row, and some of
-them twice (`measurement.py`). Out: agreement, ranking and repeatability with their intervals, beside what plain
-overlap of words gets (`statistics.py`, `report.py`). The rows are stored, and reports of later runs with the same
+them twice (`measurement.py`). Out: agreement, ranking and repeatability with their intervals, next to the result of
+plain word overlap (`statistics.py`, `report.py`). The rows are stored, and reports of later runs with the same
 judge and evaluator show a corrected pass rate; that part is in the core (`proctor.results.judge_calibration`,
 `proctor.results.agreement`), because a run must be reported the same with and without this folder.
 

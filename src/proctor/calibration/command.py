@@ -19,7 +19,7 @@ from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import duration, plural
 
 SECONDS_BETWEEN_LINES = 10.0
-"""Seconds between two lines on progress where there is no terminal."""
+"""Seconds between two progress lines if there is no terminal."""
 
 
 @click.command(
@@ -27,11 +27,22 @@ SECONDS_BETWEEN_LINES = 10.0
 )
 @click.argument("judge", metavar="JUDGE")
 @click.argument("rows", metavar="ROWS.jsonl", type=click.Path(path_type=Path))
-@click.option("-e", "--evaluator", metavar="NAME", help="What is judged (default: Faithfulness or Factuality).")
-@click.option("--positive", metavar="LABEL", help="The label of good answers, where it is not a usual word.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only so many rows, chosen by their ids.")
-@click.option("--retest", type=click.IntRange(min=0), default=20, metavar="N", help="Ask so many twice (default: 20).")
-@click.option("-j", "--parallel", type=click.IntRange(min=1), default=8, metavar="N", help="Rows at once (default: 8).")
+@click.option("-e", "--evaluator", metavar="NAME", help="Evaluator to calibrate (default: Faithfulness or Factuality).")
+@click.option(
+    "--positive",
+    metavar="LABEL",
+    help="Label that means a good answer, if it is not a common word like yes or correct.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only N rows, chosen by their ids.")
+@click.option("--retest", type=click.IntRange(min=0), default=20, metavar="N", help="Judge N rows twice (default: 20).")
+@click.option(
+    "-j",
+    "--parallel",
+    type=click.IntRange(min=1),
+    default=8,
+    metavar="N",
+    help="Rows to judge in parallel (default: 8).",
+)
 @json_option
 @store_option
 def command(
@@ -45,11 +56,11 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> int:
-    """Compare the verdicts of JUDGE with those of people, and keep the result for the reports of later runs.
+    """Measure how well JUDGE agrees with human labels, and save the result for the reports of later runs.
 
-    Each line of ROWS.jsonl is an object with an answer, a label (such as supported or unsupported, correct or
-    incorrect, yes or no), and what the judge is to hold it against: context, or reference; and, if there are, input and
-    id. A judge with options is written as a JSON object, as a suite has it. Exits with 4 if no row could be judged.
+    Each line of ROWS.jsonl is a JSON object with answer, label (such as supported or unsupported, correct or incorrect,
+    yes or no), and context or reference to compare the answer with. Input and id are optional. Write a judge with
+    options as a JSON object, like in a suite. Exits with 4 if no row could be judged.
     """
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
@@ -63,42 +74,42 @@ def command(
             say(line)
     if not measured.rows:
         return 4
-    kept = f"kept in {folder}: runs that are judged like this show a corrected pass rate beside the one that was seen"
-    say(kept if as_json else f"\n{kept}", err=as_json)
+    saved = f"saved to {folder}; reports of runs with this judge now also show a corrected pass rate"
+    say(saved if as_json else f"\n{saved}", err=as_json)
     return 0
 
 
 class _Progress:
-    """Tells how far a calibration has come: on a terminal in one line that changes, else in a line now and then."""
+    """Prints progress: on a terminal in one line that is updated, otherwise a line every few seconds."""
 
     def __init__(self) -> None:
         self._live = is_terminal(sys.stderr)
-        self._began = self._told_at = time.monotonic()
-        self._again = False
+        self._started_at = self._printed_at = time.monotonic()
+        self._is_retest = False
         self._width = 0
 
     def __call__(self, step: CalibrationProgress) -> None:
         now = time.monotonic()
-        if step.again != self._again:
-            self._again, self._began = step.again, now
+        if step.is_retest != self._is_retest:
+            self._is_retest, self._started_at = step.is_retest, now
         is_last = step.done == step.planned
-        if not self._live and (is_last or now - self._told_at < SECONDS_BETWEEN_LINES):
+        if not self._live and (is_last or now - self._printed_at < SECONDS_BETWEEN_LINES):
             return
-        self._told_at = now
-        line = progress_text(step, now - self._began)
-        shown = f"\r{line:<{self._width}}" if self._live else line
+        self._printed_at = now
+        line = progress_text(step, now - self._started_at)
+        text = f"\r{line:<{self._width}}" if self._live else line
         self._width = len(line)
-        sys.stderr.write(shown + ("\n" if is_last or not self._live else ""))
+        sys.stderr.write(text + ("\n" if is_last or not self._live else ""))
         sys.stderr.flush()
 
 
 def progress_text(step: CalibrationProgress, seconds: float) -> str:
     """`12 of 60 rows, 24 calls (3 from cache), about 1m 20s left`."""
     rows = plural(step.planned, "row")
-    parts = [f"{step.done:,} of {rows}{' asked again' if step.again else ''}"]
+    parts = [f"{step.done:,} of {rows}{' judged again' if step.is_retest else ''}"]
     if step.calls or step.cached:
-        kept = f" ({step.cached:,} from cache)" if step.cached else ""
-        parts.append(plural(step.calls, "call") + kept)
+        cached = f" ({step.cached:,} from cache)" if step.cached else ""
+        parts.append(plural(step.calls, "call") + cached)
     left = seconds / step.done * (step.planned - step.done)
     if left >= 1:
         parts.append(f"about {duration(left * 1000)} left")

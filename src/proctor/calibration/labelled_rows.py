@@ -1,4 +1,4 @@
-"""Rows that people labelled, for measuring a judge, and the overlap of words, which a judge has to beat."""
+"""Reads rows that people labelled, to measure a judge with; and word overlap, the measure that a judge has to beat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD_LABELS = frozenset("unsupported incorrect no false 0 fail failed bad unfaith
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """An answer, what it is held against, and whether people found it good."""
+    """An answer, what to compare it with, and whether people found it good."""
 
     id: str
     answer: Json
@@ -31,9 +31,9 @@ class LabelledRow:
 
     @property
     def evaluable(self) -> Evaluable:
-        asked = () if self.input is None else (NamedData("input", self.input),)
+        """The row as evaluators take it."""
         return Evaluable(
-            eval_input=asked,
+            eval_input=() if self.input is None else (NamedData("input", self.input),),
             eval_output=(NamedData("output", self.answer),),
             expectation=UNSET if self.reference is None else self.reference,
             retrieval_context=self.context,
@@ -42,7 +42,7 @@ class LabelledRow:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """The rows of a file in an order that only their ids decide, so that every other one is a fair half."""
+    """The rows of a file in an order that depends only on their ids, so that every second row is a random half."""
 
     rows: tuple[LabelledRow, ...]
     unlabelled: int
@@ -54,9 +54,9 @@ class LabelledRows:
 
 
 def read_rows(path: Path, positive: str | None = None, limit: int | None = None) -> LabelledRows:
-    """Every row with a label; raises `InvalidSuite` with all that is wrong, by line.
+    """Every row with a label; raises `InvalidSuite` with every problem and its line.
 
-    `positive` is the label that means good, where it is none of the usual words: any other then means bad.
+    `positive` is the label that means a good answer, if it is not one of `GOOD_LABELS`; any other then means bad.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -80,7 +80,7 @@ def read_rows(path: Path, positive: str | None = None, limit: int | None = None)
 
 
 class _RowReader:
-    """What was read of a file so far, and what was wrong with it."""
+    """Collects the rows of a file, and its problems."""
 
     def __init__(self, path: Path, positive: str | None) -> None:
         self.path = path
@@ -110,19 +110,19 @@ class _RowReader:
             self.rows.append(LabelledRow(name, answer, label, data.get("input"), context, data.get("reference")))
 
     def _name(self, number: int, data: Mapping[str, Any]) -> str:
-        given = data.get("id")
-        name = f"line {number}" if given is None else to_text(given)
+        row_id = data.get("id")
+        name = f"line {number}" if row_id is None else to_text(row_id)
         first = self._lines.setdefault(name, number)
         if first != number:
-            self._problem(number, f"has the id {to_text(name, 80)!r}, which line {first} has as well")
+            self._problem(number, f"has the same id as line {first}: {to_text(name, 80)!r}")
         return name
 
-    def _context(self, number: int, given: Json) -> tuple[str, ...] | None:
-        if given is None:
+    def _context(self, number: int, value: Json) -> tuple[str, ...] | None:
+        if value is None:
             return None
-        texts = given if isinstance(given, list) else [given]
+        texts = value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            self._problem(number, "has a context that is neither text nor a list of texts")
+            self._problem(number, "context must be a string or a list of strings")
             return None
         return tuple(texts)
 
@@ -134,8 +134,8 @@ class _RowReader:
         if self._positive is not None:
             return word == self._positive
         if word not in GOOD_LABELS | BAD_LABELS:
-            said = to_text(data["label"], 80)
-            self._problem(number, f"has the label {said!r}; say with --positive which label means a good answer")
+            label = to_text(data["label"], 80)
+            self._problem(number, f"unknown label {label!r}; name the label of good answers with --positive")
             return None
         return word in GOOD_LABELS
 
@@ -154,30 +154,31 @@ def _normalize_label(label: Json) -> str:
 
 
 def implied_evaluator(rows: Sequence[LabelledRow]) -> EvaluatorSpec:
-    """What rows are made for: with context, whether the answer keeps to it; with a reference, whether it agrees."""
+    """The evaluator that fits the rows: `Faithfulness` if all have a context, `Factuality` if all have a reference."""
     if all(row.context for row in rows):
         return EvaluatorSpec("Faithfulness")
     if all(row.reference is not None for row in rows):
         return EvaluatorSpec("Factuality")
-    raise UsageError("neither context nor reference is in every row; say with --evaluator what is to be judged")
+    raise UsageError("not every row has a context or a reference; name the evaluator with --evaluator")
 
 
 def word_overlap(rows: Sequence[LabelledRow]) -> tuple[str, list[float]] | None:
-    """What is measured and each row's share; `None` where rows have nothing to compare with."""
+    """A description of the overlap, and its value for each row; `None` if rows have nothing to compare with."""
     if all(row.context for row in rows):
         shares = [_share(to_text(row.answer), "\n".join(row.context or ())) for row in rows]
-        return "share of the answer's words that the context has", shares
+        return "share of the answer's words found in the context", shares
     if all(row.reference is not None for row in rows):
         shares = [_best_share(to_text(row.reference), to_text(row.answer)) for row in rows]
-        return "share of the reference's words that the answer has", shares
+        return "share of the reference's words found in the answer", shares
     return None
 
 
 def _best_share(reference: str, answer: str) -> float:
-    """References often give several ways to say it, parted by a slash; one of them is enough."""
-    return max(_share(way, answer) for way in reference.split("/"))
+    """The best overlap with one of the alternatives of a reference, which are separated by slashes."""
+    return max(_share(alternative, answer) for alternative in reference.split("/"))
 
 
-def _share(wanted: str, given: str) -> float:
-    words, there = (set(re.findall(r"\w+", text.casefold())) for text in (wanted, given))
-    return len(words & there) / len(words) if words else 0.0
+def _share(text: str, other: str) -> float:
+    """The share of the words of a text that another text has."""
+    words, other_words = (set(re.findall(r"\w+", item.casefold())) for item in (text, other))
+    return len(words & other_words) / len(words) if words else 0.0

@@ -1,6 +1,6 @@
-"""Measures a judge against people: lets it judge every labelled row, and some of them twice.
+"""Measures a judge against people: it judges every labelled row, and some of them twice.
 
-What an exception of an evaluator means for a row is what it means for a score of a run.
+An exception of an evaluator has the same meaning for a row as for a score of a run.
 """
 
 from __future__ import annotations
@@ -34,43 +34,43 @@ from proctor.running.suite_judges import why_unavailable
 
 Progress = Callable[["CalibrationProgress"], None]
 JudgeSpec = str | Mapping[str, Json]
-"""A judge as it is named on the command line or in a suite."""
+"""A judge as the command line or a suite writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedRow:
-    """A row without a verdict: neither right nor wrong."""
+    """A row that the judge did not score; it counts neither as right nor as wrong."""
 
     id: str
     outcome: str
-    """`error`, `skipped`, or `pending` where the judge cannot tell."""
+    """`error`, `skipped`, or `pending` if the judge abstained."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What came of putting rows to a judge."""
+    """The result of judging the rows."""
 
     calibration: Calibration
     rows: tuple[LabelledRow, ...]
-    """Those that were judged, in the order of the calibration's."""
+    """The rows that were judged, in the order of those in `calibration`."""
     unjudged: tuple[UnjudgedRow, ...]
     again: tuple[tuple[float, float], ...] | None
-    """Of rows that were asked twice, both scores; `None` where the judge answers the same each time."""
+    """Both scores of the rows that were judged twice; `None` for a judge that always answers the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationProgress:
-    """How far a calibration has come."""
+    """The progress of a calibration."""
 
     done: int
     planned: int
     calls: int
-    """Calls of models so far."""
+    """Calls to models so far."""
     cached: int
-    """Answers that were kept already."""
-    again: bool = False
-    """Whether rows are being asked a second time."""
+    """Calls that were answered from the cache."""
+    is_retest: bool = False
+    """Whether rows are being judged for the second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +85,32 @@ class CalibrationOptions:
 async def calibrate(
     judge: JudgeSpec, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
 ) -> Measurement:
-    """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
+    """Judge every row, and store the result; replies in the cache are used."""
     bound, choice = _resolve_evaluator(judge, spec)
     with closing(Store(store)) as opened, closing(StoredJudgeCalls(opened.path)) as call_store:
         panel = Judges(call_store).panel(choice.panel)
         scoring = _RowJudging(bound, panel, options)
         results = await scoring.judge_rows(data.rows)
-        judged = [(row, said) for row, said in zip(data.rows, results, strict=True) if isinstance(said, Evaluation)]
+        judged = [
+            (row, result) for row, result in zip(data.rows, results, strict=True) if isinstance(result, Evaluation)
+        ]
         again = await scoring.judge_again(judged)
-        measured = tuple(LabelledScore(row.id, said.score, row.label) for row, said in judged)
+        measured = tuple(LabelledScore(row.id, result.score, row.label) for row, result in judged)
         calibration = Calibration(
             judge=panel.name,
             evaluator=bound.title,
             fingerprint=bound.fingerprint,
             threshold=bound.threshold,
-            versions=prompt_versions(said.details for _, said in judged),
+            versions=prompt_versions(result.details for _, result in judged),
             data=data.fingerprint,
             source=data.path.name,
             rows=measured,
             again=again,
         )
         if measured:
-            with closing(Calibrations(opened.path)) as kept:
-                kept.add(calibration)
-    unjudged = tuple(said for said in results if isinstance(said, UnjudgedRow))
+            with closing(Calibrations(opened.path)) as calibrations:
+                calibrations.add(calibration)
+    unjudged = tuple(result for result in results if isinstance(result, UnjudgedRow))
     return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
 
 
@@ -116,14 +118,14 @@ def _resolve_evaluator(judge: JudgeSpec, spec: EvaluatorSpec) -> tuple[ResolvedE
     """The evaluator, and the judge that is measured with it."""
     bound = resolve_evaluator(spec, sources=JudgeSources(command_line=WrittenJudge(judge, "JUDGE")))
     if bound.judge is None:
-        raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
+        raise UsageError(f"{spec.name} does not use a judge, so there is nothing to calibrate")
     if reason := why_unavailable(bound.judge):
         raise UsageError(reason)
     return bound, bound.judge
 
 
 class _RowJudging:
-    """Puts rows to the judge, a few at once."""
+    """Judges rows, several in parallel."""
 
     def __init__(self, bound: ResolvedEvaluator, panel: Panel, options: CalibrationOptions) -> None:
         self._bound = bound
@@ -137,18 +139,18 @@ class _RowJudging:
     async def judge_again(
         self, judged: Sequence[tuple[LabelledRow, Evaluation]]
     ) -> tuple[tuple[float, float], ...] | None:
-        """The scores of the first rows, and those of an independent answer; rows it now cannot judge are left out."""
+        """Both scores of the first rows, the second from an independent call; rows that fail now are dropped."""
         panel = self._panel
         if all(is_rule_based(judge.name) for judge in panel.judges):
             return None
         chosen = judged[: self._options.retest]
         other = replace(panel, judges=tuple(_FreshSamples(judge, panel.samples) for judge in panel.judges))
-        results = await self._all([row for row, _ in chosen], other, again=True)
+        results = await self._all([row for row, _ in chosen], other, is_retest=True)
         both = zip(chosen, results, strict=True)
-        return tuple((first.score, said.score) for (_, first), said in both if isinstance(said, Evaluation))
+        return tuple((first.score, second.score) for (_, first), second in both if isinstance(second, Evaluation))
 
     async def _all(
-        self, rows: Sequence[LabelledRow], panel: Panel, *, again: bool = False
+        self, rows: Sequence[LabelledRow], panel: Panel, *, is_retest: bool = False
     ) -> list[Evaluation | UnjudgedRow]:
         free = asyncio.Semaphore(self._options.parallel)
         done = 0
@@ -158,23 +160,23 @@ class _RowJudging:
             waits = WaitTimer()
             async with free:
                 with count_waits(waits):
-                    said = await self._judge_row(row, panel)
+                    result = await self._judge_row(row, panel)
             done += 1
             self._count(waits.calls)
-            self._options.progress(CalibrationProgress(done, len(rows), self._calls, self._cached, again))
-            return said
+            self._options.progress(CalibrationProgress(done, len(rows), self._calls, self._cached, is_retest))
+            return result
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(row)) for row in rows]
         return [task.result() for task in tasks]
 
     def _count(self, calls: Sequence[JudgeCall]) -> None:
-        asked = [call for call in calls if not is_rule_based(call.model)]
-        cached = sum(call.cached for call in asked)
-        self._calls, self._cached = self._calls + len(asked) - cached, self._cached + cached
+        model_calls = [call for call in calls if not is_rule_based(call.model)]
+        cached = sum(call.cached for call in model_calls)
+        self._calls, self._cached = self._calls + len(model_calls) - cached, self._cached + cached
 
     async def _judge_row(self, row: LabelledRow, panel: Panel) -> Evaluation | UnjudgedRow:
-        # The panel that is measured stands for the judge of the command line: whatever the evaluator says is overruled.
+        # As if the command line named this judge, which overrides any judge of the evaluator itself.
         sources = JudgeSources(command_line=WrittenJudge(panel, COMMAND_LINE))
         try:
             with judge_session(JudgeSession(Judges(), sources, threshold=self._bound.threshold)):
@@ -182,16 +184,16 @@ class _RowJudging:
         except Exception as error:  # a user's own evaluator may raise anything
             found = outcome_of_exception(error)
             return UnjudgedRow(row.id, found.outcome.value, found.reason)
-        return evaluation or UnjudgedRow(row.id, Outcome.SKIPPED.value, "there was nothing to compare")
+        return evaluation or UnjudgedRow(row.id, Outcome.SKIPPED.value, "nothing to compare")
 
 
 class _FreshSamples:
-    """A judge that is asked for answers it has not given yet."""
+    """A judge with new samples: its replies are independent of those in the cache."""
 
-    def __init__(self, judge: Any, asked: int) -> None:
+    def __init__(self, judge: Any, first_sample: int) -> None:
         self.name = judge.name
         self._judge = judge
-        self._asked = asked
+        self._first_sample = first_sample
 
     async def ask(self, question: Any, *, sample: int = 0) -> Any:
-        return await self._judge.ask(question, sample=self._asked + sample)
+        return await self._judge.ask(question, sample=self._first_sample + sample)

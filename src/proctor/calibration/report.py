@@ -1,4 +1,4 @@
-"""What comparing a judge with people has shown, as data and in words; plain word overlap always stands beside it."""
+"""The result of a calibration as JSON and as text, always next to that of plain word overlap."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from proctor.results.judge_calibration import Calibration
 from proctor.results.statistics import Estimate, estimate
 
 MAX_REASONS = 3
-"""How many reasons for rows without a verdict are shown."""
+"""Maximum reasons shown for rows that were not judged."""
 UNDEFINED_TEXT = "undefined: people gave all these rows the same label"
 
 
 @dataclass(frozen=True, slots=True)
 class WordOverlap:
-    """What the overlap of words gets, which needs no judgement: a judge has to beat it."""
+    """The result of plain word overlap, which a judge has to beat."""
 
     name: str
     auc: Estimate | None
@@ -31,38 +31,38 @@ class WordOverlap:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """Everything a person wants to know about a judge before trusting it."""
+    """How well a judge agrees with people. The fields are also keys of its JSON."""
 
     agreement: JudgeAgreement
     auc: Estimate | None
     suggestion: SuggestedThreshold | None
     at_own_threshold: JudgeAgreement | None
-    """At the evaluator's own threshold, on the half that the suggested one is checked on."""
+    """Agreement at the evaluator's own threshold, on the half of the rows that checks the suggested one."""
     retest: Retest | None
     baseline: WordOverlap | None
     coverage: Estimate | None
-    """The share of rows that the judge gave a verdict on, of those it gave one on or abstained from."""
+    """The share of rows that the judge scored, of those that it scored or abstained from."""
     risk_coverage: tuple[RiskAtCoverage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RiskAtCoverage:
-    """How often the judge is wrong if it is heard only where its score is furthest from the threshold."""
+    """How often the judge is wrong on the rows whose scores are furthest from the threshold."""
 
     coverage: float
     rows: int
     risk: float
 
 
-def _risk_coverage(found: Calibration, asked: int) -> tuple[RiskAtCoverage, ...]:
-    """At each tenth of the rows, the surest first, up to those that were judged at all."""
+def _risk_coverage(found: Calibration, rows: int) -> tuple[RiskAtCoverage, ...]:
+    """The risk at each tenth of the rows, the surest scores first, up to all rows that were judged."""
     surest = sorted(
         ((abs(score - found.threshold), passes(score, found.threshold) != label) for score, label in _pairs(found)),
         key=lambda pair: -pair[0],
     )
-    counts = sorted({*(asked * tenth // 10 for tenth in range(1, 11)), len(surest)})
+    counts = sorted({*(rows * tenth // 10 for tenth in range(1, 11)), len(surest)})
     return tuple(
-        RiskAtCoverage(count / asked, count, sum(wrong for _, wrong in surest[:count]) / count)
+        RiskAtCoverage(count / rows, count, sum(wrong for _, wrong in surest[:count]) / count)
         for count in counts
         if 0 < count <= len(surest)
     )
@@ -73,7 +73,7 @@ def _pairs(found: Calibration) -> list[tuple[float, bool]]:
 
 
 def report_on(measured: Measurement) -> CalibrationReport:
-    """What the rows say; raises `ValueError` where none was judged."""
+    """Compute the report; raises `ValueError` if no row was judged."""
     found = measured.calibration
     verdicts = [passes(score, found.threshold) for score in found.scores]
     suggestion = found.suggestion()
@@ -106,7 +106,7 @@ def _word_overlap(measured: Measurement) -> WordOverlap | None:
 
 
 def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
-    """The same as JSON; without the rows, which are in the store."""
+    """The report as JSON, without the rows, which are in the store."""
     found = measured.calibration
     data: dict[str, Json] = {
         "judge": found.judge,
@@ -123,7 +123,7 @@ def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
 
 
 def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
-    """The same in words."""
+    """The report as lines of text."""
     found = measured.calibration
     if not found.rows:
         return [
@@ -134,21 +134,21 @@ def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
     agreement = report.agreement
     single = max(agreement.base_rate, 1 - agreement.base_rate)
     lines = [
-        f"{found.judge} as judge of {found.evaluator} at {found.threshold:g}, on {plural(len(found.rows), 'row')} "
-        f"of {found.source}, of which people passed {agreement.base_rate:.1%}",
+        f"{found.judge} as judge of {found.evaluator} (threshold {found.threshold:g}): "
+        f"{plural(len(found.rows), 'row')} of {found.source}, {agreement.base_rate:.1%} labelled good by people",
         "",
         _line("coverage", report.coverage, f"the judge abstained from {plural(_abstained(measured), 'row')}"),
-        _line("accuracy", agreement.accuracy, f"always the same verdict: {single:.3f}"),
-        _line("Cohen's kappa", agreement.kappa, "0 is what chance would give"),
-        _line("true-positive rate", agreement.true_positive_rate, "of what people passed, the judge passed"),
-        _line("true-negative rate", agreement.true_negative_rate, "of what people failed, the judge failed"),
+        _line("accuracy", agreement.accuracy, f"{single:.3f} for always giving the same answer"),
+        _line("Cohen's kappa", agreement.kappa, "0 means no better than chance"),
+        _line("true-positive rate", agreement.true_positive_rate, "share of good rows that the judge passed"),
+        _line("true-negative rate", agreement.true_negative_rate, "share of bad rows that the judge failed"),
         _line("AUC", report.auc, "how often a good row scores above a bad one"),
         _retest_line(measured, report),
         *_baseline_lines(report.baseline),
         "",
         *_threshold_lines(report),
         "",
-        "risk by coverage, the surest verdicts first:",
+        "risk by coverage, the surest scores first:",
         *(f"  {at.coverage:7.1%} of rows  {at.risk:6.1%} wrong" for at in report.risk_coverage),
     ]
     return [*lines, *_unscored_lines(measured.unjudged, unlabelled)]
@@ -161,17 +161,17 @@ def _line(title: str, value: Estimate | Interval | None, remark: str) -> str:
 def _retest_line(measured: Measurement, report: CalibrationReport) -> str:
     if report.retest is not None:
         flips = report.retest.flips
-        found, asked = measured.calibration, plural(flips.count, "row")
-        flipped = f"{found.flips_at(found.threshold):,} of {asked} asked twice"
+        found, rows = measured.calibration, plural(flips.count, "row")
+        flipped = f"{found.flips_at(found.threshold):,} of {rows} judged twice"
         return _line("flips when retested", flips, f"{flipped}; 95% of scores moved by {found.noise:.2f} or less")
-    said = "never: it answers the same each time" if measured.again is None else "not measured"
-    return f"  {'flips when retested':<20}{said}"
+    text = "never: this judge always gives the same answer" if measured.again is None else "not measured"
+    return f"  {'flips when retested':<20}{text}"
 
 
 def _baseline_lines(baseline: WordOverlap | None) -> list[str]:
     if baseline is None:
         return []
-    lines = [_line("word overlap, AUC", baseline.auc, f"no judge at all: {baseline.name}")]
+    lines = [_line("word overlap, AUC", baseline.auc, f"without a judge: {baseline.name}")]
     if baseline.threshold is not None:
         checked = baseline.threshold.checked_on
         remark = f"at {baseline.threshold.value:.3f}, chosen on the other half"
@@ -182,7 +182,7 @@ def _baseline_lines(baseline: WordOverlap | None) -> list[str]:
 def _threshold_lines(report: CalibrationReport) -> list[str]:
     suggestion, own = report.suggestion, report.at_own_threshold
     if suggestion is None or own is None:
-        return ["no threshold is suggested: each half of the rows needs both good and bad ones"]
+        return ["no suggested threshold: each half of the rows needs both good and bad ones"]
     checked = suggestion.checked_on
     return [
         f"suggested threshold {suggestion.value:.3f}, chosen on {plural(suggestion.chosen_on.count, 'row')}; "
@@ -197,14 +197,14 @@ def _threshold_lines(report: CalibrationReport) -> list[str]:
 def _unscored_lines(unjudged: tuple[UnjudgedRow, ...], unlabelled: int) -> list[str]:
     lines = []
     for outcome, noun in (
-        ("pending", "left open by the judge"),
+        ("pending", "undecided by the judge"),
         ("error", "not judged because of an error"),
         ("skipped", "with nothing to judge"),
     ):
         reasons = Counter(to_text(row.reason, 200) for row in unjudged if row.outcome == outcome)
         if reasons:
-            lines.append(f"{plural(reasons.total(), 'row')} {noun}, and counted neither as right nor as wrong:")
+            lines.append(f"{plural(reasons.total(), 'row')} {noun} (not counted):")
             lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(MAX_REASONS)]
     if unlabelled:
-        lines.append(f"{plural(unlabelled, 'row')} without a label left out")
+        lines.append(f"{plural(unlabelled, 'row')} without a label (not counted)")
     return ["", *lines] if lines else []

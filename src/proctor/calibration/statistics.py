@@ -1,5 +1,4 @@
-"""Two measures of a judge that only a calibration needs: how well its scores rank rows, and how often it changes its
-mind."""
+"""Two measures of a judge that only a calibration needs: how well its scores rank rows, and how often it flips."""
 
 from __future__ import annotations
 
@@ -14,23 +13,23 @@ from proctor.results.statistics import Z_95, Estimate, share_of, wilson
 
 @dataclass(frozen=True, slots=True)
 class Retest:
-    """How often a judge changes its verdict when it is asked the same again."""
+    """How often a judge contradicts itself when it judges the same row again."""
 
     flips: Estimate
 
 
 def retest(first: Sequence[bool], second: Sequence[bool]) -> Retest:
-    """How many verdicts on the same rows differ between two askings."""
+    """How many outcomes of the same rows differ between two rounds."""
     check_same_length(first, second)
     flips = sum(bool(one) != bool(other) for one, other in zip(first, second, strict=True))
     return Retest(share_of(flips, len(first)))
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> Estimate | None:
-    """The chance that a good row scores above a bad one, ties counting half; `None` if one kind is missing.
+    """The probability that a good row scores above a bad one, ties counting half; `None` if one kind is missing.
 
-    The interval is DeLong's on the logit scale, so that it stays between 0 and 1; where all or no pairs are in order,
-    Wilson's for the smaller of the two kinds.
+    The interval is DeLong's on the logit scale, so that it stays between 0 and 1. If all or no pairs are in order,
+    DeLong's variance is zero, and Wilson's interval for the smaller of the two kinds is used.
     """
     check_same_length(scores, labels)
     if any(math.isnan(score) for score in scores):
@@ -67,5 +66,5 @@ def _spread(values: list[float], mean: float) -> float:
 def _logistic(value: float) -> float:
     if value >= 0:
         return 1 / (1 + math.exp(-value))
-    grown = math.exp(value)
-    return grown / (1 + grown)
+    power = math.exp(value)
+    return power / (1 + power)

@@ -1,4 +1,4 @@
-"""Mutants of tool calls: dropped, repeated, reordered, another tool, an argument changed or missing."""
+"""Changes tool calls: drops, repeats or reorders them, calls another tool, changes or drops an argument."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Calls = tuple[ToolCall, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChangedCalls:
-    """The calls of a reply with one thing wrong."""
+    """The calls of a reply with one thing changed."""
 
     kind: str
     before: str
@@ -36,7 +36,7 @@ def change_calls(
     choices: SeededRandom,
     allowed: list[str],
 ) -> Iterator[ChangedCalls]:
-    """What the expectation allows in so many words is not made, and added to `allowed`."""
+    """The changed calls of a turn; kinds of changes that the expectation explicitly allows are added to `allowed`."""
     calls = reply.tool_calls
     if calls:
         yield from _change_one_call(calls, tools, choices)
@@ -86,13 +86,13 @@ def _accepts_any_order(spec: EvaluatorSpec) -> bool:
 
 
 def _forbidden(specs: Sequence[EvaluatorSpec]) -> list[str]:
-    """Names that patterns of forbidden tools fit."""
-    given: list[str] = []
+    """Names that match the patterns of forbidden tools."""
+    patterns: list[str] = []
     for spec in specs:
         if spec.name == "ForbiddenTools":
             tools = spec.arguments.get("tools", ())
-            given += [tools] if isinstance(tools, str) else [str(tool) for tool in tools]
-    return [name.replace("*", "all").replace("?", "x") for name in given if "[" not in name]
+            patterns += [tools] if isinstance(tools, str) else [str(tool) for tool in tools]
+    return [pattern.replace("*", "all").replace("?", "x") for pattern in patterns if "[" not in pattern]
 
 
 _TEXT_ARGUMENTS: Mapping[str, TextChange] = {
@@ -105,25 +105,25 @@ _TEXT_ARGUMENTS: Mapping[str, TextChange] = {
 def _change_arguments(
     calls: Calls, expected: Sequence[ExpectedCall], choices: SeededRandom, allowed: list[str]
 ) -> Iterator[ChangedCalls]:
-    """One mutant of each kind that some argument allows; those that the expectation accepts are passed over."""
+    """One change of each kind that some argument allows; changes that the expectation accepts are skipped."""
     places = [(at, name) for at, call in enumerate(calls) for name in call.arguments]
     for kind in ("argument-number", *_TEXT_ARGUMENTS):
         rng = choices.for_kind(kind)
         change = functools.partial(_other_number, rng=rng) if kind == "argument-number" else _text_change(kind, rng)
-        passed_over = False
+        skipped = False
         for at, name in rng.sample(places, len(places)):
             call = calls[at]
             new = _change_inside(call.arguments[name], change, rng)
             if new is None:
                 continue
             if accepts_value(expected, call, name, new):
-                passed_over = True
+                skipped = True
                 continue
             changed = replace(call, arguments={**call.arguments, name: new})
             yield _argument_change(kind, calls, at, name, call.arguments[name], new, changed)
-            passed_over = False
+            skipped = False
             break
-        allowed += [kind] if passed_over else []
+        allowed += [kind] if skipped else []
     yield from _drop_argument(calls, places, expected, choices.for_kind("argument-missing"), allowed)
 
 
@@ -156,7 +156,7 @@ def _expected_with_name(expected: Sequence[ExpectedCall], call: ToolCall) -> lis
 
 
 def accepts_value(expected: Sequence[ExpectedCall], call: ToolCall, name: str, value: Json) -> bool:
-    """Whether the expectation takes another value in so many words: `$ignore`, a tolerance, `extra_args`."""
+    """Whether the expectation explicitly accepts another value: `$ignore`, a tolerance, `extra_args`."""
     for item in _expected_with_name(expected, call):
         matcher = (item.args or {}).get(name)
         if matcher is None and item.extra_args:
@@ -169,11 +169,12 @@ def accepts_value(expected: Sequence[ExpectedCall], call: ToolCall, name: str, v
 def _matches(matcher: Matcher, value: Json) -> bool:
     try:
         return matcher.mismatch(value) is None
-    except Exception:  # a predicate of the user's may take nothing but what it knows
+    except Exception:  # a user's predicate may raise for values that it does not expect
         return False
 
 
 def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) -> bool:
+    """Whether the expectation accepts the call without this argument."""
     for item in _expected_with_name(expected, call):
         matcher = (item.args or {}).get(name)
         if (matcher is None and item.extra_args) or (matcher is not None and may_be_absent(matcher)):
@@ -182,7 +183,7 @@ def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) 
 
 
 def _change_inside(value: Json, change: Callable[[Json], Json], rng: random.Random) -> Json:
-    """The value with one of its parts changed; `None` if none can be."""
+    """The value with one of its parts changed, or `None` if none can be."""
     if isinstance(value, Mapping):
         for key in rng.sample(list(value), len(value)):
             if (new := _change_inside(value[key], change, rng)) is not None:
@@ -206,7 +207,7 @@ def _other_number(value: Json, rng: random.Random) -> Json:
 
 
 def parse_number(text: str, like: Json) -> Json:
-    """The number that a text is; the text itself if it is none any more."""
+    """The number in a text, with the type of `like`; the text itself if it is not a number any more."""
     try:
         number = json.loads(text)
     except ValueError:

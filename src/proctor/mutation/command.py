@@ -1,4 +1,4 @@
-"""`proctor mutate [RUN]`: tests the tests, by what their evaluators notice of answers that were made wrong."""
+"""`proctor mutate [RUN]`: finds wrong outputs that a suite would pass."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MUTANTS = "Mutants"
     type=int,
     default=0,
     metavar="N",
-    help="Make other mutants; the same seed makes the same (default: 0).",
+    help="Seed for the choice of mutants; the same seed gives the same mutants (default: 0).",
 )
 @option(
     "--mutants",
@@ -53,23 +53,23 @@ MUTANTS = "Mutants"
     type=click.IntRange(1, 1000),
     default=24,
     metavar="N",
-    help="Make at most N mutants of a trial (default: 24).",
+    help="Maximum mutants per trial (default: 24).",
 )
 @option(
     "--min-kill",
     group=MUTANTS,
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Exit 1 if a suite kills less than this share, for example 0.9.",
+    help="Exit with 1 if a suite kills less than this share of its mutants, for example 0.9.",
 )
-@option("--anyway", group=MUTANTS, is_flag=True, help="Go on with a suite that the oracle fails or nop passes.")
+@option("--anyway", group=MUTANTS, is_flag=True, help="Continue although a control agent gave the wrong result.")
 @option(
     "--suite",
     "suites",
     group=AGENT_AND_JUDGE,
     multiple=True,
     metavar="PATH",
-    help="Take expectations from this file instead of the suite's own. Repeatable.",
+    help="Take cases and expectations from this file instead of the run's suite. Repeatable.",
 )
 @judge_options
 @option(
@@ -80,39 +80,39 @@ MUTANTS = "Mutants"
     help="Time limit for one evaluator (default: 60; 300 with a judge).",
 )
 @store_option
-@verbosity_options("Print only the sentence.", "Print every survivor and every proposal.")
+@verbosity_options("Print only the result.", "Print every survivor and every suggestion.")
 @document_options
-def command(**given: Any) -> int:
-    """Test the tests: make the good answers of RUN wrong in many small ways, and say what the suites notice.
+def command(**options: Any) -> int:
+    """Mutation-test suites: change the passing outputs of RUN in many small ways and list the changes that still pass.
 
-    The agent is not asked, and no file of yours is changed. Language models are asked only with --budget.
+    The agent is not called, and none of your files is changed. Language models are called only with --budget.
 
     Exit codes: 0; 1 if a suite is broken or kills less than --min-kill; 3 if there was nothing to mutate.
     """
-    configuration, targets = command_configuration(), given["reports"]
-    settings = Settings(evaluator_timeout=given["evaluator_timeout"])
-    options = configuration.run_options(settings, judge=given["judge"], budget=given["budget"])
-    folder = configuration.store(given["store"])
-    refuse_overwriting(targets, itertools.chain(given["suites"], suite_files_of(folder, given["run_id"])))
+    configuration, targets = command_configuration(), options["reports"]
+    settings = Settings(evaluator_timeout=options["evaluator_timeout"])
+    run_options = configuration.run_options(settings, judge=options["judge"], budget=options["budget"])
+    folder = configuration.store(options["store"])
+    refuse_overwriting(targets, itertools.chain(options["suites"], suite_files_of(folder, options["run_id"])))
     request = MutationRequest(
         folder,
-        given["run_id"],
-        options,
-        suites=given["suites"],
-        seed=given["seed"],
-        max_per_trial=given["mutants"],
-        ignore_controls=given["anyway"],
-        min_kill=given["min_kill"],
+        options["run_id"],
+        run_options,
+        suites=options["suites"],
+        seed=options["seed"],
+        max_per_trial=options["mutants"],
+        ignore_controls=options["anyway"],
+        min_kill=options["min_kill"],
     )
     with reserve_stdout("-" in targets.values()):
         report = mutate(request)
     stored = _store(report, folder)
-    _print(report, given, targets, stored)
+    _print(report, options, targets, stored)
     return report.exit_code
 
 
 def _store(report: MutationReport, folder: Path) -> str:
-    """All mutants with their seed, beside the results of the run; empty where there is none."""
+    """Write all mutants to a file in the store, and return its path; "" if there are none."""
     if not report.rate.total:
         return ""
     path = folder / MUTANTS_FOLDER / f"{report.run}-seed-{report.seed}.jsonl"
@@ -120,8 +120,8 @@ def _store(report: MutationReport, folder: Path) -> str:
     return str(path)
 
 
-def _print(report: MutationReport, given: Mapping[str, Any], targets: Mapping[str, str], stored: str) -> None:
+def _print(report: MutationReport, options: Mapping[str, Any], targets: Mapping[str, str], stored: str) -> None:
     write_documents(targets, {name: partial(write, report) for name, write in WRITERS.items()}, "the report")
     if "-" in targets.values():
         return
-    print_mutation(report, screen_for(sys.stdout), stored=stored, verbose=given["verbose"], quiet=given["quiet"])
+    print_mutation(report, screen_for(sys.stdout), stored=stored, verbose=options["verbose"], quiet=options["quiet"])

@@ -1,4 +1,4 @@
-"""What mutants say about a suite: what is killed and by whom, what survives, what is vacuous or redundant."""
+"""The result of mutating a suite: what was killed and by which evaluator, what survived, what is ineffective."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from proctor.mutation.mutants import Mutant
 from proctor.results.statistics import wilson
 
 MIN_MUTANTS_PER_PAIR = 8
-"""Mutants that two evaluators must both see before their agreement says something."""
+"""Mutants that two evaluators must both see before they can be called redundant."""
 MIN_MUTANTS_PER_CASE = 3
 
 
 class MutantStatus(StrEnum):
-    """What became of a mutant."""
+    """The result of a mutant."""
 
     KILLED = "killed"
     SURVIVED = "survived"
     UNDECIDED = "undecided"
-    """It did not pass, and no evaluator failed it: an error, or a verdict that is still to come."""
+    """It neither passed nor failed: an evaluator ended in an error or is pending."""
     WAIVED = "waived"
 
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """A mutant and what the suite said of it."""
+    """A mutant with its result."""
 
     mutant: Mutant
     status: MutantStatus
     detections: Mapping[str, bool]
-    """By evaluator that could see the change and came to a verdict: whether it failed the mutant."""
+    """For each evaluator that could see the change and passed or failed the mutant: whether it failed it."""
     note: str = ""
-    """Why it is unsettled or waived."""
+    """Why it is undecided or waived."""
 
 
 @dataclass(frozen=True, slots=True)
 class KillRate:
-    """How many of some mutants were killed, with Wilson's interval."""
+    """How many of a set of mutants were killed, with Wilson's interval."""
 
     killed: int
     total: int
@@ -57,7 +57,7 @@ class KillRate:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFinding:
-    """What one evaluator killed of what it could see."""
+    """How many of the mutants it could see an evaluator killed."""
 
     evaluator: str
     rate: KillRate
@@ -67,17 +67,17 @@ class EvaluatorFinding:
 
     @property
     def is_ineffective(self) -> bool:
-        """Whether it killed nothing, though there was something to be seen."""
+        """Whether it killed none of the mutants that it could see."""
         return self.rate.total > 0 and not self.rate.killed
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What to add to a case so that survivors are killed; it has been tried on them."""
+    """What to add to a case to kill survivors, checked by running it. The fields are also the keys of its JSON."""
 
     case: str
     turn: int | None
-    """The index of the turn, where the case has several."""
+    """The index of the turn, if the case has several."""
     expected: Mapping[str, object]
     evaluators: Sequence[object]
     lines: str
@@ -87,46 +87,46 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What the suite says of an agent that gives what is expected, and of one that says nothing."""
+    """How the suite scores an agent that gives the expected answers (oracle), and one that says nothing (nop)."""
 
     oracle_fails: tuple[str, ...] = ()
     """Cases that the expected answer itself fails."""
     nop_passes: tuple[str, ...] = ()
     """Cases that an empty answer passes."""
     broken: str = ""
-    """Why the suite cannot be believed; empty if it can."""
+    """Why the suite cannot be trusted; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteFindings:
-    """Everything that is known of one suite."""
+    """The results of one suite."""
 
     suite: str
     controls: Controls
-    tried: tuple[MutantResult, ...] = ()
+    results: tuple[MutantResult, ...] = ()
     rate: KillRate = KillRate(0, 0)
     cases: tuple[tuple[str, KillRate], ...] = ()
     kinds: tuple[tuple[str, KillRate], ...] = ()
     evaluators: tuple[EvaluatorFinding, ...] = ()
     never_failing: tuple[str, ...] = ()
-    """Cases of which no mutant was killed."""
+    """Cases with no killed mutant."""
     redundant: tuple[tuple[str, str, int], ...] = ()
-    """Pairs of evaluators that said the same of all mutants both could see, and how many these were."""
+    """Pairs of evaluators that agree on all mutants both could see, and the number of these mutants."""
     unused_waivers: tuple[Waiver, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     allowed: Mapping[str, int] = field(default_factory=dict)
-    """Kinds that were not made, since expectations allow them in so many words."""
+    """Kinds of mutants that the expectations explicitly allow, and how many."""
     skipped_trials: Mapping[str, int] = field(default_factory=dict)
-    """Trials of which no mutants were made, by the reason why."""
+    """How many trials were not mutated, by reason."""
     notes: tuple[str, ...] = ()
 
-    def with_status(self, fate: MutantStatus) -> list[MutantResult]:
-        return [item for item in self.tried if item.status is fate]
+    def with_status(self, status: MutantStatus) -> list[MutantResult]:
+        return [item for item in self.results if item.status is status]
 
 
 @dataclass(frozen=True, slots=True)
 class MutationReport:
-    """What the mutants of a run say."""
+    """The results of mutating a run."""
 
     run: str
     seed: int
@@ -144,7 +144,7 @@ class MutationReport:
 
     @property
     def below(self) -> list[SuiteFindings]:
-        """Suites that kill less than is asked for."""
+        """Suites that kill less than `min_kill`."""
         if self.min_kill is None:
             return []
         return [s for s in self.suites if s.rate.total and s.rate.share < self.min_kill - 1e-12]
@@ -158,47 +158,51 @@ class MutationReport:
 
 
 def summarize(
-    suite: str, tried: Sequence[MutantResult], waivers: Sequence[Waiver], gating: Mapping[str, bool], controls: Controls
+    suite: str,
+    results: Sequence[MutantResult],
+    waivers: Sequence[Waiver],
+    gating: Mapping[str, bool],
+    controls: Controls,
 ) -> SuiteFindings:
-    """Rates by suite, case, kind and evaluator; waived survivors count for nothing."""
-    settled, unused = _apply_waivers(tried, waivers)
-    counted = [item for item in settled if item.status is not MutantStatus.WAIVED]
-    cases = _rates((item.mutant.case, item) for item in counted)
+    """Kill rates by suite, case, kind and evaluator, without waived survivors."""
+    results, unused = _apply_waivers(results, waivers)
+    unwaived = [item for item in results if item.status is not MutantStatus.WAIVED]
+    cases = _rates((item.mutant.case, item) for item in unwaived)
     return SuiteFindings(
         suite=suite,
         controls=controls,
-        tried=tuple(settled),
-        rate=KillRate(_count_killed(counted), len(counted)),
+        results=tuple(results),
+        rate=KillRate(_count_killed(unwaived), len(unwaived)),
         cases=tuple(sorted(cases.items(), key=lambda pair: (pair[1].share, pair[0]))),
-        kinds=tuple(sorted(_rates((i.mutant.kind, i) for i in counted).items(), key=lambda pair: pair[1].share)),
-        evaluators=_evaluators(counted, gating),
+        kinds=tuple(sorted(_rates((i.mutant.kind, i) for i in unwaived).items(), key=lambda pair: pair[1].share)),
+        evaluators=_evaluators(unwaived, gating),
         never_failing=tuple(c for c, rate in cases.items() if not rate.killed and rate.total >= MIN_MUTANTS_PER_CASE),
-        redundant=_redundant(counted),
+        redundant=_redundant(unwaived),
         unused_waivers=unused,
     )
 
 
 def _apply_waivers(
-    tried: Sequence[MutantResult], waivers: Sequence[Waiver]
+    results: Sequence[MutantResult], waivers: Sequence[Waiver]
 ) -> tuple[list[MutantResult], tuple[Waiver, ...]]:
-    """Survivors that a waiver is about, and the waivers that are about none."""
+    """The results with waived survivors marked, and the waivers that match none."""
     used: set[Waiver] = set()
-    settled = []
-    for item in tried:
-        found = None if item.status is MutantStatus.KILLED else _waiver_for(item.mutant, waivers)
-        if found is not None:
-            used.add(found)
-            item = MutantResult(item.mutant, MutantStatus.WAIVED, item.detections, found.reason)
-        settled.append(item)
-    return settled, tuple(waiver for waiver in waivers if waiver not in used)
+    marked = []
+    for item in results:
+        waiver = None if item.status is MutantStatus.KILLED else _waiver_for(item.mutant, waivers)
+        if waiver is not None:
+            used.add(waiver)
+            item = MutantResult(item.mutant, MutantStatus.WAIVED, item.detections, waiver.reason)
+        marked.append(item)
+    return marked, tuple(waiver for waiver in waivers if waiver not in used)
 
 
 def _waiver_for(mutant: Mutant, waivers: Sequence[Waiver]) -> Waiver | None:
     return next((w for w in waivers if w.mutant == mutant.kind and w.case in (None, mutant.case)), None)
 
 
-def _count_killed(tried: Iterable[MutantResult]) -> int:
-    return sum(item.status is MutantStatus.KILLED for item in tried)
+def _count_killed(results: Iterable[MutantResult]) -> int:
+    return sum(item.status is MutantStatus.KILLED for item in results)
 
 
 def _rates(pairs: Iterable[tuple[str, MutantResult]]) -> dict[str, KillRate]:
@@ -210,11 +214,11 @@ def _rates(pairs: Iterable[tuple[str, MutantResult]]) -> dict[str, KillRate]:
     return {name: KillRate(killed[name], total) for name, total in totals.items()}
 
 
-def _evaluators(tried: Sequence[MutantResult], gating: Mapping[str, bool]) -> tuple[EvaluatorFinding, ...]:
+def _evaluators(results: Sequence[MutantResult], gating: Mapping[str, bool]) -> tuple[EvaluatorFinding, ...]:
     totals: Counter[str] = Counter()
     killed: Counter[str] = Counter()
     alone: Counter[str] = Counter()
-    for item in tried:
+    for item in results:
         totals.update(item.detections.keys())
         killers = [name for name, failed in item.detections.items() if failed]
         killed.update(killers)
@@ -227,12 +231,12 @@ def _evaluators(tried: Sequence[MutantResult], gating: Mapping[str, bool]) -> tu
     )
 
 
-def _redundant(tried: Sequence[MutantResult]) -> tuple[tuple[str, str, int], ...]:
+def _redundant(results: Sequence[MutantResult]) -> tuple[tuple[str, str, int], ...]:
     both: Counter[tuple[str, str]] = Counter()
     killed: Counter[tuple[str, str]] = Counter()
     differ: dict[tuple[str, str], bool] = defaultdict(bool)
-    for item in tried:
-        if len(item.mutant.parts) > 1:  # where both saw something, but not the same
+    for item in results:
+        if len(item.mutant.parts) > 1:  # both evaluators may have seen a change, but not the same one
             continue
         for pair in combinations(sorted(item.detections), 2):
             first, second = item.detections[pair[0]], item.detections[pair[1]]

@@ -1,4 +1,4 @@
-"""Examines suites by the mutants of a kept run: controls first, then every mutant by the suite's own evaluators."""
+"""Mutates a stored run: the controls first, then every mutant is scored by the suite's own evaluators."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from proctor.running.settings import RunOptions
 from proctor.running.timeouts import Watchdog
 
 PARALLEL_MUTANTS = 64
-"""Mutants that are scored beside each other; most evaluators take no time in which others could run."""
-NOW_NOT_PASSING = "does not pass by the suite as it is now"
-ONLY_MODELS = "is scored by language models alone, which only --budget lets be asked"
-SAME_ANSWER = "gave the same answer as an earlier repeat"
+"""Mutants that are scored at the same time."""
+NOW_NOT_PASSING = "does not pass with the suite as it is now"
+ONLY_MODELS = "all evaluators need a language model; use --budget to allow that"
+SAME_ANSWER = "same answer as an earlier trial of the case"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,48 +52,49 @@ class MutationRequest:
     run: str
     options: RunOptions
     suites: Sequence[str] = ()
-    """Files whose expectations count instead of those the run was made with."""
+    """Files whose expectations replace those of the run."""
     seed: int = 0
     max_per_trial: int = 24
-    """Mutants a trial."""
+    """Maximum mutants per trial."""
     ignore_controls: bool = False
-    """Whether a suite that the oracle fails or nop passes is examined all the same."""
+    """Whether to continue with a suite that fails its expected answers or passes empty ones."""
     min_kill: float | None = None
 
 
 def mutate(request: MutationRequest) -> MutationReport:
-    """Make mutants of the passing trials of a run and say which of them its suites notice; no agent is asked."""
+    """Mutate the passing trials of a run and score the mutants with its suites; the agent is not called."""
     options = request.options
     if options.budget_usd is None:
         options = replace(options, fast=True)
-    with plan_rescore(request.store, request.run, options, suites=request.suites) as again:
-        kept = request.store / "results.db"
-        with judges_within_budget(options.budget_usd, kept if kept.is_file() else None, again.plan.suites) as judges:
-            suites = run_sync(_mutate_suites(again, request, options, judges))
-    return MutationReport(again.run.id, request.seed, request.max_per_trial, tuple(suites), request.min_kill)
+    with plan_rescore(request.store, request.run, options, suites=request.suites) as rescore:
+        database = request.store / "results.db"
+        stored_calls = database if database.is_file() else None
+        with judges_within_budget(options.budget_usd, stored_calls, rescore.plan.suites) as judges:
+            suites = run_sync(_mutate_suites(rescore, request, options, judges))
+    return MutationReport(rescore.run.id, request.seed, request.max_per_trial, tuple(suites), request.min_kill)
 
 
 async def _mutate_suites(
-    again: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
+    rescore: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
 ) -> list[SuiteFindings]:
-    parallel = max((item.limits.parallel for item in again.plan.suites), default=1)
+    parallel = max((item.limits.parallel for item in rescore.plan.suites), default=1)
     found = []
     with Watchdog() as watchdog:
         scorer = MutantScorer(watchdog, parallel, judges)
-        for suite in again.plan.suites:
-            trials = [trial for trial in again.plan.trials if trial.suite is suite]
-            found.append(await _SuiteMutation(suite, trials, again, request, options, scorer, judges).findings())
+        for suite in rescore.plan.suites:
+            trials = [trial for trial in rescore.plan.trials if trial.suite is suite]
+            found.append(await _SuiteMutation(suite, trials, rescore, request, options, scorer, judges).findings())
     return found
 
 
 class _SuiteMutation:
-    """One suite while it is examined."""
+    """The mutation of one suite."""
 
     def __init__(
         self,
         suite: PlannedSuite,
         trials: Sequence[PlannedTrial],
-        again: RescorePlan,
+        rescore: RescorePlan,
         request: MutationRequest,
         options: RunOptions,
         scorer: MutantScorer,
@@ -101,12 +102,12 @@ class _SuiteMutation:
     ) -> None:
         self._suite = suite
         self._trials = trials
-        self._again = again
+        self._rescore = rescore
         self._request = request
         self._options = options
         self._scorer = scorer
         self._judges = judges
-        self._sights = {bound.title: observed_parts(bound) for bound in suite.evaluators}
+        self._observed = {bound.title: observed_parts(bound) for bound in suite.evaluators}
         self._skipped: Counter[str] = Counter()
         self._notes: list[str] = []
 
@@ -116,11 +117,13 @@ class _SuiteMutation:
         name = self._suite.suite.name
         if controls.broken and not self._request.ignore_controls:
             return SuiteFindings(name, controls, skipped_trials=dict(self._skipped), notes=tuple(self._notes))
-        made = await self._mutants(subjects)
-        tried = await self._tried([(subject, mutant) for subject, item in made for mutant in item.mutants])
-        tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
+        trial_mutants = await self._mutants(subjects)
+        results = await self._score_mutants(
+            [(subject, mutant) for subject, item in trial_mutants for mutant in item.mutants]
+        )
+        results, allowed = self._without_allowed(results, [kind for _, item in trial_mutants for kind in item.allowed])
         gating = {bound.title: not bound.spec.report_only for bound in self._in_force(subjects)}
-        found = summarize(name, tried, self._suite.suite.waivers, gating, controls)
+        found = summarize(name, results, self._suite.suite.waivers, gating, controls)
         survivors = [item.mutant for item in found.with_status(MutantStatus.SURVIVED)]
         proposals = await propose(self._suite, self._options, subjects, survivors, self._scorer)
         return replace(
@@ -131,11 +134,11 @@ class _SuiteMutation:
             notes=tuple(self._notes),
         )
 
-    def _without_allowed(self, tried: list[MutantResult], allowed: list[str]) -> tuple[list[MutantResult], list[str]]:
-        """Without calls in another order that the steps of a `Trajectory`, which are a partial order, let pass."""
+    def _without_allowed(self, results: list[MutantResult], allowed: list[str]) -> tuple[list[MutantResult], list[str]]:
+        """The results without reordered calls that survived a `Trajectory`, whose steps are a partial order."""
         partial = {bound.title for bound in self._suite.evaluators if bound.spec.name == "Trajectory"}
         kept = []
-        for item in tried:
+        for item in results:
             if (
                 item.mutant.kind == "calls-reordered"
                 and item.status is MutantStatus.SURVIVED
@@ -147,7 +150,7 @@ class _SuiteMutation:
         return kept, allowed
 
     def _in_force(self, subjects: Sequence[PassingTrial]) -> list[ResolvedEvaluator]:
-        """The evaluators that scored something, in the order in which files list them."""
+        """The evaluators that scored something, in the order of the suite."""
         bounds = list(dict.fromkeys(bound for subject in subjects for bound in subject.planned.evaluators))
         return bounds if self._options.budget_usd is not None else [b for b in bounds if not self._needs_model(b)]
 
@@ -155,30 +158,30 @@ class _SuiteMutation:
         return bound.needs_model
 
     async def _subjects(self) -> list[PassingTrial]:
-        """The passing trials, each answer of a case once, as far as they pass by the suite as it is now."""
+        """The passing trials that still pass with the suite as it is now; equal answers of a case once."""
         found: list[PassingTrial] = []
         seen: dict[str, list[object]] = {}
         for planned in self._trials:
-            past = self._again.answer_to(planned)
-            if past.outcome is not Outcome.PASSED or planned.case.skip is not None:
-                self._skipped[_skip_reason(planned.case, past.outcome)] += 1
+            stored = self._rescore.answer_to(planned)
+            if stored.outcome is not Outcome.PASSED or planned.case.skip is not None:
+                self._skipped[_skip_reason(planned.case, stored.outcome)] += 1
                 continue
             await asyncio.sleep(0)
-            answer = conversation_result(past)
+            answer = conversation_result(stored)
             case = planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
             subject = PassingTrial(planned, case, planned.number, answer)
-            core = [_content(reply) for reply in answer.replies]
-            if core in seen.setdefault(case.id, []):
+            content = [_content(reply) for reply in answer.replies]
+            if content in seen.setdefault(case.id, []):
                 self._skipped[SAME_ANSWER] += 1
                 continue
             if not await self._still_passes(subject):
                 continue
-            seen[case.id].append(core)
+            seen[case.id].append(content)
             found.append(subject)
         masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in found)
         if masked:
             self._notes.append(
-                f"secrets are masked in {masked} of the answers: what evaluators look for may be among them"
+                f"secrets are masked in {masked} of the answers; an evaluator that looks for them may fail"
             )
         return found
 
@@ -199,23 +202,23 @@ class _SuiteMutation:
 
     async def _controls(self, subjects: Sequence[PassingTrial]) -> Controls:
         cases = {subject.case.id: subject for subject in subjects}
-        fails, passed, nop_why = [], [], ""
+        fails, passed, failing_evaluator = [], [], ""
         for subject in cases.values():
             if (await self._score(subject, tuple(Reply() for _ in subject.case.turns))).outcome is Outcome.PASSED:
                 passed.append(subject.case.id)
-            if why := await self._oracle_fails(subject):
+            if evaluator := await self._oracle_fails(subject):
                 fails.append(subject.case.id)
-                nop_why = nop_why or why
+                failing_evaluator = failing_evaluator or evaluator
         pct, count = self._suite.suite.criteria.pct, len(cases)
         broken = ""
         if count and not passes((count - len(fails)) / count, pct):
-            broken = f"the answer that {_case_list(fails)} expects fails it ({nop_why})"
+            broken = f"{_case_list(fails)} fails its own expected answer ({failing_evaluator})"
         elif count and passes(len(passed) / count, pct):
-            broken = f"an agent that says nothing passes {_case_list(passed)}"
+            broken = f"{_case_list(passed)} passes an empty answer"
         return Controls(tuple(fails), tuple(passed), broken)
 
     async def _oracle_fails(self, subject: PassingTrial) -> str:
-        """Which evaluator fails the expected answer itself; empty where it passes or the case expects too little."""
+        """The evaluator that fails the expected answer itself; "" if it passes or the case expects too little."""
         case = subject.case
         try:
             async with OracleSession(case) as session:
@@ -225,9 +228,9 @@ class _SuiteMutation:
         verdict = await self._score(subject, replies)
         if verdict.outcome is not Outcome.FAILED:
             return ""
-        told = _oracle_parts(case)
+        parts = _oracle_parts(case)
         return next(
-            (name for name in failing_evaluators(verdict.scores) if self._sights.get(name, frozenset()) & told), ""
+            (name for name in failing_evaluators(verdict.scores) if self._observed.get(name, frozenset()) & parts), ""
         )
 
     async def _mutants(self, subjects: Sequence[PassingTrial]) -> list[tuple[PassingTrial, TrialMutants]]:
@@ -236,11 +239,13 @@ class _SuiteMutation:
         ]
         calls = (call.name for subject in subjects for reply in subject.answer.replies for call in reply.tool_calls)
         material = Material(answers, tuple(dict.fromkeys(calls)))
-        made = []
+        trial_mutants = []
         for subject in subjects:
-            await asyncio.sleep(0)  # the guard ends a process whose event loop is silent for too long
-            made.append((subject, self._of_one(subject, material)))
-        return made
+            await asyncio.sleep(
+                0
+            )  # lets the event loop run: the guard ends a process whose loop is blocked for too long
+            trial_mutants.append((subject, self._of_one(subject, material)))
+        return trial_mutants
 
     def _of_one(self, subject: PassingTrial, material: Material) -> TrialMutants:
         return mutants_of(
@@ -254,64 +259,72 @@ class _SuiteMutation:
             limit=self._request.max_per_trial,
         )
 
-    async def _tried(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
-        """What the suite says of each mutant, in their order."""
+    async def _score_mutants(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
+        """Score the mutants, and return the results in their order."""
         found: list[MutantResult] = []
         for first in range(0, len(mutants), PARALLEL_MUTANTS):
             some = mutants[first : first + PARALLEL_MUTANTS]
             verdicts = await asyncio.gather(*(self._score(subject, mutant.replies) for subject, mutant in some))
-            found += [self._settle(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
-        return await self._asked_of_models(found, [subject for subject, _ in mutants])
+            found += [self._result(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
+        return await self._score_with_models(found, [subject for subject, _ in mutants])
 
-    def _settle(self, mutant: Mutant, verdict: MutantScores) -> MutantResult:
-        said = detections(mutant.parts, verdict.scores, self._sights)
-        fate = {Outcome.FAILED: MutantStatus.KILLED, Outcome.PASSED: MutantStatus.SURVIVED}.get(
+    def _result(self, mutant: Mutant, verdict: MutantScores) -> MutantResult:
+        detected = detections(mutant.parts, verdict.scores, self._observed)
+        status = {Outcome.FAILED: MutantStatus.KILLED, Outcome.PASSED: MutantStatus.SURVIVED}.get(
             verdict.outcome, MutantStatus.UNDECIDED
         )
-        return MutantResult(mutant, fate, said, verdict.why if fate is MutantStatus.UNDECIDED else "")
+        return MutantResult(mutant, status, detected, verdict.reason if status is MutantStatus.UNDECIDED else "")
 
-    async def _asked_of_models(self, tried: list[MutantResult], subjects: Sequence[PassingTrial]) -> list[MutantResult]:
-        """Judges look at what nothing else killed, the shortest first, for as long as the budget lasts.
+    async def _score_with_models(
+        self, results: list[MutantResult], subjects: Sequence[PassingTrial]
+    ) -> list[MutantResult]:
+        """Let judges score the mutants that nothing else killed, the shortest first, until the budget is spent.
 
-        `subjects` has the trial of which each mutant was made.
+        `subjects` has the trial of each mutant.
         """
         asking = {subject.case.id for subject in subjects if asks_models(subject.planned)}
-        open_ = [
-            at for at, item in enumerate(tried) if item.status is not MutantStatus.KILLED and item.mutant.case in asking
+        remaining = [
+            at
+            for at, item in enumerate(results)
+            if item.status is not MutantStatus.KILLED and item.mutant.case in asking
         ]
-        if not open_ or self._judges is None or self._judges.budget is None or self._options.budget_usd is None:
-            if asking and open_:
-                self._notes.append(f"{len(open_)} mutants were not shown to language models; --budget USD lets them be")
-            return tried
-        budget, unasked, asked = self._judges.budget, 0, 0
-        cheapest = sorted(open_, key=lambda at: sum(len(reply.text) for reply in tried[at].mutant.replies))
+        if not remaining or self._judges is None or self._judges.budget is None or self._options.budget_usd is None:
+            if asking and remaining:
+                self._notes.append(
+                    f"{len(remaining)} mutants were not judged by language models; use --budget to allow that"
+                )
+            return results
+        budget, over_budget, asked = self._judges.budget, 0, 0
+        cheapest = sorted(remaining, key=lambda at: sum(len(reply.text) for reply in results[at].mutant.replies))
         width = self._suite.limits.parallel
         for some in (cheapest[first : first + width] for first in range(0, len(cheapest), width)):
             verdicts = await asyncio.gather(
-                *(self._score(subjects[at], tried[at].mutant.replies, models=True) for at in some)
+                *(self._score(subjects[at], results[at].mutant.replies, models=True) for at in some)
             )
             for at, verdict in zip(some, verdicts, strict=True):
-                unasked += verdict.is_over_budget
+                over_budget += verdict.is_over_budget
                 if not verdict.is_over_budget:
                     asked += 1
-                    tried[at] = self._settle(tried[at].mutant, verdict)
-        note = f"judges were asked about {asked} of {len(open_)} mutants, for ${budget.spent:.4f}"
-        self._notes.append(note + (f"; the budget of ${budget.limit_usd:g} is spent" if unasked else ""))
-        return tried
+                    results[at] = self._result(results[at].mutant, verdict)
+        note = f"judges scored {asked} of {len(remaining)} mutants, for ${budget.spent:.4f}"
+        self._notes.append(note + (f"; the budget of ${budget.limit_usd:g} is spent" if over_budget else ""))
+        return results
 
 
 def _content(reply: Reply) -> tuple[Json, ...]:
-    """What one answer shares with another that says and does the same."""
+    """The content of a reply, by which equal answers are recognized."""
     calls = [(call.name, call.arguments, call.result) for call in reply.tool_calls]
     return reply.text, reply.outputs, reply.structured, calls
 
 
 def _skip_reason(case: Case, outcome: Outcome) -> str:
-    return "is skipped" if case.skip is not None or outcome is Outcome.SKIPPED else f"ended in {outcome.value}"
+    if case.skip is not None or outcome is Outcome.SKIPPED:
+        return "the case is skipped"
+    return "ended in an error" if outcome is Outcome.ERROR else outcome.value
 
 
 def _oracle_parts(case: Case) -> frozenset[str]:
-    """What the oracle was told to do: without it, a failure is no fault of the suite."""
+    """The parts that the case fully specifies: a failure of the oracle elsewhere is not a fault of the suite."""
     parts: set[str] = set()
     for turn in case.turns:
         if turn.expected.output is not UNSET or turn.expected.contains is not None:

@@ -9,7 +9,7 @@ PLUGIN = Plugin(
     commands=[
         Command(
             name="mutate",
-            help="Test the tests: alter good answers and see what the suites notice.",
+            help="Mutation-test suites: find wrong outputs they would pass.",
             target="proctor.mutation.command:command",
             section="scoring",
         )

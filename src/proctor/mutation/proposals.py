@@ -1,4 +1,9 @@
-"""What to add to a suite so that its survivors are killed: lines for a native file, tried before they are proposed."""
+"""Suggests expectations that would kill survivors, as lines for a native suite.
+
+For each turn with survivors, several strategies draft an expectation: facts that the survivors lack, the whole answer,
+exact tool calls, limits. A draft is suggested only after it was run: every good answer must still pass with it, and at
+least one survivor must fail. Without that check, suggestions would often reject the agent's own good answers.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +33,14 @@ from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions
 
 MAX_CASES = 50
-"""Cases for which something is proposed, those with the most survivors first."""
+"""Maximum turns with a suggestion, those with the most survivors first."""
 MAX_FACTS = 6
 MAX_CANDIDATES = 60
-"""Words that are looked for in one mutant."""
+"""Maximum candidate phrases per mutant."""
 MAX_ANSWER = 4_000
-"""Characters: nothing is proposed about the words of a longer answer, which no line of a file could hold."""
+"""Characters of an answer; a longer one is too long to be written into a suite."""
 ROUGE_THRESHOLDS = {"reference": 0.8, "close": 0.95}
-"""How like the reference answer ROUGE wants an answer to be."""
+"""The ROUGE threshold of each strategy that compares with the answer."""
 CALL_KINDS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
 EXACT_CALL_KINDS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
 _MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
@@ -44,7 +49,7 @@ _FIGURE = rf"[$€£]?{NUMBER}(?:\s?%)?"
 
 @dataclass(frozen=True, slots=True)
 class PassingTrial:
-    """A passing trial of which mutants are made."""
+    """A passing trial that is mutated."""
 
     planned: PlannedTrial
     case: Case
@@ -54,7 +59,7 @@ class PassingTrial:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A case as it would be with what is proposed."""
+    """A case with the suggested expectation."""
 
     turn: int
     case: Case
@@ -70,7 +75,7 @@ async def propose(
     survivors: Sequence[Mutant],
     scorer: MutantScorer,
 ) -> tuple[Proposal, ...]:
-    """For each turn with survivors what would kill them; only what leaves every good answer passing."""
+    """The best suggestion for each turn with survivors; every good answer passes with it."""
     by_case: dict[str, list[PassingTrial]] = {}
     for subject in subjects:
         by_case.setdefault(subject.case.id, []).append(subject)
@@ -82,11 +87,11 @@ async def propose(
     for (case, turn), own in largest:
         best: Proposal | None = None
         await asyncio.sleep(0)
-        for manner in _strategies(by_case[case], turn, own):
-            draft = _draft(by_case[case], turn, own, manner)
-            tried = None if draft is None else await _check_draft(suite, options, draft, by_case[case], scorer)
-            if tried is not None and (best is None or tried.kills > best.kills):
-                best = tried
+        for strategy in _strategies(by_case[case], turn, own):
+            draft = _draft(by_case[case], turn, own, strategy)
+            proposal = None if draft is None else await _check_draft(suite, options, draft, by_case[case], scorer)
+            if proposal is not None and (best is None or proposal.kills > best.kills):
+                best = proposal
             if best is not None and best.kills == best.of:
                 break
         found += [] if best is None else [best]
@@ -97,9 +102,10 @@ Strategy = Literal["exact", "reference", "close", "facts"]
 
 
 def _strategies(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant]) -> tuple[Strategy, ...]:
-    """How answers could be held to what they say, the most telling first.
+    """The strategies to try for a turn, the most promising first.
 
-    An agent that gives the expected answer to the letter can be held to it. Keywords are found in a denial as well.
+    If all answers equal the expected one, `ExactMatch` is enough. If a denial of the keywords survived, more keywords
+    would not help, so the whole answer is compared first.
     """
     reference = subjects[0].case.turns[at].expected.output
     answers = [item.answer.replies[at].answer for item in subjects]
@@ -112,18 +118,18 @@ def _strategies(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[M
     return "facts", "reference"
 
 
-def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant], manner: Strategy) -> _Draft | None:
-    """The case with an expectation that the survivors do not meet; `None` where none comes to mind."""
+def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant], strategy: Strategy) -> _Draft | None:
+    """The case with an expectation that the survivors should not meet, or `None` if the strategy finds none."""
     case, kinds = subjects[0].case, {mutant.kind for mutant in survivors}
     turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
     expected, added = turn.expected, [*_trajectory_evaluator(case, kinds, replies), *_limit_evaluators(kinds, subjects)]
     if kinds & (CALL_KINDS | EXACT_CALL_KINDS):
         expected = replace(expected, tools=_expected_calls(expected.tools, replies[0].tool_calls))
     if any("answer" in mutant.parts for mutant in survivors):
-        held = _require_answer(expected, turn, survivors, replies, manner)
-        if held is None:
+        required = _require_answer(expected, turn, survivors, replies, strategy)
+        if required is None:
             return None
-        expected, added = held[0], [*added, *held[1]]
+        expected, added = required[0], [*added, *required[1]]
     if expected == turn.expected and not added:
         return None
     changed = replace(turn, expected=expected)
@@ -136,25 +142,25 @@ def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant
 
 
 def _require_answer(
-    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], manner: Strategy
+    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], strategy: Strategy
 ) -> tuple[Expected, list[EvaluatorSpec]] | None:
-    """The expectation, and evaluators, that hold an answer to what good ones say; `None` where they do not agree."""
-    if manner == "exact":
+    """The expectation and the evaluators that require what the good answers say; `None` if these differ too much."""
+    if strategy == "exact":
         return expected, [EvaluatorSpec("ExactMatch")]
     reference = replies[0].answer
     if isinstance(reference, str) and (facts := _missing_facts(turn, survivors, replies)):
         expected = replace(expected, contains=_with_facts(expected.contains, facts))
-    if manner == "facts":
+    if strategy == "facts":
         return expected, []
     if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > MAX_ANSWER:
         return None
     expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
-    return expected, [_similarity_evaluator(reference, ROUGE_THRESHOLDS[manner])]
+    return expected, [_similarity_evaluator(reference, ROUGE_THRESHOLDS[strategy])]
 
 
-def _similarity_evaluator(reference: Json, alike: float) -> EvaluatorSpec:
+def _similarity_evaluator(reference: Json, threshold: float) -> EvaluatorSpec:
     if isinstance(reference, str):
-        return EvaluatorSpec("ROUGE", threshold=alike)
+        return EvaluatorSpec("ROUGE", threshold=threshold)
     return EvaluatorSpec("JSONDiff", threshold=1.0)
 
 
@@ -165,7 +171,7 @@ def _trajectory_evaluator(case: Case, kinds: set[str], replies: Sequence[Reply])
 
 
 def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list[EvaluatorSpec]:
-    """Half as much again as the dearest good conversation, and five times as long as the slowest."""
+    """Limits of 1.5 times the tokens of the most expensive good conversation, and 5 times the time of the slowest."""
     found = []
     if "tokens-doubled" in kinds:
         used = [[r.usage.total_tokens or 0 for r in item.answer.replies if r.usage is not None] for item in subjects]
@@ -177,14 +183,14 @@ def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list
 
 
 def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
-    """The calls that were made, with the arguments as they were; matchers that a case has for them stay."""
-    left = [call for call in known or () if call.args is not None]
+    """The actual calls as expected calls; expected calls that match them stay, with their matchers."""
+    unmatched = [call for call in known or () if call.args is not None]
     found: list[ExpectedCall] = []
     for call in actual:
-        fits = (item for item in left if item.accepts_name(call.name) and _accepts_arguments(item, call))
-        if (kept := next(fits, None)) is not None:
-            left.remove(kept)
-            found.append(kept)
+        fits = (item for item in unmatched if item.accepts_name(call.name) and _accepts_arguments(item, call))
+        if (match := next(fits, None)) is not None:
+            unmatched.remove(match)
+            found.append(match)
         else:
             found.append(ExpectedCall(call.name, dict(call.arguments)))
     return tuple(found)
@@ -204,11 +210,11 @@ def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
 
 
 def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
-    """What the mutants lack and every good answer says."""
+    """Phrases that every good answer has and the mutants lack."""
     texts = [to_text(reply.answer) for reply in replies]
     if max(map(len, texts)) > MAX_ANSWER:
         return []
-    wanted: list[str] = []
+    facts: list[str] = []
     for mutant in survivors:
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
@@ -216,11 +222,11 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
         candidates = list(
             islice(_candidates(texts[0], to_text(turn.input), _difference(texts[0], wrong)), MAX_CANDIDATES)
         )
-        lacking = (fact for fact in candidates if fact not in wanted and _is_missing_only_in(fact, wrong, texts))
-        if any(_is_missing_only_in(fact, wrong, texts) for fact in wanted):
+        lacking = (fact for fact in candidates if fact not in facts and _is_missing_only_in(fact, wrong, texts))
+        if any(_is_missing_only_in(fact, wrong, texts) for fact in facts):
             continue
-        wanted += [fact for fact, _ in zip(lacking, range(1), strict=False)]
-    return wanted[:MAX_FACTS]
+        facts += [fact for fact, _ in zip(lacking, range(1), strict=False)]
+    return facts[:MAX_FACTS]
 
 
 def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
@@ -229,7 +235,7 @@ def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
 
 
 def _difference(text: str, wrong: str) -> tuple[int, int]:
-    """Where a text first differs from another, and where the difference ends."""
+    """The start and the end of the part of a text that differs from another text."""
     start = next((at for at, (a, b) in enumerate(zip(text, wrong, strict=False)) if a != b), min(len(text), len(wrong)))
     rest, other = text[start:], wrong[start:]
     same = next((n for n, (a, b) in enumerate(zip(rest[::-1], other[::-1], strict=False)) if a != b), None)
@@ -238,7 +244,7 @@ def _difference(text: str, wrong: str) -> tuple[int, int]:
 
 
 def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[str]:
-    """Words to look for, the most telling first: dates and figures at the changed place, then those around it."""
+    """Candidate phrases, the most telling first: dates and numbers in the changed part, then those around it."""
     start, end = place
     for pattern in (DATE, _MEASURE, _FIGURE):
         for match in re.finditer(pattern, text):
@@ -250,10 +256,10 @@ def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[st
     if near and end - start < 40:
         first, last = max(0, near[0] - 1), min(len(words) - 1, near[-1] + 1)
         yield text[words[first].start() : words[last].end()].strip(".,;:!?")
-    asked = {number_value(m.group()) for m in re.finditer(NUMBER, question)}
+    question_numbers = {number_value(m.group()) for m in re.finditer(NUMBER, question)}
     for match in re.finditer(_FIGURE, text):
         digits = re.search(NUMBER, match.group())
-        if digits and number_value(digits.group()) not in asked:
+        if digits and number_value(digits.group()) not in question_numbers:
             yield match.group()
     for size in (3, 4):
         for at in range(len(words) - size, -1, -1):
@@ -261,7 +267,7 @@ def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[st
 
 
 def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
-    """The keys of `expected` that are new or other; all of them where it was written as the answer alone."""
+    """The keys of `expected` that are new or changed; all of them if it was written as the answer alone."""
     written = write_expected(new)
     before = write_expected(old) if old else {}
     if not isinstance(before, dict):
@@ -272,7 +278,7 @@ def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
 async def _check_draft(
     suite: PlannedSuite, options: RunOptions, draft: _Draft, subjects: Sequence[PassingTrial], scorer: MutantScorer
 ) -> Proposal | None:
-    """The proposal, if every good answer still passes with it and a survivor does not."""
+    """The suggestion, if every good answer still passes with it and at least one survivor does not."""
     alone = replace(suite.suite, cases=(draft.case,), waivers=())
     try:
         plan = make_plan([alone], replace(options, fast=True))

@@ -1,4 +1,4 @@
-"""What mutants say about suites, as JSON, as Markdown and as HTML, and how its numbers are said in every report."""
+"""The mutation report as JSON, Markdown and HTML, and the sentences that it shares with the terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from proctor.results.statistics import Estimate
 
 SCHEMA = "proctor.mutation/1"
 MUTANTS_FOLDER = "mutants"
-"""The folder beside the results of runs."""
+"""The folder for mutants in the store."""
 MAX_NAMED_CASES = 8
-"""Cases that are named in one sentence."""
+"""Maximum cases named in one sentence."""
 MAX_LISTED = 100
-"""Survivors of one suite in a document that people read."""
+"""Maximum mutants per list in the Markdown report."""
 
 
 def mutation_json(report: MutationReport) -> dict[str, Json]:
@@ -73,7 +73,7 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
         "left_out": dict(suite.skipped_trials),  # the name of earlier releases
         "notes": list(suite.notes),
         "proposals": [masker.data(to_json(proposal)) for proposal in suite.proposals],
-        "mutants": [_mutant(item, masker) for item in suite.tried],
+        "mutants": [_mutant(item, masker) for item in suite.results],
     }
 
 
@@ -108,18 +108,18 @@ def write_json(report: MutationReport, out: TextIO) -> None:
 
 
 def write_mutants(report: MutationReport, out: TextIO) -> None:
-    """Every mutant on a line of its own, after one that tells of them all."""
+    """Write one line per mutant, after a line with the run and the seed."""
     out.write(
         json.dumps({"schema": SCHEMA, "run": report.run, "seed": report.seed, "most": report.max_per_trial}) + "\n"
     )
     masker = Masker()
     for suite in report.suites:
-        for item in suite.tried:
+        for item in suite.results:
             out.write(json.dumps({"suite": suite.suite, **_mutant(item, masker)}) + "\n")
 
 
 def kill_rate_text(rate: KillRate) -> str:
-    """`92.3 % [84.0 %, 96.4 %]`; nothing is said about nothing."""
+    """`92.3% [84.0%, 96.4%]`, or `none` if there are no mutants."""
     if not rate.total:
         return "none"
     low, high = rate.interval
@@ -127,41 +127,41 @@ def kill_rate_text(rate: KillRate) -> str:
 
 
 def verdict_text(report: MutationReport) -> str:
-    """The sentence that the report comes to."""
+    """The result in one sentence."""
     if report.broken:
         first = report.broken[0]
         return f"the suite {first.suite} is broken: {first.controls.broken}"
     if not report.rate.total:
-        return f"nothing to mutate: run {report.run} has no trial that passes and could be changed"
+        return f"nothing to mutate: run {report.run} has no passing trial that can be changed"
     killed = f"{report.rate.killed:,} of {plural(report.rate.total, 'mutant')} killed, {kill_rate_text(report.rate)}"
     if report.min_kill is None:
         return killed
     if report.below:
         least = report.below[0]
-        return f"{killed}; {least.suite} kills {least.rate.share:.1%}, at least {report.min_kill:.1%} is asked for"
-    return f"{killed}; at least {report.min_kill:.1%} is asked for"
+        return f"{killed}; {least.suite} kills {least.rate.share:.1%}, {report.min_kill:.1%} required"
+    return f"{killed}; {report.min_kill:.1%} required"
 
 
 def remarks(suite: SuiteFindings) -> list[str]:
-    """What is wrong with evaluators, cases and waivers, one sentence each."""
+    """The weaknesses of evaluators, cases and waivers, one sentence each."""
     found = []
     for item in suite.evaluators:
         if item.is_ineffective:
-            many = plural(item.rate.total, "mutant")
-            found.append(f"vacuous: {item.evaluator} killed none of the {many} that it could see")
+            mutants = plural(item.rate.total, "mutant")
+            found.append(f"ineffective: {item.evaluator} killed none of the {mutants} it could see")
     controls = suite.controls
-    for ids, words in (
-        (suite.never_failing, "nothing can fail: no mutant was killed of"),
-        (controls.nop_passes, "nop passes: an empty answer is enough for"),
-        (controls.oracle_fails, "oracle fails: its own expected answer is not enough for"),
+    for ids, title in (
+        (suite.never_failing, "cases that no mutant fails:"),
+        (controls.nop_passes, "cases that an empty answer passes:"),
+        (controls.oracle_fails, "cases that their own expected answer fails:"),
     ):
-        found += [f"{words} {_case_list(ids)}"] if ids else []
+        found += [f"{title} {_case_list(ids)}"] if ids else []
     found += [
-        f"redundant: {first} and {second} said the same of all {count} mutants that both could see"
+        f"redundant: {first} and {second} agree on all {count} mutants that both could see"
         for first, second, count in suite.redundant
     ]
     found += [
-        f"waiver without use: no {waiver.mutant} survives{f' in case {waiver.case}' if waiver.case else ''}"
+        f"unused waiver: no {waiver.mutant} survives{f' in case {waiver.case}' if waiver.case else ''}"
         for waiver in suite.unused_waivers
     ]
     return found + footnotes(suite)
@@ -173,24 +173,24 @@ def _case_list(ids: Sequence[str]) -> str:
 
 
 def footnotes(suite: SuiteFindings) -> list[str]:
-    """What was not made, and what has to be known to read the figures."""
-    found = [f"{plural(count, 'trial')} left out: it {why}" for why, count in suite.skipped_trials.items()]
+    """Which trials and mutants were skipped, and what else to know about the figures."""
+    found = [f"{plural(count, 'trial')} skipped: {reason}" for reason, count in suite.skipped_trials.items()]
     if suite.allowed:
         kinds = ", ".join(f"{kind} {count}" for kind, count in suite.allowed.items())
-        found.append(f"not made, since expectations allow it in so many words: {kinds}")
+        found.append(f"not mutated, because the expectations allow it: {kinds}")
     return [*found, *suite.notes]
 
 
 def explanation(item: MutantResult, suite: SuiteFindings) -> str:
-    """Why a survivor may be no weakness, where that can be told."""
+    """Why a survivor may not be a weakness of the suite, or ""."""
     lenient = [e.evaluator for e in suite.evaluators if e.evaluator in ("ExpectedTools", "ToolCorrectness")]
     if item.mutant.kind == "calls-reordered" and lenient:
-        return f"{lenient[0]} takes calls in any order; if that is meant, waive it"
+        return f"{lenient[0]} accepts calls in any order; if that is intended, add a waiver"
     return ""
 
 
 def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
-    """What to add and where, the same lines once for all cases that need them."""
+    """Suggested lines and the cases to add them to; equal lines once for all their cases."""
     groups: dict[str, list[Proposal]] = {}
     for proposal in suite.proposals:
         groups.setdefault(mask(proposal.lines), []).append(proposal)
@@ -198,8 +198,7 @@ def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
     for lines, group in groups.items():
         places = [item.case + ("" if item.turn is None else f" (turn {item.turn + 1})") for item in group]
         killed, survivors = sum(item.kills for item in group), sum(item.of for item in group)
-        still = "the answer still passes" if len(group) == 1 else "the answers still pass"
-        found.append((f"{_case_list(places)}: {still}, and {killed} of {survivors} survivors are killed", lines))
+        found.append((f"{_case_list(places)}: kills {killed} of {plural(survivors, 'survivor')}", lines))
     return found
 
 
@@ -211,9 +210,9 @@ def mutant_title(item: MutantResult) -> str:
 
 
 def write_markdown(report: MutationReport, out: TextIO) -> None:
-    """The sentence first, then suite by suite: figures, remarks, survivors, proposals."""
+    """Write the result, then per suite: remarks, figures, survivors and suggestions."""
     out.write(f"## Mutants of run {inline(report.run)}\n\n**{inline(verdict_text(report))}**\n\n")
-    out.write(f"Seed {report.seed}, at most {report.max_per_trial} mutants a trial. Intervals are Wilson's, 95 %.\n\n")
+    out.write(f"Seed {report.seed}, at most {report.max_per_trial} mutants per trial. Intervals: Wilson, 95 %.\n\n")
     for suite in report.suites:
         _write_suite(suite, out)
 
@@ -225,9 +224,9 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
     for text in remarks(suite):
         out.write(f"- {inline(text)}\n")
     if suite.evaluators:
-        out.write("\n" + table_head("Evaluator", "Killed", "Could see", "Share (95 %)", "Alone"))
+        out.write("\n" + table_head("Evaluator", "Killed", "Could see", "Share (95 %)", "Killed alone"))
         for item in suite.evaluators:
-            name = inline(item.evaluator) + ("" if item.gates else " (informs)")
+            name = inline(item.evaluator) + ("" if item.gates else " (report only)")
             figures = (f"{item.rate.killed:,}", f"{item.rate.total:,}", kill_rate_text(item.rate), f"{item.alone:,}")
             out.write(row(name, *figures))
     if suite.cases:
@@ -235,10 +234,10 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         for case, rate in suite.cases[:MAX_LISTED]:
             out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", kill_rate_text(rate)))
     out.write("\n")
-    for title, fate in LISTED_STATUSES:
-        _write_mutants(title, suite.with_status(fate), suite, out)
+    for title, status in LISTED_STATUSES:
+        _write_mutants(title, suite.with_status(status), suite, out)
     if suite.proposals:
-        out.write("#### What to add\n\n")
+        out.write("#### Suggested additions to the suite\n\n")
     for place, lines in grouped_proposals(suite):
         out.write(f"{inline(place)}\n\n{fence(lines.rstrip(), 4_000)}\n")
 
@@ -258,17 +257,17 @@ def _write_mutants(title: str, items: Sequence[MutantResult], suite: SuiteFindin
 
 MAX_ON_PAGE = 500
 OUTCOMES = {0: Outcome.PASSED, 1: Outcome.FAILED}
-"""Whose colour the page has, by exit code."""
+"""The outcome whose color the page has, by exit code."""
 LISTED_STATUSES = (
     ("Survivors", MutantStatus.SURVIVED),
-    ("Unsettled", MutantStatus.UNDECIDED),
+    ("Undecided", MutantStatus.UNDECIDED),
     ("Waived", MutantStatus.WAIVED),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """How many mutants an evaluator or a case killed."""
+    """How many mutants an evaluator killed, or were killed of a case."""
 
     name: str
     rate: KillRate
@@ -290,7 +289,7 @@ class MutantView:
 
 @dataclass(frozen=True, slots=True)
 class SuiteMutationView:
-    """What a page shows of one suite."""
+    """One suite as the page shows it."""
 
     name: str
     rate: str
@@ -298,8 +297,8 @@ class SuiteMutationView:
     remarks: Sequence[str]
     evaluators: Sequence[RateRow]
     cases: Sequence[RateRow]
-    fates: Sequence[tuple[str, int, Sequence[MutantView]]]
-    """What became of mutants, how many there are, and those that are listed."""
+    statuses: Sequence[tuple[str, int, Sequence[MutantView]]]
+    """Title, number and list of the mutants of each status."""
     proposals: Sequence[tuple[str, str]]
 
 
@@ -326,13 +325,13 @@ WRITERS: Mapping[str, Callable[[MutationReport, TextIO], None]] = {
 
 def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
     evaluators = [
-        _rate_row(item.evaluator + ("" if item.gates else " (informs)"), item.rate, f"{item.alone:,}")
+        _rate_row(item.evaluator + ("" if item.gates else " (report only)"), item.rate, f"{item.alone:,}")
         for item in suite.evaluators
     ]
-    fates = []
-    for title, fate in LISTED_STATUSES:
-        if items := suite.with_status(fate):
-            fates.append((title, len(items), [_mutant_view(item, suite) for item in items[:MAX_ON_PAGE]]))
+    statuses = []
+    for title, status in LISTED_STATUSES:
+        if items := suite.with_status(status):
+            statuses.append((title, len(items), [_mutant_view(item, suite) for item in items[:MAX_ON_PAGE]]))
     return SuiteMutationView(
         suite.suite,
         kill_rate_text(suite.rate),
@@ -340,7 +339,7 @@ def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
         remarks(suite),
         evaluators,
         [_rate_row(case, rate) for case, rate in suite.cases[:MAX_ON_PAGE]],
-        fates,
+        statuses,
         grouped_proposals(suite),
     )
 

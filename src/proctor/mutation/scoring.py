@@ -1,4 +1,4 @@
-"""Scores mutants by the engine's own scoring, and knows what of a change an evaluator can see."""
+"""Scores mutants with the engine's own scoring, and knows which changes an evaluator can see."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FAMILY_PARTS: Mapping[str, frozenset[str]] = {
     "safety": frozenset(),
     "tools": frozenset({"calls"}),
 }
-"""What the evaluators of a family look at; any other may look at everything. No mutant does harm: what looks for harm
-has nothing to see."""
+"""The parts that the evaluators of a family look at; other evaluators may look at everything. No mutant is harmful, so
+an evaluator that looks for harm sees no change."""
 _EVALUATOR_PARTS: Mapping[str, frozenset[str]] = {
     "MaxLatency": frozenset({"time"}),
     "MaxTokens": frozenset({"tokens"}),
@@ -49,7 +49,7 @@ _EVALUATOR_PARTS: Mapping[str, frozenset[str]] = {
 
 
 def observed_parts(bound: ResolvedEvaluator) -> frozenset[str]:
-    """Which parts of what an agent did can change the score of an evaluator."""
+    """The parts of a reply that can change the score of an evaluator."""
     name = bound.spec.name
     if name in _EVALUATOR_PARTS:
         return _EVALUATOR_PARTS[name]
@@ -58,41 +58,41 @@ def observed_parts(bound: ResolvedEvaluator) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class MutantScores:
-    """What the suite says of one conversation."""
+    """The scores of one mutant."""
 
     outcome: Outcome
     scores: tuple[Score, ...]
-    why: str = ""
+    reason: str = ""
 
     @property
     def is_over_budget(self) -> bool:
-        """Whether a judge was not asked because the budget is spent."""
+        """Whether a judge was not called because the budget is spent."""
         return any(item.value is None and BUDGET_SPENT in item.details.get(JUDGED, {}) for item in self.scores)
 
 
 class MutantScorer:
-    """Scores conversations within one run of the event loop."""
+    """Scores conversations inside one event loop."""
 
     def __init__(self, watchdog: Watchdog, parallel: int, judges: Judges | None) -> None:
-        gate = asyncio.Semaphore(parallel)
-        self._without_models = ScoringContext(gate, watchdog, True, judges)
-        self._with_models = ScoringContext(gate, watchdog, False, judges)
+        slots = asyncio.Semaphore(parallel)
+        self._without_models = ScoringContext(slots, watchdog, True, judges)
+        self._with_models = ScoringContext(slots, watchdog, False, judges)
 
     async def score(
         self, planned: PlannedTrial, answer: ConversationResult, replies: tuple[Reply, ...], *, models: bool = False
     ) -> MutantScores:
-        """What the suite says of these replies; without `models`, of what needs none."""
-        given = replace(answer, replies=replies)
+        """Score these replies with the suite; without `models`, only with evaluators that need none."""
+        changed = replace(answer, replies=replies)
         context = self._with_models if models else self._without_models
         case, suite = planned.case, planned.suite.suite
         with mocked_tools(case) if case.mocks else contextlib.nullcontext():
-            scores, _ = await score(planned, given, context)
-        done = with_outcome(suite, given, scores)
+            scores, _ = await score(planned, changed, context)
+        done = with_outcome(suite, changed, scores)
         return MutantScores(done.outcome or Outcome.ERROR, scores, done.reason or _undecided_reason(scores))
 
 
 def _undecided_reason(scores: Sequence[Score]) -> str:
-    """The first score that is no verdict, in its words."""
+    """The reason of the first score that is an error or pending."""
     for outcome in (Outcome.ERROR, Outcome.PENDING):
         for item in scores:
             if not item.report_only and item.outcome is outcome:
@@ -104,15 +104,17 @@ def failing_evaluators(scores: Sequence[Score]) -> list[str]:
     return list(dict.fromkeys(item.evaluator for item in scores if item.outcome is Outcome.FAILED))
 
 
-def detections(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str, frozenset[str]]) -> dict[str, bool]:
-    """By evaluator that could see one of these parts and came to a verdict: whether it failed the answer."""
-    said: dict[str, bool] = {}
+def detections(
+    parts: frozenset[str], scores: Sequence[Score], observed: Mapping[str, frozenset[str]]
+) -> dict[str, bool]:
+    """For each evaluator that could see one of these parts and passed or failed the answer: whether it failed it."""
+    detected: dict[str, bool] = {}
     for item in scores:
         failed = item.outcome is Outcome.FAILED
-        sees = bool(parts & sights.get(item.evaluator, ALL_PARTS))
-        if failed or (sees and item.outcome is Outcome.PASSED):
-            said[item.evaluator] = said.get(item.evaluator, False) or failed
-    return said
+        is_observed = bool(parts & observed.get(item.evaluator, ALL_PARTS))
+        if failed or (is_observed and item.outcome is Outcome.PASSED):
+            detected[item.evaluator] = detected.get(item.evaluator, False) or failed
+    return detected
 
 
 def asks_models(planned: PlannedTrial) -> bool:
@@ -124,7 +126,7 @@ def asks_models(planned: PlannedTrial) -> bool:
 def judges_within_budget(
     budget_usd: float | None, store: Path | None, suites: Sequence[PlannedSuite]
 ) -> Iterator[Judges | None]:
-    """Judges that answer from what is kept, and beyond that until the budget is spent; nothing where none is asked."""
+    """Judges that use stored replies and new calls until the budget is spent; `None` if the suites need no model."""
     if not any(item.asks_models for item in suites):
         yield None
         return

@@ -1,4 +1,4 @@
-"""What mutants say about suites, on a terminal: figures, remarks, survivors with the change marked, proposals."""
+"""Prints the mutation report on a terminal: figures, remarks, survivors with their change, and suggestions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXIT_CODE_STYLES = {0: "bold green", 1: "bold red"}
 def print_mutation(
     report: MutationReport, screen: Screen, *, stored: str = "", verbose: bool = False, quiet: bool = False
 ) -> None:
-    """Suite by suite, then the sentence."""
+    """Print the report suite by suite, then the result; `stored` is the path of the file with all mutants."""
     width = min(screen.width or DEFAULT_WIDTH, MAX_WIDTH)
     screen = _ascii_if_needed(screen)
     if not quiet:
@@ -48,7 +48,7 @@ def _ascii_if_needed(screen: Screen) -> Screen:
 
 
 class _AsciiScreen:
-    """A screen that cannot show what is not ASCII."""
+    """A screen that replaces the ellipsis, for a terminal that has only ASCII."""
 
     unicode = False
 
@@ -57,25 +57,25 @@ class _AsciiScreen:
         self.width = screen.width
 
     def line(self, *spans: Span, hang: int = 4) -> None:
-        said = (s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
-        self._screen.line(*said, hang=hang)
+        ascii_spans = (s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
+        self._screen.line(*ascii_spans, hang=hang)
 
 
 def _print_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
-    counts = [(fate.value, len(suite.with_status(fate))) for fate in MutantStatus]
-    told = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-    screen.line((suite.suite, "bold"), f"  {kill_rate_text(suite.rate)}  {told}" if suite.tried else "")
+    counts = [(status.value, len(suite.with_status(status))) for status in MutantStatus]
+    text = ", ".join(f"{count:,} {word}" for word, count in counts if count)
+    screen.line((suite.suite, "bold"), f"  {kill_rate_text(suite.rate)}  {text}" if suite.results else "")
     if suite.controls.broken:
         for line in _wrap(f"BROKEN: {suite.controls.broken}", width, "  "):
             screen.line((line, "bold red"))
-        _print_wrapped(screen, "  --anyway makes mutants all the same", width, "dim")
+        _print_wrapped(screen, "  use --anyway to mutate it nevertheless", width, "dim")
     for text in remarks(suite):
         _print_wrapped(screen, f"  {text}", width, "yellow")
-    if suite.evaluators and suite.tried:
+    if suite.evaluators and suite.results:
         _print_evaluators(suite.evaluators, screen)
     _print_cases(suite, screen, verbose=verbose)
     _print_mutants("survivors", suite.with_status(MutantStatus.SURVIVED), suite, screen, width, verbose=verbose)
-    _print_mutants("unsettled", suite.with_status(MutantStatus.UNDECIDED), suite, screen, width, verbose=verbose)
+    _print_mutants("undecided", suite.with_status(MutantStatus.UNDECIDED), suite, screen, width, verbose=verbose)
     if verbose:
         _print_mutants("waived", suite.with_status(MutantStatus.WAIVED), suite, screen, width, verbose=True)
     _print_proposals(suite, screen, width, verbose=verbose)
@@ -84,21 +84,21 @@ def _print_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: b
 
 def _print_evaluators(items: Sequence[EvaluatorFinding], screen: Screen) -> None:
     screen.line()
-    screen.line((f"  {'evaluator':<{NAME_WIDTH}} {'killed':>12}  {'share (95 %)':<24} alone", "dim"))
+    screen.line((f"  {'evaluator':<{NAME_WIDTH}} {'killed':>12}  {'share (95%)':<24} alone", "dim"))
     for item in items:
         killed = f"{item.rate.killed:,} of {item.rate.total:,}"
-        name = _pad(item.evaluator + ("" if item.gates else " (informs)"), NAME_WIDTH)
+        name = _pad(item.evaluator + ("" if item.gates else " (report only)"), NAME_WIDTH)
         style = "yellow" if item.is_ineffective else ""
         screen.line((f"  {name} {killed:>12}  {kill_rate_text(item.rate):<24} {item.alone:>5,}", style))
 
 
 def _print_cases(suite: SuiteFindings, screen: Screen, *, verbose: bool) -> None:
-    """Those that let something through, the weakest first."""
+    """Print the cases with survivors, the weakest first."""
     weak = [(case, rate) for case, rate in suite.cases if verbose or rate.killed < rate.total]
     if not weak:
         return
     screen.line()
-    screen.line((f"  {'case':<{NAME_WIDTH}} {'killed':>12}  share (95 %)", "dim"))
+    screen.line((f"  {'case':<{NAME_WIDTH}} {'killed':>12}  share (95%)", "dim"))
     shown = weak if verbose else weak[:MAX_CASES]
     for case, rate in shown:
         killed = f"{rate.killed:,} of {rate.total:,}"
@@ -129,7 +129,7 @@ def _print_proposals(suite: SuiteFindings, screen: Screen, width: int, *, verbos
     if not suite.proposals:
         return
     screen.line()
-    screen.line(("  what to add, as lines of the native format", "bold"))
+    screen.line(("  suggested additions to the suite", "bold"))
     proposals = grouped_proposals(suite)
     shown = proposals if verbose else proposals[:MAX_PROPOSALS]
     for place, text in shown:
@@ -137,7 +137,7 @@ def _print_proposals(suite: SuiteFindings, screen: Screen, width: int, *, verbos
         for line in text.rstrip("\n").split("\n"):
             screen.line((f"    {line}", "cyan"))
     if len(proposals) > len(shown):
-        screen.line((f"  and {plural(len(proposals) - len(shown), 'more proposal')} (-v shows all)", "dim"))
+        screen.line((f"  and {plural(len(proposals) - len(shown), 'more suggestion')} (-v shows all)", "dim"))
 
 
 def _print_wrapped(screen: Screen, text: str, width: int, style: str) -> None:
@@ -153,14 +153,14 @@ def _wrap(text: str, width: int, indent: str) -> list[str]:
 
 
 def _pad(text: str, columns: int) -> str:
-    """The text in exactly so many columns."""
-    words = escape_line(text)
-    while display_width(words) > columns:
-        words = f"{words[:-2]}…"
-    return words + " " * (columns - display_width(words))
+    """The text cut or padded to a number of columns."""
+    line = escape_line(text)
+    while display_width(line) > columns:
+        line = f"{line[:-2]}…"
+    return line + " " * (columns - display_width(line))
 
 
 def _cut(text: str, width: int) -> str:
-    """One line, as long as the terminal is wide."""
-    words = escape_line(text)
-    return words if display_width(words) <= width else f"{words[: width - 3]}..."
+    """The text as one line, cut to the width of the terminal."""
+    line = escape_line(text)
+    return line if display_width(line) <= width else f"{line[: width - 3]}..."

@@ -1,4 +1,7 @@
-"""One small wrong change in a text: a digit, a date, a unit, a name, a negation. Only what is there can be changed."""
+"""Changes one detail of a text to something wrong: a digit, a date, a unit, a name, a negation.
+
+Each function returns the `Edit` to apply, or `None` if the text has nothing of that kind.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ _OPPOSITES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What stands between two places of a text becomes something else."""
+    """The replacement of the characters from `start` to `end` by `new`."""
 
     start: int
     end: int
@@ -74,14 +77,14 @@ class Edit:
 
 
 class SeededRandom:
-    """Chance that is the same every time: for each kind of mutant its own, whatever else is made before it."""
+    """Reproducible random choices, separate for each kind of mutant, so that one kind does not influence another."""
 
     def __init__(self, *place: object) -> None:
         self._place = "/".join(map(str, place))
-        self._rng = random.Random()  # noqa: S311  a choice, and no secret
+        self._rng = random.Random()  # noqa: S311  not a secret
 
     def for_kind(self, kind: str) -> random.Random:
-        """To be used up before the next kind is asked for."""
+        """The random numbers for one kind of mutant; use them before asking for the next kind."""
         self._rng.seed(f"{self._place}/{kind}")
         return self._rng
 
@@ -94,7 +97,7 @@ def replace_all(text: str, new: str) -> Edit:
 
 
 def change_number(text: str, rng: random.Random) -> Edit | None:
-    """One digit of one number, which is no part of a date."""
+    """Change one digit of one number that is not part of a date."""
     dates = [match.span() for match in re.finditer(DATE, text)]
     found = [m for m in re.finditer(NUMBER, text) if not any(start <= m.start() < end for start, end in dates)]
     if not found:
@@ -108,7 +111,7 @@ def change_number(text: str, rng: random.Random) -> Edit | None:
 
 
 def change_date(text: str, rng: random.Random) -> Edit | None:
-    """Another month where it has a name, else another day."""
+    """Change the month of a date if it is a word, else the day."""
     found = list(re.finditer(DATE, text))
     if not found:
         return None
@@ -122,7 +125,7 @@ def change_date(text: str, rng: random.Random) -> Edit | None:
 
 
 def change_unit(text: str, rng: random.Random) -> Edit | None:
-    """Months become years, dollars euros, and the like."""
+    """Change a unit: months to years, dollars to euros."""
     found = list(re.finditer(UNIT, text))
     if not found:
         return None
@@ -133,7 +136,7 @@ def change_unit(text: str, rng: random.Random) -> Edit | None:
 
 
 def change_name(text: str, rng: random.Random) -> Edit | None:
-    """A word with a capital inside of a sentence."""
+    """Change a capitalized word inside a sentence to another name."""
     found = [match for match in re.finditer(_NAME, text) if match.group() not in MONTHS]
     if not found:
         return None
@@ -142,7 +145,7 @@ def change_name(text: str, rng: random.Random) -> Edit | None:
 
 
 def change_negation(text: str, rng: random.Random) -> Edit | None:
-    """A negation is left out, or one is put in where there is none."""
+    """Remove a negation, or add one if there is none."""
     denied = list(re.finditer(_NEGATION, text))
     if denied:
         match = rng.choice(denied)
@@ -156,7 +159,7 @@ def change_negation(text: str, rng: random.Random) -> Edit | None:
 
 
 def truncate(text: str, rng: random.Random) -> Edit | None:
-    """The answer ends after about half of its words."""
+    """Cut the text after about half of its words."""
     words = list(re.finditer(r"\S+", text))
     if len(words) < 4:
         return None
@@ -165,7 +168,7 @@ def truncate(text: str, rng: random.Random) -> Edit | None:
 
 
 def drop_sentences(text: str, values: set[str]) -> Edit | None:
-    """The text without the sentences in which one of these numbers or names stands; `None` if there is none."""
+    """Remove the sentences that contain one of these numbers or names."""
     parts = re.split(r"(?<=[.!?])(?=\s)|(?=\n)", text)
     kept = [part for part in parts if not _mentions(part, values)]
     if len(kept) == len(parts):
@@ -180,7 +183,7 @@ def _mentions(text: str, values: set[str]) -> bool:
 
 
 def number_value(digits: str) -> str:
-    """The same for `1,498.50`, `1498.5` and the number 1498.5."""
+    """A number in one spelling: the same for `1,498.50`, `1498.5` and the number 1498.5."""
     bare = re.sub(r",(?=\d{3}(?:\D|$))", "", digits)
     return bare.rstrip("0").rstrip(".") if "." in bare else bare
 
@@ -189,7 +192,7 @@ ID = re.compile(r"(?=.*\d)[\w.:/@-]+")
 
 
 def change_id(text: str, rng: random.Random) -> Edit | None:
-    """Another id of the same form: one of its digits differs."""
+    """Change one digit of an id."""
     if not ID.fullmatch(text):
         return None
     at = rng.choice([index for index, sign in enumerate(text) if sign.isdigit() and sign.isascii()] or [-1])
@@ -197,7 +200,7 @@ def change_id(text: str, rng: random.Random) -> Edit | None:
 
 
 def change_word(text: str, rng: random.Random) -> Edit | None:
-    """Another word in the place of one."""
+    """Replace one word by another."""
     words = list(re.finditer(r"[^\W\d_]{2,}", text))
     if not words:
         return None

@@ -1,4 +1,7 @@
-"""What a run says on a second look: where scores spread, what failures have in common, what varies, what costs most."""
+"""Analyzes a run: the causes of failures, the spread of scores, flaky cases, and what is slow or expensive.
+
+`analyze` computes it without a model; `write_markdown` and `analysis_data` present it (`proctor show --analyze`).
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ class EvaluatorStatistics:
     minimum: float | None
     maximum: float | None
     deviation: float | None
-    """The standard deviation of the scores; `None` of fewer than two."""
+    """The standard deviation of the scores; `None` for fewer than two."""
     threshold: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class CaseCost:
-    """What one trial of a case takes on average."""
+    """The average time, tokens and cost of one trial of a case."""
 
     suite: str
     case_id: str
@@ -59,12 +62,12 @@ class FlakyCase:
     passed: int
     failed: int
     evaluators: tuple[str, ...]
-    """Those that changed their mind."""
+    """Those that passed in some trials and failed in others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Time, tokens and money of the whole run."""
+    """Time, tokens and cost of the whole run."""
 
     trials: int
     outcomes: dict[Outcome, int]
@@ -80,7 +83,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Everything there is to say without asking a model."""
+    """The analysis of a run. The fields are also the keys of its JSON."""
 
     run: str
     outcome: Outcome
@@ -91,20 +94,20 @@ class Analysis:
     clusters: tuple[FailureCause, ...]
     flaky: tuple[FlakyCase, ...]
     repeated: int
-    """How many cases were tried more than once, and so could vary."""
+    """How many cases ran more than once."""
     slowest: tuple[CaseCost, ...]
     most_expensive: tuple[CaseCost, ...]
-    """By cost, or by tokens where no cost is known."""
+    """By cost, or by tokens if no cost is known."""
 
 
 def analyze(run: Run, verdict: RunVerdict) -> Analysis:
-    """Look at a finished run; reads its trials once, one at a time."""
-    clustering = FailureCauses()
+    """Analyze a finished run, reading its trials once, one at a time."""
+    causes = FailureCauses()
     usage: Usage | None = None
     for trial in run.trials:
-        clustering.add(trial)
-        if (own := trial.usage) is not None:
-            usage = own if usage is None else usage + own
+        causes.add(trial)
+        if (trial_usage := trial.usage) is not None:
+            usage = trial_usage if usage is None else usage + trial_usage
     by_case: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
         by_case.setdefault((summary.suite, summary.case_id), []).append(summary)
@@ -118,7 +121,7 @@ def analyze(run: Run, verdict: RunVerdict) -> Analysis:
         suites=tuple(suite.name for suite in verdict.suites),
         totals=_totals(run, verdict, usage),
         evaluators=tuple(_evaluators(run.summaries)),
-        clusters=clustering.clusters(),
+        clusters=causes.causes(),
         flaky=tuple(sorted(flaky, key=lambda case: abs(case.passed - case.failed))),
         repeated=sum(len(trials) > 1 for trials in by_case.values()),
         slowest=_top_cases(costs, lambda cost: cost.mean_ms),
@@ -159,7 +162,7 @@ def _evaluators(summaries: Iterable[TrialSummary]) -> Iterable[EvaluatorStatisti
 
 
 def _statistics(suite: str, evaluator: str, rows: Sequence[tuple[str, ScoreRow]]) -> EvaluatorStatistics:
-    settled = [(case, row) for case, row in rows if row.outcome in (Outcome.PASSED, Outcome.FAILED)]
+    decided = [(case, row) for case, row in rows if row.outcome in (Outcome.PASSED, Outcome.FAILED)]
     scored = [(case, row.value) for case, row in rows if row.value is not None and math.isfinite(row.value)]
     values = [value for _, value in scored]
     thresholds = {row.threshold for _, row in rows}
@@ -168,7 +171,7 @@ def _statistics(suite: str, evaluator: str, rows: Sequence[tuple[str, ScoreRow]]
         evaluator=evaluator,
         counts={outcome: sum(row.outcome is outcome for _, row in rows) for outcome in Outcome},
         pass_rate=estimate(
-            [float(row.outcome is Outcome.PASSED) for _, row in settled], groups=[case for case, _ in settled]
+            [float(row.outcome is Outcome.PASSED) for _, row in decided], groups=[case for case, _ in decided]
         ),
         mean=estimate(values, groups=[case for case, _ in scored]),
         minimum=min(values, default=None),
@@ -179,7 +182,7 @@ def _statistics(suite: str, evaluator: str, rows: Sequence[tuple[str, ScoreRow]]
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least `share` of all do not exceed."""
+    """The smallest value that at least `share` of the values do not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
@@ -203,19 +206,19 @@ def _cost_measure(costs: Iterable[CaseCost]) -> Callable[[CaseCost], float | Non
 
 
 def _top_cases(costs: Sequence[CaseCost], measure: Callable[[CaseCost], float | None]) -> tuple[CaseCost, ...]:
-    known = [(amount, cost) for cost in costs if (amount := measure(cost))]
-    return tuple(cost for _, cost in heapq.nlargest(MAX_LISTED_CASES, known, key=lambda pair: pair[0]))
+    ranked = [(amount, cost) for cost in costs if (amount := measure(cost))]
+    return tuple(cost for _, cost in heapq.nlargest(MAX_LISTED_CASES, ranked, key=lambda pair: pair[0]))
 
 
 def _flaky(case: CaseVerdict, trials: Sequence[TrialSummary]) -> FlakyCase:
-    verdicts: dict[str, set[bool]] = {}
+    results: dict[str, set[bool]] = {}
     for trial in trials:
         failing = {row.evaluator for row in trial.scores if row.outcome is Outcome.FAILED}
         for row in trial.scores:
             if row.outcome in (Outcome.PASSED, Outcome.FAILED):
-                verdicts.setdefault(row.evaluator, set()).add(row.evaluator not in failing)
-    changed = tuple(name for name, seen in verdicts.items() if len(seen) > 1)
-    return FlakyCase(case.suite, case.case_id, case.passed, case.failed, changed)
+                results.setdefault(row.evaluator, set()).add(row.evaluator not in failing)
+    varying = tuple(name for name, values in results.items() if len(values) > 1)
+    return FlakyCase(case.suite, case.case_id, case.passed, case.failed, varying)
 
 
 def _finite(numbers: Iterable[float]) -> list[float]:
@@ -223,7 +226,7 @@ def _finite(numbers: Iterable[float]) -> list[float]:
 
 
 MAX_COLUMN_WIDTH = 48
-"""A column grows with its longest cell up to this; longer cells stick out alone."""
+"""A column is as wide as its longest cell up to this; longer cells stick out."""
 MAX_CAUSES = 20
 
 
@@ -245,16 +248,16 @@ def _write_totals(totals: Totals, out: TextIO) -> None:
     lines = [("Trials", f"{totals.trials:,} ({counts_text(totals.outcomes)})")]
     if totals.elapsed_ms is not None:
         lines.append(("Time", duration(totals.elapsed_ms)))
-    times = (("mean", totals.mean_ms), ("median", totals.median_ms), ("95 % within", totals.p95_ms))
+    times = (("mean", totals.mean_ms), ("median", totals.median_ms), ("95th percentile", totals.p95_ms))
     spread = ", ".join(f"{name} {duration(value)}" for name, value in times if value is not None)
-    lines.append(("Agent time", duration(totals.agent_ms) + (f"; a trial: {spread}" if spread else "")))
+    lines.append(("Agent time", duration(totals.agent_ms) + (f"; per trial: {spread}" if spread else "")))
     if totals.tokens is not None:
         lines.append(("Tokens", _tokens(totals)))
     if totals.usage is not None and totals.usage.model_calls is not None:
         lines.append(("Model calls", f"{totals.usage.model_calls:,}"))
     if totals.cost_usd is not None:
-        each = f"; {money(totals.cost_usd / totals.trials)} a trial" if totals.trials else ""
-        lines.append(("Cost", _cell(f"{money(totals.cost_usd)}{each}")))
+        per_trial = f"; {money(totals.cost_usd / totals.trials)} per trial" if totals.trials else ""
+        lines.append(("Cost", _cell(f"{money(totals.cost_usd)}{per_trial}")))
     out.writelines(f"- **{name}:** {text}\n" for name, text in lines)
     out.write("\n")
 
@@ -267,42 +270,42 @@ def _tokens(totals: Totals) -> str:
 
 
 def _write_causes(analysis: Analysis, named: bool, out: TextIO) -> None:
-    out.write("## What went wrong\n\n")
+    out.write("## Failures by cause\n\n")
     if not analysis.clusters:
-        out.write("Nothing failed and nothing broke.\n\n")
+        out.write("No failures and no errors.\n\n")
         return
-    wrong = sum(cluster.trials for cluster in analysis.clusters)
-    ways = plural(len(analysis.clusters), "way")
-    out.write(f"{plural(wrong, 'trial')} went wrong in {ways}.\n\n")
-    for number, cluster in enumerate(analysis.clusters[:MAX_CAUSES], 1):
-        _write_cause(number, cluster, named, out)
+    count = sum(cause.trials for cause in analysis.clusters)
+    causes = plural(len(analysis.clusters), "cause")
+    out.write(f"{plural(count, 'trial')} did not pass, for {causes}.\n\n")
+    for number, cause in enumerate(analysis.clusters[:MAX_CAUSES], 1):
+        _write_cause(number, cause, named, out)
     if len(analysis.clusters) > MAX_CAUSES:
         rest = analysis.clusters[MAX_CAUSES:]
-        out.write(f"And {plural(len(rest), 'more way')} ({plural(sum(c.trials for c in rest), 'trial')}).\n\n")
+        out.write(f"And {plural(len(rest), 'more cause')} ({plural(sum(c.trials for c in rest), 'trial')}).\n\n")
 
 
-def _write_cause(number: int, cluster: FailureCause, named: bool, out: TextIO) -> None:
-    cause = f"{cluster.tool} {cluster.cause}" if cluster.tool and _is_of_tool(cluster) else cluster.cause
-    size = f"{plural(cluster.trials, 'trial')} of {plural(cluster.cases, 'case')}"
-    out.write(f"### {number}. {inline(cause) or 'no reason given'}: {size}\n\n")
-    lines = [("Outcome", cluster.outcome.value)]
-    if cluster.evaluators:
-        lines.append(("Evaluators", inline(", ".join(cluster.evaluators))))
-    if cluster.tool:
-        lines.append(("Tool", inline(cluster.tool)))
-    if cluster.turn is not None:
-        lines.append(("Turn", str(cluster.turn + 1)))
-    more = cluster.trials - len(cluster.examples)
-    examples = ", ".join(_trial(name, named) for name in cluster.examples)
+def _write_cause(number: int, cause: FailureCause, named: bool, out: TextIO) -> None:
+    title = f"{cause.tool} {cause.cause}" if cause.tool and _is_of_tool(cause) else cause.cause
+    size = f"{plural(cause.trials, 'trial')} of {plural(cause.cases, 'case')}"
+    out.write(f"### {number}. {inline(title) or 'no reason'}: {size}\n\n")
+    lines = [("Outcome", cause.outcome.value)]
+    if cause.evaluators:
+        lines.append(("Evaluators", inline(", ".join(cause.evaluators))))
+    if cause.tool:
+        lines.append(("Tool", inline(cause.tool)))
+    if cause.turn is not None:
+        lines.append(("Turn", str(cause.turn + 1)))
+    more = cause.trials - len(cause.examples)
+    examples = ", ".join(_trial(name, named) for name in cause.examples)
     lines.append(("Trials", f"{examples} and {more:,} more" if more else examples))
-    if cluster.sample:
-        lines.append(("For example", code(cluster.sample)))
+    if cause.sample:
+        lines.append(("Example", code(cause.sample)))
     out.writelines(f"- **{name}:** {text}\n" for name, text in lines)
     out.write("\n")
 
 
-def _is_of_tool(cluster: FailureCause) -> bool:
-    return cluster.cause.startswith(("was ", "raised "))
+def _is_of_tool(cause: FailureCause) -> bool:
+    return cause.cause.startswith(("was ", "raised "))
 
 
 def _trial(name: TrialReference, named: bool) -> str:
@@ -313,9 +316,9 @@ def _trial(name: TrialReference, named: bool) -> str:
 def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, out: TextIO) -> None:
     out.write("## Evaluators\n\n")
     if not evaluators:
-        out.write("Nothing was scored.\n\n")
+        out.write("No scores.\n\n")
         return
-    heads = ["Suite", "Evaluator", "Pass rate", "Mean score", "Least", "Most", "Std dev", "Needs", "Not scored"]
+    heads = ["Suite", "Evaluator", "Pass rate", "Mean score", "Min", "Max", "Std dev", "Threshold", "Not scored"]
     rows = [
         [
             inline(item.suite) if named else "",
@@ -329,28 +332,28 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
         for item in evaluators
     ]
     _write_table(heads, rows, out)
-    out.write("Brackets hold 95 % intervals, in which each case counts once however often it was repeated.\n\n")
+    out.write("Numbers in brackets are 95 % intervals, in which each case counts once, however many trials it has.\n\n")
 
 
 def _unscored(item: EvaluatorStatistics) -> str:
-    open_ = {outcome: item.counts[outcome] for outcome in (Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING)}
-    return counts_text(open_) if any(open_.values()) else ""
+    counts = {outcome: item.counts[outcome] for outcome in (Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING)}
+    return counts_text(counts) if any(counts.values()) else ""
 
 
 def _write_flaky(analysis: Analysis, named: bool, out: TextIO) -> None:
-    out.write("## Cases that vary\n\n")
+    out.write("## Flaky cases\n\n")
     if not analysis.repeated:
-        out.write("No case was repeated; `--repeat` shows which ones vary.\n\n")
+        out.write("Every case ran once; `--repeat` shows which ones are flaky.\n\n")
         return
     if not analysis.flaky:
-        out.write(f"None: {plural(analysis.repeated, 'case')} ended the same way every time.\n\n")
+        out.write(f"None: {plural(analysis.repeated, 'case')} had the same outcome in every trial.\n\n")
         return
     rows = []
     for case in analysis.flaky:
-        passed = f"{case.passed} of {case.passed + case.failed}"
+        passed = f"{case.passed}/{case.passed + case.failed}"
         suite = inline(case.suite) if named else ""
         rows.append([suite, inline(case.case_id), passed, inline(", ".join(case.evaluators))])
-    _write_table(["Suite", "Case", "Passed", "Evaluators that changed"], rows, out)
+    _write_table(["Suite", "Case", "Passed", "Evaluators that vary"], rows, out)
 
 
 def _write_costs(title: str, costs: Sequence[CaseCost], named: bool, out: TextIO) -> None:
@@ -373,16 +376,16 @@ def _write_costs(title: str, costs: Sequence[CaseCost], named: bool, out: TextIO
 
 
 def _write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> None:
-    """Columns that are empty throughout are left out."""
-    kept = [index for index in range(len(heads)) if any(row[index] for row in rows)]
-    widths = {i: min(MAX_COLUMN_WIDTH, max(len(heads[i]), *(len(row[i]) for row in rows))) for i in kept}
+    """Write a Markdown table without the columns that are empty in every row."""
+    columns = [index for index in range(len(heads)) if any(row[index] for row in rows)]
+    widths = {i: min(MAX_COLUMN_WIDTH, max(len(heads[i]), *(len(row[i]) for row in rows))) for i in columns}
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"
 
-    out.write(line(heads[i].ljust(widths[i]) for i in kept))
-    out.write(line("-" * widths[i] for i in kept))
-    out.writelines(line(row[i].ljust(widths[i]) for i in kept) for row in rows)
+    out.write(line(heads[i].ljust(widths[i]) for i in columns))
+    out.write(line("-" * widths[i] for i in columns))
+    out.writelines(line(row[i].ljust(widths[i]) for i in columns) for row in rows)
     out.write("\n")
 
 

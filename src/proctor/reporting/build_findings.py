@@ -1,4 +1,8 @@
-"""What makes a build red: what the gate found, in words, and the cases with their places, for GitHub and GitLab."""
+"""What makes a build red: the result of the gate in words, and the failing cases with file and line.
+
+`gate_lines` is what every report says about the gate. `findings` are the failing cases as GitHub's annotations and
+GitLab's code quality report show them.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +25,14 @@ from proctor.results.verdict import RunVerdict
 
 MAX_GATE_CASES = 30
 STATUS_LABELS = {
-    CaseStatus.REGRESSED: "worse",
-    CaseStatus.UNDECIDED: "in doubt",
-    CaseStatus.IMPROVED: "better",
-    CaseStatus.CLEARED: "as usual after all",
-    CaseStatus.UNCHANGED: "as usual",
+    CaseStatus.REGRESSED: "regressed",
+    CaseStatus.UNDECIDED: "unclear",
+    CaseStatus.IMPROVED: "improved",
+    CaseStatus.CLEARED: "cleared on re-run",
+    CaseStatus.UNCHANGED: "unchanged",
     CaseStatus.NEW: "new",
-    CaseStatus.UNMEASURED: "not measured",
-    CaseStatus.QUARANTINED: "in quarantine",
+    CaseStatus.UNMEASURED: "errors",
+    CaseStatus.QUARANTINED: "quarantined",
 }
 STATUS_OUTCOMES = {
     CaseStatus.REGRESSED: Outcome.FAILED,
@@ -46,7 +50,7 @@ GATE_VERDICT_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
-    """One statement about the gate: what it is about, and what is said."""
+    """One line about the gate: a label and a text."""
 
     label: str
     text: str
@@ -54,86 +58,97 @@ class GateLine:
 
 
 def gate_lines(run: Run) -> list[GateLine]:
-    """What a person wants to read about the gate, the worst first; empty for a run that was not gated."""
+    """What the gate found, the worst first; empty for a run without a gate."""
     gate = run.gate
     if gate is None:
         return []
     order = list(STATUS_LABELS)
-    told = sorted((case for case in gate.cases if case.is_notable), key=lambda case: order.index(case.status))
-    lines = [GateLine(STATUS_LABELS[case.status], _case_line(case), STATUS_OUTCOMES.get(case.status)) for case in told]
+    cases = sorted((case for case in gate.cases if case.is_notable), key=lambda case: order.index(case.status))
+    lines = [
+        GateLine(STATUS_LABELS[case.status], gate_case_text(case), STATUS_OUTCOMES.get(case.status)) for case in cases
+    ]
     if len(lines) > MAX_GATE_CASES:
         rest = plural(len(lines) - MAX_GATE_CASES, "more case")
         lines = [*lines[:MAX_GATE_CASES], GateLine("and", f"{rest}; the JSON report has all of them")]
     if gate.suite_wide.proven:
-        lines.append(GateLine("drift", suite_wide_text(gate), Outcome.FAILED))
-    lines += [GateLine("no past", f"{plural(count, 'case')}: {why}") for why, count in _missing_baselines(gate).items()]
-    lines.append(GateLine("held against", gate_effort_text(gate)))
+        lines.append(GateLine("suite-wide", suite_wide_text(gate), Outcome.FAILED))
+    lines += [
+        GateLine("no baseline", f"{plural(count, 'case')}: {reason}")
+        for reason, count in _missing_baselines(gate).items()
+    ]
+    lines.append(GateLine("baseline", gate_effort_text(gate)))
     return lines
 
 
 def gate_effort_text(gate: GateResult) -> str:
-    """Where the past comes from and what the answer cost."""
-    asked = f"{plural(gate.extra_trials, 'further trial')}, at most {gate.max_trials} a case"
+    """The baseline, the number of extra trials, and the false-alarm rate of the gate."""
+    extra = f"{plural(gate.extra_trials, 'extra trial')} (limit {gate.max_trials} per case)"
     stopped = f"; stopped: {gate.stopped}" if gate.stopped else ""
-    return f"{gate.baseline}; {asked}; chance of a red build without a regression at most {gate.alpha:.1%}{stopped}"
+    return f"{gate.baseline}; {extra}; false-alarm rate at most {100 * gate.alpha:g}%{stopped}"
 
 
-def _case_line(case: GatedCaseResult) -> str:
+def gate_case_text(case: GatedCaseResult) -> str:
+    """What the gate found about a case, and where its conversation first differs from one of the baseline."""
     text = case_text(case)
-    return text if case.divergence is None else f"{text}; parts at {case.divergence}"
+    return text if case.divergence is None else f"{text}; diverges at {case.divergence}"
 
 
 def _missing_baselines(gate: GateResult) -> dict[str, int]:
-    found: dict[str, int] = {}
+    """How many cases have no baseline, by reason."""
+    counts: dict[str, int] = {}
     for case in gate.with_status(CaseStatus.NEW):
-        found[case.no_baseline_because] = found.get(case.no_baseline_because, 0) + 1
-    return found
+        counts[case.no_baseline_because] = counts.get(case.no_baseline_because, 0) + 1
+    return counts
 
 
 MAX_ANNOTATIONS = 10
-"""GitHub shows so many errors of a step."""
+"""GitHub shows this many errors per step."""
 MAX_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One case that did not pass, and where it stands."""
+    """A case that did not pass, with its file and line."""
 
     suite: str
     case_id: str
     outcome: Outcome
     reason: str
     path: str | None
-    """Of the file that the case is in, from the root of the repository; `None` for one that is outside of it."""
+    """The file of the case, relative to the root of the repository; `None` for a file outside of it."""
     line: int | None
     decides: bool
-    """Whether it makes the build red; a suite may let some cases fail."""
-    in_doubt: bool = False
-    """Whether the gate is not sure of it yet."""
+    """Whether it makes the build red; the criteria of a suite may let some cases fail."""
+    is_unclear: bool = False
+    """Whether the gate could not decide about it."""
 
 
 def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
-    """What went wrong, suite by suite; failures before errors. Cases in quarantine decide nothing and are left out."""
-    wrong, told = _wrong_cases(run, verdict), _gate_findings(run)
+    """The cases that did not pass, suite by suite, failures before errors; without those in quarantine.
+
+    In a gated run, a case with a baseline is a finding if the gate says so, not if it failed.
+    """
+    failing, gated = _failing_cases(run, verdict), _gate_findings(run)
     if run.gate is not None:
-        unknown = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
-        wrong = {address: item for address, item in wrong.items() if address in unknown}
-        wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
-    reasons = _reasons(run, verdict, {address for address in wrong if address not in told})
-    red = {suite for suite, _ in wrong}
+        ungated = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
+        failing = {address: item for address, item in failing.items() if address in ungated}
+        failing |= {address: (Outcome.FAILED, not is_unclear) for address, (_, is_unclear) in gated.items()}
+    reasons = _reasons(run, verdict, {address for address in failing if address not in gated})
+    red = {suite for suite, _ in failing}
     infos = {info.name: info for info in run.suites}
     positions = {name: case_positions_in(info) for name, info in infos.items() if name in red}
     found = []
-    for (suite, case_id), (outcome, decides) in wrong.items():
-        reason, in_doubt = told.get((suite, case_id), (reasons.get((suite, case_id), ""), False))
+    for (suite, case_id), (outcome, decides) in failing.items():
+        reason, is_unclear = gated.get((suite, case_id), (reasons.get((suite, case_id), ""), False))
         position = positions.get(suite, {}).get(case_id)
         path = infos[suite].path if position is None else str(position.path)
         line = None if position is None else position.line
-        found.append(Finding(suite, case_id, outcome, reason, _repository_path(path, environ), line, decides, in_doubt))
+        path = _repository_path(path, environ)
+        found.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear))
     return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 
-def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
+def _failing_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
     """By suite and id: the outcome, and whether the suite is red for it."""
     return {
         (suite.name, case.case_id): (case.outcome, suite.outcome is not Outcome.PASSED)
@@ -144,36 +159,36 @@ def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[O
 
 
 def _gate_findings(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
-    """By suite and id: what the gate says of cases that got worse, and whether that is in doubt."""
+    """By suite and id: what the gate says about cases that look worse, and whether it could not decide."""
     cases = () if run.gate is None else run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
     return {case.address: (case_text(case), case.status == CaseStatus.UNDECIDED) for case in cases}
 
 
-def _reasons(run: Run, verdict: RunVerdict, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """By suite and id: why each case went wrong."""
-    cases = failing_cases(run, verdict, only=wanted, limit=MAX_TEXT) if wanted else []
+def _reasons(run: Run, verdict: RunVerdict, addresses: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """By suite and id: why each of these cases did not pass."""
+    cases = failing_cases(run, verdict, only=addresses, limit=MAX_TEXT) if addresses else []
     return {(case.suite, case.case_id): case.headline for case in cases}
 
 
 def _repository_path(path: str | None, environ: Mapping[str, str]) -> str | None:
-    """The path of a suite as the repository knows it."""
+    """The path of a suite relative to the root of the repository."""
     if path is None:
         return None
     root = Path(environ.get("GITHUB_WORKSPACE") or environ.get("CI_PROJECT_DIR") or ".").resolve()
-    own = Path(path).resolve()
-    return own.relative_to(root).as_posix() if own.is_relative_to(root) else None
+    absolute = Path(path).resolve()
+    return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else None
 
 
 def annotation_lines(found: list[Finding]) -> Iterator[str]:
-    """GitHub's workflow commands, which show each finding at its line; nothing in a finding can end its command."""
+    """GitHub's workflow commands that show each finding at its line; the text of a finding is escaped."""
     for item in found[:MAX_ANNOTATIONS]:
         kind = "error" if item.decides else "warning"
-        place = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
-        verdict = "may be worse" if item.in_doubt else "failed"
-        word = "could not be measured" if item.outcome is Outcome.ERROR else verdict
-        told = {**place, "title": f"{item.suite}/{item.case_id} {word}"}
-        properties = ",".join(f"{name}={_property(value)}" for name, value in told.items())
-        yield f"::{kind} {properties}::{_data(item.reason or word)}"
+        location = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
+        result = "may have regressed" if item.is_unclear else "failed"
+        result = "ended in an error" if item.outcome is Outcome.ERROR else result
+        values = {**location, "title": f"{item.suite}/{item.case_id} {result}"}
+        properties = ",".join(f"{name}={_property(value)}" for name, value in values.items())
+        yield f"::{kind} {properties}::{_data(item.reason or result)}"
     if len(found) > MAX_ANNOTATIONS:
         more = plural(len(found) - MAX_ANNOTATIONS, "more case")
         yield f"::notice title=Proctor::{more} did not pass; the reports have all of them"
@@ -188,7 +203,7 @@ def _property(text: str) -> str:
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write one entry a case; an empty list where everything passed."""
+    """Write GitLab's code quality report: a JSON list with one entry per case that did not pass."""
     entries = [_code_quality_entry(item) for item in findings(run, verdict, os.environ)]
     out.write(json.dumps(entries, indent=2) + "\n")
 

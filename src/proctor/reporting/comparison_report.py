@@ -1,4 +1,7 @@
-"""Comparisons of two runs, and of the agents of one run, as JSON, Markdown and HTML; and how their numbers are said."""
+"""Comparisons of two runs as JSON, Markdown and HTML, and of the agents of one run in every report.
+
+The terminal, the viewer and the comment on a pull request take their texts for cases, scores and resources from here.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ CHANGE_TITLES = {
 }
 RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Time", "tool_calls": "Tool calls"}
 MAX_LISTED_CASES = 100
-"""Cases of one group in a document that people read."""
+"""Maximum cases per kind of change in a Markdown report."""
 
 
 def write_json(comparison: Comparison, out: TextIO) -> None:
@@ -76,7 +79,7 @@ def _step(step: Step | None) -> Json:
 
 
 def write_markdown(comparison: Comparison, out: TextIO) -> None:
-    """The sentence first, then what changed, the most serious first."""
+    """Write the conclusion, then the cases by what changed, the most serious first, then scores and resources."""
     out.write(f"## Comparison of {inline(run_label(comparison.before))} and {inline(run_label(comparison.after))}\n\n")
     out.write(f"**{inline(comparison.sentence)}**\n\n")
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
@@ -87,13 +90,13 @@ def write_markdown(comparison: Comparison, out: TextIO) -> None:
             _write_group(group, cases, out)
     _write_evaluators(comparison.evaluators, out)
     _write_resources(comparison.resources, out)
-    if kept := len(comparison.groups[Change.STILL_PASSING]):
-        out.write(f"{plural(kept, 'case')} still {'passes' if kept == 1 else 'pass'}.\n")
+    if count := len(comparison.groups[Change.STILL_PASSING]):
+        out.write(f"{plural(count, 'case')} still {'passes' if count == 1 else 'pass'}.\n")
 
 
 def _write_group(group: Change, cases: Sequence[CaseChange], out: TextIO) -> None:
     out.write(f"### {CHANGE_TITLES[group]} ({len(cases):,})\n\n")
-    out.write(table_head("Case", "Passed", "What differs"))
+    out.write(table_head("Case", "Passed", "Differences"))
     for case in cases[:MAX_LISTED_CASES]:
         out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(differences(case)), 600)))
     if len(cases) > MAX_LISTED_CASES:
@@ -112,7 +115,7 @@ def _write_evaluators(changes: Sequence[EvaluatorChange], out: TextIO) -> None:
 
 def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
     if ratios:
-        out.write("### What it took\n\n" + table_head("A trial", "Before", "After", "Times as much (95 %)"))
+        out.write("### Resources per trial\n\n" + table_head("Resource", "Before", "After", "Factor (95 %)"))
         for item in ratios:
             name = RESOURCE_NAMES[item.resource] + (" (estimate)" if item.estimated else "")
             before, after = amount_text(item.resource, item.before), amount_text(item.resource, item.after)
@@ -125,11 +128,11 @@ def run_label(side: ComparedRun) -> str:
 
 
 def run_description(side: ComparedRun) -> str:
-    """Which run, when, of which agent, on what commit."""
+    """The id of a run, when it started, its agent and its commit."""
     parts = [side.run if not side.name else f"{side.name} ({side.run})", utc_time(side.started_at), side.agent]
     if side.git is not None and side.git.commit is not None:
         branch = f"{side.git.branch} " if side.git.branch else ""
-        parts.append(f"{branch}{side.git.commit[:10]}{' with changes' if side.git.dirty else ''}")
+        parts.append(f"{branch}{side.git.commit[:10]}{' with uncommitted changes' if side.git.dirty else ''}")
     return ", ".join(part for part in parts if part)
 
 
@@ -139,21 +142,24 @@ def case_name(case: CaseChange) -> str:
 
 
 def change_text(case: CaseChange) -> str:
-    """`5/5 → 0/5`; a side that is not there is a dash."""
+    """`5/5 → 0/5`; a dash for a run that does not have the case."""
     return f"{passes_text(case.before)} → {passes_text(case.after)}"
 
 
 def passes_text(passes: PassCount | None) -> str:
+    """`4/5`, with `+1 without result` if one more trial ended in an error or is pending."""
     if passes is None:
         return "–"
-    unsettled = f" +{passes.without_verdict} unmeasured" if passes.without_verdict else ""
-    return f"{passes.passed}/{passes.trials}{unsettled}"
+    if not passes.trials:
+        return "no result"
+    rest = f" +{passes.without_verdict} without result" if passes.without_verdict else ""
+    return f"{passes.passed}/{passes.trials}{rest}"
 
 
 def differences(case: CaseChange) -> Iterator[str]:
-    """The place where conversations part, then scores, then why a case fails or cannot be compared."""
+    """Where the conversations diverge, then scores, then why a case fails or cannot be compared."""
     if case.divergence is not None:
-        yield f"parts at {case.divergence}"
+        yield f"diverges at {case.divergence}"
     if case.group is not Change.NOT_COMPARABLE:
         for score in case.scores:
             old, new = ("none" if value is None else f"{value:.2f}" for value in (score.before, score.after))
@@ -179,14 +185,14 @@ def amount_text(resource: str, value: float) -> str:
 
 
 MAX_HTML_ROWS = 1_000
-"""Cases of a group that are listed; the JSON has all."""
+"""Maximum cases per kind of change on a page; the JSON report has all."""
 VERDICT_OUTCOMES = {
     "regression": Outcome.FAILED,
     "improvement": Outcome.PASSED,
     "no difference": Outcome.PASSED,
     "not comparable": Outcome.ERROR,
 }
-"""Whose colour a verdict has."""
+"""The outcome whose color a verdict has."""
 _GROUP_OUTCOMES = {
     Change.BROKEN: Outcome.FAILED,
     Change.FIXED: Outcome.PASSED,
@@ -197,21 +203,21 @@ _GROUP_OUTCOMES = {
 
 
 def group_outcome(group: Change) -> Outcome:
-    """Whose colour a group of cases has."""
+    """The outcome whose color a kind of change has."""
     return _GROUP_OUTCOMES.get(group, Outcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """Cases of which the same became."""
+    """The cases with one kind of change."""
 
     title: str
     outcome: Outcome
     is_folded: bool
-    """Cases that still pass are there to be looked up."""
+    """Whether the list is closed at first, as it is for cases that still pass."""
     count: int
     rows: Sequence[tuple[str, str, str, Sequence[str]]]
-    """The address where both conversations are shown, the name, how it changed, and what differs."""
+    """The link to both conversations, the name, how many trials passed, and the differences."""
 
     @property
     def more(self) -> int:
@@ -220,7 +226,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """What a page shows of a comparison."""
+    """A comparison as the templates need it."""
 
     outcome: Outcome
     verdict: str
@@ -232,9 +238,9 @@ class ComparisonView:
 
 
 def comparison_view(
-    comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, most: int = MAX_HTML_ROWS
+    comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, limit: int = MAX_HTML_ROWS
 ) -> ComparisonView:
-    """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
+    """A comparison for a page, with at most `limit` cases per kind of change; `link` returns the address of a case."""
     groups = [
         GroupView(
             CHANGE_TITLES[group],
@@ -243,7 +249,7 @@ def comparison_view(
             len(cases),
             [
                 ("" if link is None else link(case), case_name(case), change_text(case), list(differences(case)))
-                for case in cases[:most]
+                for case in cases[:limit]
             ],
         )
         for group, cases in comparison.groups.items()
@@ -293,22 +299,22 @@ WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
 
 
 MAX_AGENT_ROWS = 200
-"""Cases in a table that people read; those that agents differ in come first."""
+"""Maximum cases in a table of agents; cases on which the agents differ come first."""
 
 
 def agent_comparison_text(comparison: Comparison) -> str:
-    """What one agent is against another, in one sentence."""
-    return f"{comparison.after.agent} against {comparison.before.agent}: {comparison.sentence}"
+    """One sentence that compares two agents."""
+    return f"{comparison.after.agent} compared with {comparison.before.agent}: {comparison.sentence}"
 
 
 def agent_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
-    """The cases that agents differ in first."""
+    """The id of each case and the passed trials per agent; cases on which the agents differ come first."""
     ordered = sorted(table.rows, key=lambda item: len(set(item[1])) == 1)
     return [(case_id, [passes_text(passes) for passes in found]) for case_id, found in ordered[:MAX_AGENT_ROWS]]
 
 
 def print_agents(run: Run, screen: Screen) -> None:
-    """On a terminal: a table per suite, then a sentence per pair."""
+    """Print a table per suite, then a sentence per pair of agents."""
     for table in agent_tables(run):
         rows = agent_rows(table)
         heads = [table.suite, *table.agents]
@@ -337,7 +343,7 @@ def write_agents_markdown(run: Run, out: TextIO) -> None:
 
 
 def agents_data(run: Run) -> list[Json]:
-    """The same as plain data; empty for an ordinary run."""
+    """The tables as JSON; empty for a run with one agent."""
     return [
         {
             "suite": table.suite,

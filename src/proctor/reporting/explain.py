@@ -1,4 +1,7 @@
-"""Explains one trial in plain words: what was asked, expected and answered, which tools were called, why it failed."""
+"""Explains one trial: its input, the expected and the actual output, the tool calls, and why it failed.
+
+`explain` returns a list of facts, which the terminal, JUnit, pytest and notebooks lay out in their own way.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.wording import judge_title
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value
 from proctor.results.run import Outcome, Score, TrialResult
@@ -20,40 +24,41 @@ from proctor.results.run import Outcome, Score, TrialResult
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing worth knowing about a trial, with the word that introduces it."""
+    """One line about a trial: a label, and a text that may have several lines."""
 
     label: str
+    """Empty if the line continues the fact before it."""
     text: str
     outcome: Outcome | None = None
-    """Of the score, where the fact is one."""
+    """The outcome of the score, if the fact is about a score."""
     pair: tuple[str, str] | None = None
-    """What stands left and right, where the text has two columns."""
+    """The left and the right column, if the text has two."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetailLevel:
-    """How much is told."""
+    """How much of a trial is shown."""
 
     value: int = 500
-    """The most characters of an input, an answer or a reason."""
+    """Maximum characters of an input, an answer or a reason."""
     result: int = 160
-    """The most characters of what a tool gave back."""
+    """Maximum characters of an argument or a result of a tool call."""
     lines: int = 12
-    """The most lines of any of them."""
+    """Maximum lines of any of them."""
     everything: bool = False
-    """Also what went well: all turns, all scores."""
+    """Whether to show all turns and all scores, not only those that failed."""
 
 
-CALL_COLUMNS = ("expected", "made")
+CALL_COLUMNS = ("expected", "actual")
 MAX_EXPECTED_WIDTH = 44
-"""Columns for an expected call beside the one that was made."""
+"""Width of the column of expected calls, if actual calls are next to them."""
 
 BRIEF = DetailLevel()
 FULL = DetailLevel(4_000, 2_000, 80, True)
 
 
 def explain(trial: TrialResult, detail: DetailLevel = BRIEF) -> list[Fact]:
-    """Everything a person needs to see why the trial ended as it did."""
+    """The facts that show why the trial ended as it did."""
     facts: list[Fact] = []
     turns = trial.case.turns
     for index in _turns_to_show(trial, detail):
@@ -79,25 +84,25 @@ def as_text(facts: Sequence[Fact]) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The beginning of a long text, saying how long it was."""
+    """The text, cut after `limit` characters with a note on how long it was."""
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters in all)"
 
 
 def truncation_note(text: str) -> str:
-    """What `shorten` says at the end of a text that it cut; the number of its lines is not known then."""
-    told = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
-    return "" if told is None else told.group()
+    """The note that `shorten` put at the end of a text, or "" if it did not cut the text."""
+    note = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
+    return "" if note is None else note.group()
 
 
 def input_text(case: Case, turn: Turn) -> str:
-    """What the agent was given: the words, or the values by name where there are no words."""
+    """The input of a turn as text; for an agent that takes named values, those values."""
     if turn.input is None and case.inputs:
         return value_text({item.name: item.value for item in case.inputs})
     return value_text(turn.input)
 
 
 def answer_text(reply: Reply) -> str:
-    """What evaluators saw: the named outputs where there are any, else the words, else the data."""
+    """The answer that evaluators scored: the named outputs if there are any, else the text, else the data."""
     if reply.outputs:
         return value_text(collapse(reply.outputs))
     if reply.text or reply.structured is None:
@@ -106,29 +111,30 @@ def answer_text(reply: Reply) -> str:
 
 
 def failure_locations(reply: Reply) -> list[str]:
-    """Where in the user's files a turn broke, the outermost place first; nothing where that is not known."""
+    """The lines of the user's files in which a turn raised an error, the outermost first; empty if not known."""
     lines = (reply.error or "").split("\n")[1:]
     return [line.removeprefix("  at ") for line in lines if line.startswith("  at ")]
 
 
 def value_text(value: Json) -> str:
+    """A string as it is, anything else as JSON."""
     return value if isinstance(value, str) else to_text(to_json(value))
 
 
 def call_text(call: ToolCall, limit: int) -> str:
-    """A call as code reads: `search(query="refund") -> [...]`."""
+    """A call written like code: `search(query="refund") -> [...]`."""
     if call.raw_arguments is not None:
-        inside = shorten(call.raw_arguments, limit)
+        arguments = shorten(call.raw_arguments, limit)
     else:
-        inside = ", ".join(f"{name}={shorten(_literal(value), limit)}" for name, value in call.arguments.items())
-    text = f"{call.name}({inside})"
+        arguments = ", ".join(f"{name}={shorten(_literal(value), limit)}" for name, value in call.arguments.items())
+    text = f"{call.name}({arguments})"
     if call.error is not None:
         return f"{text} {'' if call.error == UNFINISHED_CALL else 'raised '}{shorten(call.error, limit)}"
     return text if call.result is None else f"{text} -> {shorten(_literal(call.result), limit)}"
 
 
 def expected_call_text(call: ExpectedCall, limit: int) -> str:
-    """An expected call in the same manner; without brackets where the arguments do not matter."""
+    """An expected call in the same form, without parentheses if the arguments do not matter."""
     text = f"*{call.name}*" if call.substring else call.name
     if call.args is not None:
         inside = [f"{name}={shorten(_matcher_text(matcher), limit)}" for name, matcher in call.args.items()]
@@ -139,34 +145,35 @@ def expected_call_text(call: ExpectedCall, limit: int) -> str:
 
 
 def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
-    """Everything that is expected of one turn, a line each."""
+    """What a turn expects: output, keywords and tool calls, one line each."""
     if expected.output is not UNSET:
         yield shorten(value_text(expected.output), limit)
     if expected.contains is not None:
         for words, some in ((expected.contains.any, "any"), (expected.contains.all, "all")):
             if words:
-                yield shorten(f"mentions {some} of {', '.join(_literal(word) for word in words)}", limit)
+                yield shorten(f"contains {some} of {', '.join(_literal(word) for word in words)}", limit)
     if expected.tools is not None:
         calls = [expected_call_text(call, limit) for call in expected.tools]
         yield from (f"calls {call}" for call in calls) if calls else ("calls no tool",)
 
 
 def missing_and_extra_tools(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
-    """The expected tools that were not called often enough, and the called ones that were not expected, by name."""
-    left = [call.name for call in calls]
+    """The names of expected tools that were not called often enough, and of called tools that were not expected."""
+    unmatched = [call.name for call in calls]
     missing: list[str] = []
-    for wanted in sorted(expected, key=lambda call: (call.substring, -len(call.name))):
-        fitting = [name for name in left if wanted.accepts_name(name)][: wanted.count]
-        for name in fitting:
-            left.remove(name)
-        if lacking := wanted.count - len(fitting):
-            missing.append(wanted.name if lacking == 1 else f"{wanted.name} x{lacking}")
-    extra = [call.name for call in calls if not any(wanted.accepts_name(call.name) for wanted in expected)]
+    # The most specific expectation takes its calls first; one that matches part of a name could take them all.
+    for item in sorted(expected, key=lambda call: (call.substring, -len(call.name))):
+        matches = [name for name in unmatched if item.accepts_name(name)][: item.count]
+        for name in matches:
+            unmatched.remove(name)
+        if count := item.count - len(matches):
+            missing.append(item.name if count == 1 else f"{item.name} x{count}")
+    extra = [call.name for call in calls if not any(item.accepts_name(call.name) for item in expected)]
     return missing, list(dict.fromkeys(extra))
 
 
 def _turns_to_show(trial: TrialResult, detail: DetailLevel) -> list[int]:
-    """The turns in which something went wrong; the last one reached when none did."""
+    """The indexes of the turns that failed; of the last turn if none did."""
     every = range(len(trial.case.turns))
     if detail.everything or len(every) == 1:
         return list(every)
@@ -182,18 +189,19 @@ def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator
     turn = trial.case.turns[index]
     yield Fact("input", shorten(input_text(trial.case, turn), detail.value))
     was_answered = index < len(trial.replies)
-    told = replace(turn.expected, tools=None) if was_answered else turn.expected
-    for number, line in enumerate(expected_lines(told, detail.value)):
+    # The calls of a turn that was answered come below, next to the actual ones.
+    expected = replace(turn.expected, tools=None) if was_answered else turn.expected
+    for number, line in enumerate(expected_lines(expected, detail.value)):
         yield Fact("" if number else "expected", line)
     if not was_answered:
         return
     reply = trial.replies[index]
-    said = shorten(answer_text(reply), detail.value)
-    if said or reply.error is None:
-        yield Fact("got" if reply.error is None else "got so far", said or "(an empty answer)")
+    output = shorten(answer_text(reply), detail.value)
+    if output or reply.error is None:
+        yield Fact("output" if reply.error is None else "partial output", output or "(empty)")
     pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
     for number, line in enumerate(failure_locations(reply)):
-        yield Fact("" if number else "broke at", shorten(line, detail.value))
+        yield Fact("" if number else "failed at", shorten(line, detail.value))
     for number, (line, pair) in enumerate(_call_lines(turn.expected.tools, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line, pair=pair)
 
@@ -201,12 +209,12 @@ def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator
 def _call_lines(
     expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: DetailLevel
 ) -> Iterator[tuple[str, tuple[str, str] | None]]:
-    """The calls that were made; beside those that were expected, where any were: as one text, and as two columns."""
+    """The tool calls as lines of text; next to the expected calls, if the turn expects any, also as two columns."""
     if expected is None:
         yield from ((_line(pair, detail), None) for pair in pairs)
         return
     if not expected and not calls:
-        yield "none, as expected", None
+        yield "no calls, as expected", None
         return
     rows = [CALL_COLUMNS, *(_row(pair, detail) for pair in pairs)]
     width = min(MAX_EXPECTED_WIDTH, max(len(left) for left, _ in rows))
@@ -214,50 +222,51 @@ def _call_lines(
 
 
 def _line(pair: CallPair, detail: DetailLevel) -> str:
-    """A call, and what an evaluator holds against it."""
+    """A call, and what an evaluator found wrong with it."""
     if pair.call is None:
-        return f"(not made) {pair.expected_text}"
+        return f"(not called) {pair.expected_text}"
     return call_text(pair.call, detail.result) + _remark(pair)
 
 
 def _row(pair: CallPair, detail: DetailLevel) -> tuple[str, str]:
-    wanted, call = pair.expected, pair.call
-    left = pair.expected_text or "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
+    expected, call = pair.expected, pair.call
+    left = pair.expected_text or "(not expected)" if expected is None else expected_call_text(expected, detail.result)
     if call is None:
-        return left, "(not made)" if pair.fit is CallFit.MISSING else ""
+        return left, "(not called)" if pair.fit is CallFit.MISSING else ""
     return left, call_text(call, detail.result) + _remark(pair)
 
 
 def _remark(pair: CallPair) -> str:
-    told = [pair.fit.value] if pair.fit in (CallFit.FORBIDDEN, CallFit.OUT_OF_ORDER, CallFit.IGNORED) else []
-    told += [name or "arguments" for name in pair.wrong]
-    return f"  <- {', '.join(told)}" if told else ""
+    """What to look at in a call: `  <- out of order`, or the names of its wrong arguments."""
+    remarks = [pair.fit.value] if pair.fit in (CallFit.FORBIDDEN, CallFit.OUT_OF_ORDER, CallFit.IGNORED) else []
+    remarks += [name or "arguments" for name in pair.wrong]
+    return f"  <- {', '.join(remarks)}" if remarks else ""
 
 
 def _state_facts(trial: TrialResult, detail: DetailLevel) -> Iterator[Fact]:
     if trial.case.final_state is None or not trial.replies:
         return
     yield Fact("state", shorten(f"expected {value_text(trial.case.final_state)}", detail.value))
-    yield Fact("", shorten(f"got {value_text(trial.replies[-1].state)}", detail.value))
+    yield Fact("", shorten(f"actual   {value_text(trial.replies[-1].state)}", detail.value))
 
 
 def _score_facts(scores: Sequence[Score], detail: DetailLevel) -> Iterator[Fact]:
-    quiet = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
+    hidden = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
     several = len({score.turn for score in scores if score.turn is not None}) > 1
     for score in scores:
-        if score.outcome in quiet or (quiet and not is_cause(score)):
+        if score.outcome in hidden or (hidden and not is_cause(score)):
             continue
-        words = score_value(score) + (" (informs)" if score.report_only else "")
+        text = score_value(score) + (" (report only)" if score.report_only else "")
         if judge := judge_name(score):
-            words += f" (judge {judge})"
+            text += f" ({judge_title(judge)})"
         if several and score.turn is not None:
-            words += f" at turn {score.turn + 1}"
+            text += f" at turn {score.turn + 1}"
         reason = shorten(score.reasoning.strip(), detail.value)
-        yield Fact(score.evaluator, f"{words}: {reason}" if reason else words, score.outcome)
+        yield Fact(score.evaluator, f"{text}: {reason}" if reason else text, score.outcome)
 
 
 def _literal(value: Json) -> str:
-    """JSON, so that text and numbers can be told apart."""
+    """A value as JSON, which shows whether it is a string or a number."""
     return json.dumps(to_json(value), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Cases that did not pass: their trials grouped by reason, and as data for programs that mend them."""
+"""Cases that did not pass: their trials grouped by reason, and as JSON for programs that fix them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.cases.identity import CaseAddress
 from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
 from proctor.reporting.explain import answer_text, call_text, expected_call_text, expected_lines
 from proctor.reporting.failure_causes import Signature, signature
-from proctor.reporting.wording import plural
+from proctor.reporting.wording import passed_text
 from proctor.results.reasons import deciding_score, headline_reason, reason_order
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import CaseVerdict, RunVerdict
@@ -25,17 +25,17 @@ FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class DistinctReason:
-    """One way in which trials of a case went wrong."""
+    """One reason for which trials of a case failed or ended in an error. The JSON report lists these fields."""
 
     text: str
-    """The reason of the first of them, on one line."""
+    """The reason of the first of these trials, on one line."""
     outcome: Outcome
     trials: int
-    """How many trials went wrong in this way."""
+    """How many trials have this reason."""
     number: int
-    """The repetition that is the example of it."""
+    """The number of the trial that serves as the example."""
     position: int
-    """The place of that trial in the plan."""
+    """The position of that trial in the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,18 @@ class FailingCase:
     suite: str
     case_id: str
     outcome: Outcome
-    """Of the case, by the rule of its suite: it may have passed although a trial failed."""
+    """Of the case, by the criteria of its suite: a case may pass although one of its trials failed."""
     counts: Mapping[Outcome, int]
     """Its trials by outcome."""
     reasons: tuple[DistinctReason, ...] = ()
-    """The most frequent first; empty where they were not asked for."""
+    """The most frequent first; empty for cases beyond the limit of `failing_cases`."""
     quarantined: bool = False
     is_flaky: bool = False
     """Whether it both passed and failed."""
 
     @property
     def example(self) -> DistinctReason | None:
-        """Where to find the trial that shows what went wrong."""
+        """The most frequent reason, with the trial that shows it."""
         return self.reasons[0] if self.reasons else None
 
     @property
@@ -66,32 +66,35 @@ class FailingCase:
 
     @property
     def share(self) -> str:
-        """`5 of 5`; see `share_text`."""
-        return share_text(self.outcome, self.counts)
+        """`0/5 passed`; see `trials_text`."""
+        return trials_text(self.counts)
 
 
 class ReasonCounter:
-    """Counts the distinct reasons of one case while its trials come; it holds no trial."""
+    """Counts the distinct reasons of one case, trial by trial, without keeping the trials."""
 
     def __init__(self, limit: int = 200) -> None:
         self._limit = limit
-        self._found: dict[Signature, DistinctReason] = {}
+        self._reasons: dict[Signature, DistinctReason] = {}
 
     def add(self, trial: TrialResult) -> bool:
-        """Take a trial that went wrong; whether it is now the example of its reason, as the earliest in the plan."""
+        """Count a trial that failed or ended in an error; return whether it is now the example of its reason.
+
+        The example is the first such trial in the run, whichever finished first.
+        """
         key = signature(trial)
-        known = self._found.get(key)
-        if known is not None and known.position < trial.position:
-            self._found[key] = replace(known, trials=known.trials + 1)
+        reason = self._reasons.get(key)
+        if reason is not None and reason.position < trial.position:
+            self._reasons[key] = replace(reason, trials=reason.trials + 1)
             return False
-        trials = 1 if known is None else known.trials + 1
+        trials = 1 if reason is None else reason.trials + 1
         text = headline_reason(trial, self._limit)
-        self._found[key] = DistinctReason(text, trial.outcome, trials, trial.number, trial.position)
+        self._reasons[key] = DistinctReason(text, trial.outcome, trials, trial.number, trial.position)
         return True
 
     def reasons(self) -> tuple[DistinctReason, ...]:
         """Failures before errors, the most frequent first."""
-        return tuple(sorted(self._found.values(), key=lambda one: reason_order(one.outcome, one.trials)))
+        return tuple(sorted(self._reasons.values(), key=lambda item: reason_order(item.outcome, item.trials)))
 
 
 def failing_cases(
@@ -99,13 +102,13 @@ def failing_cases(
     verdict: RunVerdict,
     *,
     only: Collection[CaseAddress] | None = None,
-    most_reasons: int | None = None,
+    max_with_reasons: int | None = None,
     limit: int = 200,
 ) -> list[FailingCase]:
-    """Every case with a trial that went wrong: failed cases first, then errors, each in the order of the plan.
+    """Every case with a trial that failed or ended in an error: failed cases first, then errors, each in suite order.
 
-    `only` names the cases that are of interest, by suite and id. Reasons are looked up for the first `most_reasons` of
-    them, or for all, and cut at `limit` characters; no more trials are read than that takes.
+    `only` restricts the result to these cases. Reasons are read for the first `max_with_reasons` cases, or for all,
+    and cut at `limit` characters. No more trials are read than that takes.
     """
     counts: dict[CaseAddress, Counter[Outcome]] = {}
     last: dict[CaseAddress, int] = {}
@@ -114,59 +117,57 @@ def failing_cases(
         counts.setdefault(address, Counter())[summary.outcome] += 1
         if summary.outcome in FAILED_OR_ERROR:
             last[address] = max(last.get(address, 0), summary.position)
-    wanted = last.keys() if only is None else last.keys() & set(only)
-    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in wanted]
+    addresses = last.keys() if only is None else last.keys() & set(only)
+    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in addresses]
     cases.sort(key=lambda case: case.outcome.rank)
-    chosen = [(case.suite, case.case_id) for case in cases[:most_reasons]]
-    tallies = _count_reasons(run.trials, {address: last[address] for address in chosen}, limit)
-    return [_failing_case(case, counts, tallies) for case in cases]
+    with_reasons = [(case.suite, case.case_id) for case in cases[:max_with_reasons]]
+    reasons = _count_reasons(run.trials, {address: last[address] for address in with_reasons}, limit)
+    return [_failing_case(case, counts, reasons) for case in cases]
 
 
-def share_text(outcome: Outcome, counts: Mapping[Outcome, int]) -> str:
-    """How many trials of a case ended as the case did: `5 of 5`, `3 of 5, 1 error`; nothing for a single trial."""
-    trials, errors = sum(counts.values()), counts.get(Outcome.ERROR, 0)
-    if trials <= 1:
-        return ""
-    beside = f", {plural(errors, 'error')}" if errors and outcome is not Outcome.ERROR else ""
-    return f"{counts.get(outcome, 0):,} of {trials:,}{beside}"
+def trials_text(counts: Mapping[Outcome, int]) -> str:
+    """How many trials of a case passed: `0/5 passed`, `3/5 passed, 1 error`; empty for a single trial."""
+    return passed_text(counts.get(Outcome.PASSED, 0), sum(counts.values()), counts.get(Outcome.ERROR, 0))
 
 
 def _count_reasons(
     trials: Iterable[TrialResult], last: Mapping[CaseAddress, int], limit: int
 ) -> dict[CaseAddress, ReasonCounter]:
-    """The reasons of the cases in `last`, which says where the last bad trial of each stands in the plan."""
-    tallies: dict[CaseAddress, ReasonCounter] = {}
+    """The reasons of the cases in `last`, which has the position of the last unsuccessful trial of each."""
+    counters: dict[CaseAddress, ReasonCounter] = {}
     end = max(last.values(), default=-1)
     for trial in trials if last else ():
         address = (trial.suite, trial.case.id)
         if trial.outcome in FAILED_OR_ERROR and address in last:
-            tallies.setdefault(address, ReasonCounter(limit)).add(trial)
+            counters.setdefault(address, ReasonCounter(limit)).add(trial)
         if trial.position >= end:
             break
-    return tallies
+    return counters
 
 
 def _failing_case(
-    case: CaseVerdict, counts: Mapping[CaseAddress, Mapping[Outcome, int]], tallies: Mapping[CaseAddress, ReasonCounter]
+    case: CaseVerdict,
+    counts: Mapping[CaseAddress, Mapping[Outcome, int]],
+    counters: Mapping[CaseAddress, ReasonCounter],
 ) -> FailingCase:
     address = (case.suite, case.case_id)
-    reasons = tallies[address].reasons() if address in tallies else ()
+    reasons = counters[address].reasons() if address in counters else ()
     return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined, case.is_flaky)
 
 
 MAX_TEXT = 2_000
-"""Characters of an expectation or an answer."""
+"""Maximum characters of an expectation, an answer or a reason in the JSON report."""
 MISMATCHES = (CallFit.DIFFERS, CallFit.MISSING, CallFit.OUT_OF_ORDER, CallFit.FORBIDDEN)
 
 
 def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
-    """One entry a case, failures before errors; empty where every case passed."""
+    """One JSON object per case that did not pass, failures before errors."""
     cases = failing_cases(run, verdict, limit=MAX_TEXT)
     if not cases:
         return []
     suites = {info.name: info for info in run.suites}
-    wanted = {case.example.position for case in cases if case.example is not None}
-    examples = {(trial.suite, trial.case.id): trial for trial in run.trials if trial.position in wanted}
+    example_positions = {case.example.position for case in cases if case.example is not None}
+    examples = {(trial.suite, trial.case.id): trial for trial in run.trials if trial.position in example_positions}
     positions = {suite: case_positions_in(suites[suite]) for suite in {case.suite for case in cases}}
     return [
         {
@@ -193,17 +194,17 @@ def _location(position: Position | None, info: SuiteInfo) -> dict[str, Json]:
 
 
 def case_positions_in(info: SuiteInfo) -> dict[str, Position]:
-    """By case: where it is written, if the file is still there and still holds it."""
+    """By case: its file and line, if the file still exists and still has the case."""
     return {} if info.path is None else case_positions(Path(info.path))
 
 
 def reproduce_command(run: Run, info: SuiteInfo, case: FailingCase) -> str | None:
-    """The command that runs this case alone; `None` for suites that were made in Python."""
+    """The command that runs only this case, or `None` for a suite built in Python."""
     if info.path is None or info.path.endswith(".py"):
         return None
     words = ["proctor", "test", f"{info.path}::{case.case_id}"]
-    given = run.options.get("agents")
-    agents = given if isinstance(given, dict) else {}
+    option = run.options.get("agents")
+    agents = option if isinstance(option, dict) else {}
     if isinstance(agents.get(info.agent), str):
         words += ["--agent", f"{info.agent}={agents[info.agent]}"]
     for name in ("agent", "judge"):
@@ -213,7 +214,7 @@ def reproduce_command(run: Run, info: SuiteInfo, case: FailingCase) -> str | Non
 
 
 def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
-    """Where the trial first does something else than was expected: a tool call; else the answer, or its absence."""
+    """Where the trial first differs from what was expected: a tool call, or else the answer or that there is none."""
     if trial is None:
         return None
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
@@ -235,5 +236,5 @@ def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
 
 
 def _sides(pair: CallPair) -> dict[str, Json]:
-    wanted = pair.expected_text if pair.expected is None else expected_call_text(pair.expected, MAX_TEXT)
-    return {"expected": wanted or None, "got": None if pair.call is None else call_text(pair.call, MAX_TEXT)}
+    expected = pair.expected_text if pair.expected is None else expected_call_text(pair.expected, MAX_TEXT)
+    return {"expected": expected or None, "got": None if pair.call is None else call_text(pair.call, MAX_TEXT)}

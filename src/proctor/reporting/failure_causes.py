@@ -1,4 +1,9 @@
-"""Groups what went wrong by what failed and where, so that ten failures with one cause are read once."""
+"""Groups failures by cause, so that ten failures with one cause are read once.
+
+Two trials have the same cause if their *signatures* are equal: outcome, failing evaluators, tool, turn, and the reason
+without what differs from case to case (quoted texts, numbers, ids). Comparing the reasons themselves would put nearly
+every failure into a group of its own; comparing only evaluators would merge failures that need different fixes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ _ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|I
 
 @dataclass(frozen=True, slots=True)
 class TrialReference:
-    """Where to find a trial."""
+    """The suite, case and number of a trial."""
 
     suite: str
     case_id: str
@@ -36,25 +41,25 @@ class TrialReference:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Trials that went wrong in the same way at the same place."""
+    """Trials that failed in the same way at the same place."""
 
     outcome: Outcome
     evaluators: tuple[str, ...]
-    """Those that failed or broke; none where the agent did not answer."""
+    """Those that failed or raised an error; none if the agent did not answer."""
     cause: str
-    """An error, what was wrong with a tool call, or the reason given, without the values that differ each time."""
+    """An error, what was wrong with a tool call, or the reason, without the values that differ from case to case."""
     tool: str
     turn: int | None
-    """The index of the turn, in conversations of several."""
+    """The index of the turn, in a conversation of several turns."""
     trials: int
     cases: int
     examples: tuple[TrialReference, ...]
     sample: str
-    """The reason of the first of them, in full words."""
+    """The full reason of the first of these trials."""
 
 
 class _Members:
-    """A cluster while trials are still coming."""
+    """The trials of one cause, while they are being added."""
 
     __slots__ = ("cases", "examples", "sample", "trials")
 
@@ -75,22 +80,22 @@ Signature = tuple[Outcome, tuple[str, ...], str, str, int | None]
 
 
 class FailureCauses:
-    """Takes trials one by one and keeps only what the clusters need."""
+    """Collects causes trial by trial, without keeping the trials."""
 
     def __init__(self) -> None:
-        self._found: dict[Signature, _Members] = {}
+        self._members: dict[Signature, _Members] = {}
 
     def add(self, trial: TrialResult) -> None:
         if trial.outcome not in (Outcome.FAILED, Outcome.ERROR):
             return
         key = signature(trial)
-        if key not in self._found:
-            self._found[key] = _Members(headline_reason(trial))
-        self._found[key].add(trial)
+        if key not in self._members:
+            self._members[key] = _Members(headline_reason(trial))
+        self._members[key].add(trial)
 
-    def clusters(self) -> tuple[FailureCause, ...]:
-        """The largest first; equal ones in the order in which they were met."""
-        ordered = sorted(self._found.items(), key=lambda item: -item[1].trials)
+    def causes(self) -> tuple[FailureCause, ...]:
+        """The most frequent first; equally frequent ones in the order in which they first occurred."""
+        ordered = sorted(self._members.items(), key=lambda item: -item[1].trials)
         return tuple(
             FailureCause(*key, found.trials, len(found.cases), tuple(found.examples), found.sample)
             for key, found in ordered
@@ -98,45 +103,45 @@ class FailureCauses:
 
 
 def cause_name(trial: TrialResult) -> str:
-    """What went wrong with a trial, in words that all trials of its cluster share."""
+    """The cause of a trial's failure as one line, the same for all trials with this cause."""
     outcome, evaluators, cause, tool, turn = signature(trial)
     where = "" if turn is None else f" at turn {turn + 1}"
-    said = f"{tool} {cause}" if tool else cause or outcome.value
+    text = f"{tool} {cause}" if tool else cause or outcome.value
     by = f" ({', '.join(evaluators)})" if evaluators else ""
-    return f"{said}{where}{by}".encode("utf-8", "replace").decode()
+    return f"{text}{where}{by}".encode("utf-8", "replace").decode()
 
 
 def normalize_reason(reason: str) -> str:
-    """A reason without what differs from case to case: quoted texts, numbers and identifiers.
+    """A reason without what differs from case to case: quoted texts, numbers and ids.
 
-    The place where something differs, a line of source and the name of a missing property stay: they are the failure.
+    Lines of source and the names of missing properties stay, since they say what failed.
     """
     text = _without_whole_values(reason[:MAX_REASON_READ])
-    places = _PRESERVED.findall(text)
+    preserved = _PRESERVED.findall(text)
     text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _PRESERVED.sub("\x00", text))))
-    for place in places:
-        text = text.replace("\x00", place, 1)
+    for part in preserved:
+        text = text.replace("\x00", part, 1)
     text = " ".join(_REPEATED_ELLIPSIS.sub("…", text).split())
     return text if len(text) <= MAX_CAUSE else f"{text[: MAX_CAUSE - 1]}…"
 
 
 def _without_whole_values(reason: str) -> str:
-    """Of `expected {...}, got {...}; a.b is 1 instead of 2`, what differs: the rest is another one in each case."""
+    """The end of `expected {...}, got {...}; a.b is 1 instead of 2`: the values before it differ in every case."""
     if not reason.startswith(("expected {", "expected [")):
         return reason
     at = reason.find(" instead of ")
-    begins = reason.rfind("; ", 0, at) if at > 0 else -1
-    return reason[begins + 2 :] if begins > 0 else reason
+    start = reason.rfind("; ", 0, at) if at > 0 else -1
+    return reason[start + 2 :] if start > 0 else reason
 
 
 def error_class(reason: str) -> str:
-    """The name of the error that a reason tells of, if it does."""
-    found = _ERROR_CLASS.search(reason[:MAX_REASON_READ])
-    return found.group() if found else ""
+    """The name of the error class in a reason, or ""."""
+    match = _ERROR_CLASS.search(reason[:MAX_REASON_READ])
+    return match.group() if match else ""
 
 
 def signature(trial: TrialResult) -> Signature:
-    """What two trials that went wrong in the same way have in common."""
+    """What two trials that failed for the same cause have in common."""
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if not s.report_only and s.outcome is trial.outcome)
     score = deciding_score(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)
@@ -156,13 +161,13 @@ def _turn(trial: TrialResult, scored: int | None) -> int | None:
 
 
 def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tuple[str, str]:
-    """The tool that went wrong, and how, according to the evaluator that failed.
+    """The tool call that was wrong, and how, according to the evaluator that failed.
 
-    One that does not look at tool calls blames none of them; only a call that broke may then be the cause. Where no
-    evaluator has left what it found, the calls are compared here.
+    An evaluator that does not look at tool calls reports none. Then only a call that raised an error can be the cause.
+    If no evaluator reported what it found in the calls, they are compared here.
     """
-    if score is not None and (told := _reported_faults(trial, score, turn)):
-        return told[0]
+    if score is not None and (reported := _reported_faults(trial, score, turn)):
+        return reported[0]
     compared = any("pairs" in item.details or "faults" in item.details for item in trial.scores)
     faults = sorted(_faults(trial, turn, compared), key=lambda fault: fault[0])
     return faults[0][1:] if faults else ("", "")
@@ -178,11 +183,12 @@ def _reported_faults(trial: TrialResult, score: Score, turn: int | None) -> list
     ]
 
 
+NO_TOOL_EXPECTED = "was called but no tool was expected"
 _FAULT_TEXTS = {
     "missing": "was not called",
     "order": "was called out of order",
-    "extra": "was called although it was not expected",
-    "forbidden": "was called although it is forbidden",
+    "extra": "was called but not expected",
+    "forbidden": "was called but is forbidden",
 }
 
 
@@ -191,7 +197,7 @@ def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
     if kind == "arguments":
         wrong = fault.get("arguments")
         return argument_fault(wrong if isinstance(wrong, Mapping) else {})
-    return "was called although no tool was to be" if no_tool and kind == "extra" else _FAULT_TEXTS[kind]
+    return NO_TOOL_EXPECTED if no_tool and kind == "extra" else _FAULT_TEXTS[kind]
 
 
 def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
@@ -200,7 +206,7 @@ def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
 
 
 def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:
-    """Each fault with how little it explains: a call that is missing or wrong before one that merely broke."""
+    """Each fault with its rank: a missing or wrong call explains more than one that raised an error."""
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
         if chosen not in (None, index):
             continue
@@ -213,27 +219,27 @@ def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[
             elif pair.call is not None and pair.call.error is not None:
                 yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalize_reason(pair.call.error)}"
             elif pair.call is not None and expected == () and not compared:
-                yield 2, pair.call.name, "was called although no tool was to be"
+                yield 2, pair.call.name, NO_TOOL_EXPECTED
 
 
 def argument_fault(wrong: Mapping[str, Json]) -> str:
-    """What was wrong with the arguments of a call, told apart: wrong ones, missing ones, ones that do not belong."""
+    """What was wrong with the arguments of a call: wrong, missing and unexpected ones, by the reason for each."""
     if not wrong or "" in wrong:
         return "was called with arguments that are not an object"
     kinds: dict[str, list[str]] = {"with the wrong": [], "without": [], "with an unexpected": []}
-    for name, why in wrong.items():
-        inside = _INNER_PATH.match(str(why))
-        reason = str(why)[inside.end() :] if inside else str(why)
-        path = _argument_path(str(name), inside.group(1) if inside else "")
+    for name, text in wrong.items():
+        inner = _INNER_PATH.match(str(text))
+        reason = str(text)[inner.end() :] if inner else str(text)
+        path = _argument_path(str(name), inner.group(1) if inner else "")
         kind = "without" if reason.startswith("missing") else "with the wrong"
         kinds["with an unexpected" if reason.startswith("not expected") else kind].append(path)
     parts = [f"{kind} {_join_names(names)}" for kind, names in kinds.items() if names]
     return f"was called {' and '.join(parts)}"
 
 
-def _argument_path(name: str, inside: str) -> str:
-    """The place of a difference in an argument, whichever item of a list it is: `payment[].amount`."""
-    path = _INDEX.sub("[]", inside)
+def _argument_path(name: str, inner: str) -> str:
+    """The path of a difference in an argument, without the indexes of lists: `payment[].amount`."""
+    path = _INDEX.sub("[]", inner)
     return f"{name}{path}" if path.startswith("[") or not path else f"{name}.{path}"
 
 

@@ -6,7 +6,7 @@ comment but the oldest is deleted.
 
 `python -m proctor.reporting.github_comment FILE` reads the number of the pull request from GITHUB_EVENT_PATH, and uses
 GITHUB_API_URL, GITHUB_REPOSITORY and GITHUB_TOKEN, which every step of GitHub Actions has. The first line of FILE is
-the marker. A comment that cannot be written is a warning and not a failure: the verdict does not depend on comments.
+the marker. A comment that cannot be written is a warning, not a failure: the verdict does not depend on comments.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(path: str) -> int:
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     number = (event.get("pull_request") or {}).get("number")
     if not isinstance(number, int):
-        click.echo("this event is not about a pull request; there is nothing to comment on")
+        click.echo("this event is not about a pull request; no comment written")
         return 0
     text = Path(path).read_text(encoding="utf-8")
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
@@ -99,9 +99,10 @@ def main(path: str) -> int:
         click.echo("the comment was written")
     except (OSError, ValueError) as error:
         forbidden = isinstance(error, urllib.error.HTTPError) and error.code == 403
-        forks = "; the token of a pull request from a fork may not write" if forbidden else ""
+        forks = "; the token needs the permission `pull-requests: write`, which pull requests from forks do not have"
+        hint = forks if forbidden else ""
         reason = " ".join(str(error).split())
-        click.echo(f"::warning title=Proctor::the comment could not be written: {reason}{forks}")
+        click.echo(f"::warning title=Proctor::the comment could not be written: {reason}{hint}")
     return 0
 
 

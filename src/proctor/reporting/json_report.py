@@ -1,4 +1,4 @@
-"""The whole run as one JSON document, written trial by trial; `schemas/report.schema.json` says what is in it."""
+"""The whole run as one JSON document, written trial by trial; `schemas/report.schema.json` describes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = "proctor.report/1"
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the report: the head as people read it, then one line per trial."""
+    """Write the report: run, verdict, suites and failures indented, then one line per trial."""
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
@@ -112,7 +112,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
 
 
 def trial_data(trial: TrialResult) -> dict[str, Json]:
-    """Everything that is kept of a trial."""
+    """Everything that is stored about a trial."""
     return {
         "suite": trial.suite,
         "case": to_json(write_case(trial.case)),
@@ -210,5 +210,5 @@ def _estimate(estimate: Estimate | None) -> Json:
 
 
 def _finite(number: float | None) -> float | None:
-    """JSON has no word for infinite, and a number that is none tells nothing."""
+    """The number, or None if it is infinite or not a number, which JSON cannot express."""
     return number if number is not None and math.isfinite(number) else None

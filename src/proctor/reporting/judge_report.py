@@ -1,4 +1,4 @@
-"""What judges and simulated users were asked and replied, how many calls that took, and what they cost."""
+"""What judges and simulated users were asked and replied, how many calls they took, and what they cost."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from proctor.results.reasons import score_value
 from proctor.results.run import Run, Score, TrialResult
 
 FindJudgeCall = Callable[[str], Mapping[str, Json] | None]
-"""The kept words of a call, by its key."""
+"""Returns the stored prompts and reply of a call, by its key."""
 
 CALL_TEXTS = ("system", "user", "reply", "unfit")
 MAX_NAMED_SCORES = 5
-"""How many verdicts near their threshold are named; JSON has them all."""
+"""Maximum scores near their threshold that are named; the JSON report has all."""
 STEPS_KIND = "geval-steps"
-"""The kind of question by which a judge works out its own steps."""
+"""The kind of question that asks a judge to write its own evaluation steps."""
 
 
 def judged_scores(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
-    """Every judged score as data, with the words of its calls; nothing that looks like a key."""
+    """Every judged score as JSON, with the prompts and replies of its calls, in which secrets are masked."""
     for trial in trials:
         for score in trial.scores:
             if judge_details(score) is not None:
@@ -36,35 +36,35 @@ def judged_scores(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterato
 
 
 def simulated_users(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
-    """Every user that a model played, as data, with the words of its calls."""
+    """Every simulated user as JSON, with the prompts and replies of its calls."""
     for trial in trials:
         if simulated_user_details(trial) is not None:
             yield _user_data(trial, find)
 
 
 def print_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: FindJudgeCall, *, verbose: bool) -> int:
-    """Say of simulated users and judged scores what they rest on, with all words if `verbose`; how many there are."""
-    told = 0
+    """Print the calls behind simulated users and judged scores, with full prompts if `verbose`; return how many."""
+    count = 0
     for trial in trials:
         for user in simulated_users([trial], find):
             name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
-            played = f"{name}  the user, played by {user['model']}"
-            screen.line((f"{LABELS[trial.outcome]:<5}  ", STYLES[trial.outcome]), played)
+            title = f"{name}  simulated user by {user['model']}"
+            screen.line((f"{LABELS[trial.outcome]:<5}  ", STYLES[trial.outcome]), title)
             print_facts(screen, list(_user_facts(user, verbose)), FULL)
             screen.line()
-            told += 1
+            count += 1
         for score in trial.scores:
             if judge_details(score) is None:
                 continue
             data = _score_data(trial, score, find)
             turn = "" if score.turn is None else f" at turn {score.turn + 1}"
             name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
-            said = f"{score.evaluator} {score_value(score)}{turn}"
-            screen.line((f"{LABELS[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {said}")
+            text = f"{score.evaluator} {score_value(score)}{turn}"
+            screen.line((f"{LABELS[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {text}")
             print_facts(screen, list(_score_facts(data, verbose)), FULL)
             screen.line()
-            told += 1
-    return told
+            count += 1
+    return count
 
 
 def _user_data(trial: TrialResult, find: FindJudgeCall) -> dict[str, Json]:
@@ -110,10 +110,10 @@ def _score_data(trial: TrialResult, score: Score, find: FindJudgeCall) -> dict[s
 
 def _call_data(call: Mapping[str, Json], find: FindJudgeCall) -> dict[str, Json]:
     key = call.get("key")
-    kept = find(key) if isinstance(key, str) else None
-    words = {name: mask_data(kept[name]) for name in CALL_TEXTS if name in kept} if kept is not None else {}
-    usage = {"usage": to_json(kept["usage"])} if kept is not None and "usage" in kept else {}
-    return {**to_json(call), **usage, **words}
+    stored = find(key) if isinstance(key, str) else None
+    texts = {name: mask_data(stored[name]) for name in CALL_TEXTS if name in stored} if stored is not None else {}
+    usage = {"usage": to_json(stored["usage"])} if stored is not None and "usage" in stored else {}
+    return {**to_json(call), **usage, **texts}
 
 
 def _score_facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
@@ -125,7 +125,7 @@ def _score_facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
         yield Fact("vote", _vote_text(vote))
     yield from _call_facts(data["calls"], verbose)
     if verbose and "unfit_reply" in data:
-        yield Fact("wrote", data["unfit_reply"])
+        yield Fact("invalid reply", data["unfit_reply"])
 
 
 def _call_facts(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]:
@@ -150,13 +150,11 @@ def _call_title(call: Mapping[str, Json]) -> str:
     if call.get("sample"):
         parts.append(f"sample {_sample_number(call)}")
     if call.get("repaired"):
-        parts.append("the first reply did not fit")
+        parts.append("first reply rejected")
     if isinstance(call.get("cut_off"), int):
-        parts.append(f"{plural(call['cut_off'], 'request')} given up without an answer")
+        parts.append(f"{plural(call['cut_off'], 'request')} abandoned without an answer")
     if not is_rule_based(call.get("model")):
-        parts.append(
-            "not asked again" if call.get("cached") else _cost_text(call.get("usage") or {}) or "cost not known"
-        )
+        parts.append("from cache" if call.get("cached") else _cost_text(call.get("usage") or {}) or "cost unknown")
     return ", ".join(parts)
 
 
@@ -167,7 +165,7 @@ def _sample_number(item: Mapping[str, Json]) -> int:
 
 def _call_texts(call: Mapping[str, Json]) -> Iterator[Fact]:
     if not any(name in call for name in CALL_TEXTS):
-        yield Fact("", "(the words of this call are not kept in this store)")
+        yield Fact("", "(the prompts of this call are not in this store)")
         return
     for name in CALL_TEXTS:
         if name in call:
@@ -183,7 +181,7 @@ def _cost_text(usage: Mapping[str, Json]) -> str:
 
 
 def judge_lines(run: Run) -> list[tuple[str, str]]:
-    """Each judge of a run with what it did, and whether it was compared with people."""
+    """Each judge of a run with what it did, and whether it was calibrated."""
     missing = uncalibrated_judges(run, corrections(run))
     return [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
 
@@ -195,74 +193,77 @@ def _uncalibrated_text(evaluators: Sequence[str] | None) -> str:
 
 
 def judge_caveats(run: Run) -> list[tuple[str, str]]:
-    """What to doubt about judged scores, each with its title: corrected pass rates, verdicts near their threshold.
+    """What to know before trusting judged scores, as pairs of title and text.
 
-    And the steps that a judge worked out for itself, since every mark rests on them.
+    Corrected pass rates, scores near their threshold, and the evaluation steps that a judge wrote for itself, since
+    every score of that evaluator depends on them.
     """
-    found = corrections(run)
-    lines = [("Corrected pass rate", correction_text(item)) for item in found]
-    lines += [("Near the threshold", near_text(item)) for item in found if item.near]
+    corrected = corrections(run)
+    lines = [("Corrected pass rate", correction_text(item)) for item in corrected]
+    lines += [("Near the threshold", near_text(item)) for item in corrected if item.near]
     return lines + [("Steps", text) for text in _steps_texts(run)]
 
 
 def near_text(item: Correction) -> str:
-    """The verdicts that may be another one when the judge is asked again."""
-    named = [
+    """The scores whose outcome may change if the judge is asked again."""
+    names = [
         f"{each.suite}/{trial_name(each.case, each.number)}{'' if each.turn is None else f' at turn {each.turn + 1}'} "
         f"{each.value:.2f}"
         for each in item.near[:MAX_NAMED_SCORES]
     ]
     more = f" and {len(item.near) - MAX_NAMED_SCORES:,} more" if len(item.near) > MAX_NAMED_SCORES else ""
-    count = plural(len(item.near), "verdict")
+    count = plural(len(item.near), "score")
     return (
-        f"{count} of {item.evaluator} within {item.noise:.2f} of {item.threshold:g}, as far as scores of {item.judge} "
-        f"move when it is asked again: {', '.join(named)}{more}"
+        f"{count} of {item.evaluator} within {item.noise:.2f} of the threshold {item.threshold:g}, the noise of "
+        f"{item.judge} between two calls: {', '.join(names)}{more}"
     )
 
 
 def _steps_texts(run: Run) -> list[str]:
-    """For each evaluator whose steps the judge made of the criteria: the steps, once."""
+    """The evaluation steps of each evaluator for which the judge wrote them, once per evaluator."""
     if not any(judge.calls or judge.cached for judge in run.judges):
         return []
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for trial in run.trials:
         for score in trial.scores:
-            steps = score.details.get("steps") if score.evaluator not in told else None
+            steps = score.details.get("steps") if score.evaluator not in texts else None
             if isinstance(steps, list) and any(
                 call.get("kind") == STEPS_KIND for call in judge_calls(judge_details(score) or {})
             ):
                 numbered = " ".join(f"{number}. {to_text(step, 200)}" for number, step in enumerate(steps, 1))
-                told[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
-    return list(told.values())
+                texts[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
+    return list(texts.values())
 
 
 def correction_text(item: Correction) -> str:
-    """A pass rate as it was seen, and as it would be without the judge's known mistakes."""
-    seen = f"{item.evaluator} at {item.threshold:g} passed {item.observed.mean:.1%}"
-    by = f"by {item.judge}'s agreement with people on {plural(item.rows, 'row')}"
+    """The observed pass rate, and the pass rate corrected for the judge's known mistakes."""
+    observed = f"{item.evaluator} at threshold {item.threshold:g} passed {item.observed.mean:.1%}"
+    source = f"the agreement of {item.judge} with people on {plural(item.rows, 'row')}"
     rate = item.corrected
     if rate.value is None:
-        return f"{seen}; cannot be corrected {by}: {rate.reason}{_measured_text(item)}"
-    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]{_measured_text(item)}"
+        return f"{observed}; cannot be corrected by {source}: {rate.reason}{_measured_text(item)}"
+    return (
+        f"{observed}; corrected by {source}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]{_measured_text(item)}"
+    )
 
 
 def _measured_text(item: Correction) -> str:
-    """What the judge got right, when that was measured, and how often it changed its verdict."""
+    """How often the judge agreed with people, when that was measured, and how often it contradicted itself."""
     rates = (("true-positive", item.true_positive_rate), ("true-negative", item.true_negative_rate))
-    said = [f"{name} rate {'not known' if rate is None else rate}" for name, rate in rates]
+    parts = [f"{name} rate {'unknown' if rate is None else rate}" for name, rate in rates]
     if item.retested:
-        said.append(f"{item.flipped:,} of {plural(item.retested, 'verdict')} flipped when asked again")
+        parts.append(f"{item.flipped:,} of {plural(item.retested, 'score')} flipped when judged again")
     day = time.strftime("%Y-%m-%d", time.localtime(item.measured_at))
-    return f" (calibrated {day}: {', '.join(said)})"
+    return f" (calibrated {day}: {', '.join(parts)})"
 
 
 def judge_text(judge: JudgeSummary) -> str:
-    """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge without a model has only given scores."""
-    open_ = f", abstained from {judge.abstained:,}" if judge.abstained else ""
+    """`12 calls (30 from cache), 15,210 tokens, $0.0040`; for a judge without a model only the number of scores."""
+    abstained = f", abstained from {judge.abstained:,}" if judge.abstained else ""
     if not judge.calls and not judge.cached and not judge.shared:
-        return f"{plural(judge.scores, 'score')}{open_}, no model"
+        return f"{plural(judge.scores, 'score')}{abstained}"
     free = [f"{judge.cached:,} from cache"] if judge.cached else []
-    free += [f"{judge.shared:,} shared their answer"] if judge.shared else []
+    free += [f"{judge.shared:,} shared"] if judge.shared else []
     parts = [plural(judge.calls, "call") + (f" ({', '.join(free)})" if free else "")]
     if judge.tokens:
         parts.append(plural(judge.tokens, "token"))
@@ -271,8 +272,8 @@ def judge_text(judge: JudgeSummary) -> str:
     elif judge.cost_usd is not None:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
-        parts.append("cost not known")
+        parts.append("cost unknown")
     if judge.abandoned_requests:
         sent = f"about {plural(judge.abandoned_tokens, 'token')} sent and not counted"
-        parts.append(f"{plural(judge.abandoned_requests, 'request')} given up without an answer ({sent})")
-    return ", ".join(parts) + open_
+        parts.append(f"{plural(judge.abandoned_requests, 'request')} abandoned without an answer ({sent})")
+    return ", ".join(parts) + abstained

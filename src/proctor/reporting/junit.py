@@ -1,6 +1,6 @@
 """The run as JUnit XML, one testcase per trial, in the subset that every common schema of it accepts.
 
-That subset has no place inside a passing testcase, so scores of all trials stand in the suite's `system-out`, and the
+In that subset a passing testcase has no content. So the scores of all trials are in the suite's `system-out`, and the
 mean scores in its properties.
 """
 
@@ -11,10 +11,9 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TextIO
 
-from proctor.gate.verdict import case_text
+from proctor.reporting.build_findings import gate_case_text
 from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
-from proctor.results.gate_result import GatedCaseResult
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
@@ -24,7 +23,7 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "sk
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the report, one trial at a time; the counts up front come from the summaries."""
+    """Write the report one trial at a time; the counts at the start come from the summaries."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
     for index, (info, judged, trials) in enumerate(suites_with_trials(run, verdict)):
         _open_suite(run, info, judged, index, out)
@@ -66,7 +65,7 @@ def _passed(judged: SuiteVerdict) -> set[str]:
 
 
 def _counts_as_passed(outcome: Outcome, case_id: str, passed: set[str]) -> bool:
-    """A trial that went wrong is no failure where its case passed all the same: by the mean, or by other trials."""
+    """Whether a trial passed, or failed although its case passed: by the mean, or because of other trials."""
     return outcome is Outcome.PASSED or (case_id in passed and outcome in (Outcome.FAILED, Outcome.ERROR))
 
 
@@ -86,14 +85,10 @@ def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[s
     ]
     if run.gate is not None:
         properties.append(("proctor.gate", f"{run.gate.verdict}: {run.gate.reason}"))
-        told = (case for case in run.gate.cases if case.suite == info.name and case.is_notable)
-        properties += [(f"proctor.gate.{case.case}", f"{case.status}: {_gated(case)}") for case in told]
+        cases = (case for case in run.gate.cases if case.suite == info.name and case.is_notable)
+        properties += [(f"proctor.gate.{case.case}", f"{case.status}: {gate_case_text(case)}") for case in cases]
     properties += [(f"proctor.score.{item.evaluator}", str(item.scores)) for item in judged.evaluators if item.scores]
     return properties
-
-
-def _gated(case: GatedCaseResult) -> str:
-    return case_text(case) if case.divergence is None else f"{case_text(case)}; parts at {case.divergence}"
 
 
 def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:
@@ -108,8 +103,8 @@ def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:
         return
     out.write(f"    <testcase{_attributes(attributes)}>\n")
     if tag == "skipped":
-        words = [word for word in (trial.outcome.value, headline_reason(trial)) if word]
-        out.write(f"      <skipped{_attributes({'message': ': '.join(words)})}/>\n")
+        parts = [part for part in (trial.outcome.value, headline_reason(trial)) if part]
+        out.write(f"      <skipped{_attributes({'message': ': '.join(parts)})}/>\n")
     else:
         inner = {"type": trial.outcome.value, "message": headline_reason(trial) or trial.outcome.value}
         out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
@@ -137,7 +132,7 @@ def _attributes(values: dict[str, str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Character data; what XML cannot hold, not even as a reference, is spelt out."""
+    """Text as XML character data; characters that XML does not allow become `\\u` escapes."""
     legal = _ILLEGAL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
@@ -147,7 +142,7 @@ def _quote(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Names are tokens: no surrounding, doubled or other white space, and not empty."""
+    """Text as an XML token: no leading, trailing or repeated white space, and not empty."""
     return " ".join(text.split()) or "unnamed"
 
 

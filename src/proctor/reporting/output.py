@@ -1,4 +1,4 @@
-"""Writes one document to a file, whole or not at all, or to standard output."""
+"""Writes one document to a file, completely or not at all, or to standard output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STANDARD_OUTPUT = "-"
 
 
 def write_document(path: str, write: Callable[[TextIO], object]) -> None:
-    """Write one document, whole or not at all; `-` is standard output."""
+    """Write one document, completely or not at all; the path `-` is standard output."""
     if path == STANDARD_OUTPUT:
         _write_to_standard_output(write)
         return
@@ -25,12 +25,12 @@ def write_document(path: str, write: Callable[[TextIO], object]) -> None:
 
 
 def open_text(path: Path, mode: str) -> TextIO:
-    """Always UTF-8; a plug-in's lone surrogate is spelt out instead of losing the report."""
+    """Open a file as UTF-8; a lone surrogate from a plugin is escaped, so that it does not cost the report."""
     return path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[return-value]
 
 
 def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
-    """Documents are UTF-8 whatever the terminal is; a reader that goes away early (`| head`) is no failure."""
+    """Write UTF-8, whatever the encoding of the terminal; a reader that closes the pipe early (`| head`) is fine."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
         write(cast(TextIO, SafeStream(sys.stdout)))
@@ -38,12 +38,12 @@ def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
     with suppress(OSError):
         sys.stdout.flush()
     wrapper = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
-    outlet = SafeStream(wrapper)
+    stream = SafeStream(wrapper)
     document = io.StringIO()
     try:
         write(document)
-        outlet.write(escape_ci_commands(document.getvalue()).replace("\x1b", "\\x1b"))
+        stream.write(escape_ci_commands(document.getvalue()).replace("\x1b", "\\x1b"))
     finally:
-        outlet.flush()
+        stream.flush()
         with suppress(OSError):
             wrapper.detach()

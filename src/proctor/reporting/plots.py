@@ -1,6 +1,7 @@
-"""Plots: how times and scores of a run are distributed, and how a suite went from run to run.
+"""Plots: the distribution of times and scores in a run, and the trend of a suite over runs.
 
-Places are computed here; `templates/plots.html` draws them, and the terminal has sparklines."""
+Coordinates are computed here. `templates/plots.html` draws them as SVG; the terminal shows sparklines.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +25,22 @@ class PlotPoint:
 
     value: float
     label: str
-    """What is said of the point where it is looked at."""
+    """The text of its tooltip."""
     low: float | None = None
     high: float | None = None
     href: str = ""
     kind: str = ""
-    """The outcome, which gives the colour."""
+    """The outcome, which decides the color."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedPoint:
-    """A point with its place in the drawing."""
+    """A point with its coordinates in the drawing."""
 
     x: str
     y: str
     diamond: str
-    """The path of another shape, for runs that did not pass."""
+    """The path of a diamond, which marks runs that did not pass."""
     label: str
     href: str
     kind: str
@@ -52,12 +53,12 @@ class LinePlot:
     title: str
     points: Sequence[PlacedPoint]
     label: str = ""
-    """What the drawing shows, for readers who do not see it."""
+    """A description for screen readers."""
     latest: str = ""
     low: str = ""
     high: str = ""
     rules: Sequence[str] = ()
-    """The heights of horizontal lines."""
+    """The y coordinates of horizontal grid lines."""
     band: str = ""
     line: str = ""
     width: int = WIDTH
@@ -71,7 +72,7 @@ class LinePlot:
 def line_plot(
     title: str, points: Sequence[PlotPoint], text: Callable[[float], str], *, share: bool = False
 ) -> LinePlot:
-    """A line over runs, the latest at the right; of a share, the scale is 0 to 1 and the band its interval."""
+    """A line over runs, the latest at the right; `share` draws values from 0 to 1 with their intervals as a band."""
     shown = [point for point in points if math.isfinite(point.value)][-MAX_POINTS:]
     if not shown:
         return LinePlot(title, ())
@@ -101,9 +102,9 @@ def _y(share: float) -> float:
 
 
 def _band(points: Sequence[PlotPoint], top: float) -> str:
-    """The corners of the area between the ends of the intervals."""
-    known = [(at, point.low, point.high) for at, point in enumerate(points)]
-    ends = [(at, low, high) for at, low, high in known if low is not None and high is not None]
+    """The corners of the area that the intervals cover."""
+    intervals = [(at, point.low, point.high) for at, point in enumerate(points)]
+    ends = [(at, low, high) for at, low, high in intervals if low is not None and high is not None]
     if len(ends) < 2:
         return ""
     upper = [f"{_x(at, len(points)):.1f},{_y(high / top):.1f}" for at, _, high in ends]
@@ -118,7 +119,7 @@ def _place_point(point: PlotPoint, x: float, y: float) -> PlacedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many values lie in each of equal parts between two ends."""
+    """How many values lie in each of equally wide bins between `low` and `high`."""
 
     low: float
     high: float
@@ -130,23 +131,23 @@ class Histogram:
 
 
 def distribution(values: Sequence[float], low: float | None = None, high: float | None = None) -> Histogram | None:
-    """The values in parts of equal width; `None` of no values."""
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
+    """The histogram of the finite values, or `None` if there are none."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
         return None
-    least, most = min(known) if low is None else low, max(known) if high is None else high
-    width = (most - least) / BAR_COUNT or 1.0
+    start, end = min(finite) if low is None else low, max(finite) if high is None else high
+    width = (end - start) / BAR_COUNT or 1.0
     if not math.isfinite(width):
         return None
     counts = [0] * BAR_COUNT
-    for value in known:
-        counts[min(BAR_COUNT - 1, max(0, int((value - least) / width)))] += 1
-    return Histogram(least, most, tuple(counts))
+    for value in finite:
+        counts[min(BAR_COUNT - 1, max(0, int((value - start) / width)))] += 1
+    return Histogram(start, end, tuple(counts))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a distribution, with its place in the drawing."""
+    """One bin of a histogram, with its coordinates in the drawing."""
 
     x: str
     y: str
@@ -161,48 +162,47 @@ class BarPlot:
 
     title: str
     label: str
-    """What the drawing shows, for readers who do not see it."""
+    """A description for screen readers."""
     low: str
     high: str
     bars: Sequence[Bar]
     base: int = HEIGHT - BOTTOM
-    """The height of the line below the bars."""
+    """The y coordinate of the line below the bars."""
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def bar_plot(title: str, found: Histogram, text: Callable[[float], str]) -> BarPlot:
-    """How values are distributed."""
-    step = WIDTH / len(found.counts)
-    most = max(found.counts)
-    width = (found.high - found.low) / len(found.counts)
+def bar_plot(title: str, histogram: Histogram, text: Callable[[float], str]) -> BarPlot:
+    """A histogram as bars; `text` writes its values."""
+    step = WIDTH / len(histogram.counts)
+    largest = max(histogram.counts)
+    width = (histogram.high - histogram.low) / len(histogram.counts)
     bars = []
-    for at, count in enumerate(found.counts):
+    for at, count in enumerate(histogram.counts):
         if count:
-            tall = max(2.0, (HEIGHT - TOP - BOTTOM) * count / most)
-            start = found.low + at * width
+            height = max(2.0, (HEIGHT - TOP - BOTTOM) * count / largest)
+            start = histogram.low + at * width
             label = f"{count:,} from {text(start)} to {text(start + width)}"
-            bars.append(
-                Bar(f"{at * step + 1:.1f}", f"{HEIGHT - BOTTOM - tall:.1f}", f"{step - 2:.1f}", f"{tall:.1f}", label)
-            )
-    low, high = text(found.low), text(found.high)
-    return BarPlot(title, f"{title}: {found.total:,} values between {low} and {high}", low, high, bars)
+            x, y = f"{at * step + 1:.1f}", f"{HEIGHT - BOTTOM - height:.1f}"
+            bars.append(Bar(x, y, f"{step - 2:.1f}", f"{height:.1f}", label))
+    low, high = text(histogram.low), text(histogram.high)
+    return BarPlot(title, f"{title}: {histogram.total:,} values between {low} and {high}", low, high, bars)
 
 
-DURATIONS_TITLE = "Time of a trial"
+DURATIONS_TITLE = "Time per trial"
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 MAX_EVALUATORS = 12
 
 
 def sparkline(values: Sequence[float], low: float, high: float, *, unicode: bool) -> str:
-    """Values as blocks of different height, for a line of text."""
+    """Values as characters of different height, for a line of text."""
     blocks = BLOCKS if unicode else ASCII_BLOCKS
     width = (high - low) or 1.0
     return "".join(blocks[min(len(blocks) - 1, max(0, int((value - low) / width * len(blocks))))] for value in values)
 
 
 def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]:
-    """The times of trials, and the scores of each evaluator that gives more than 0 and 1."""
+    """The histogram of trial times, and of the scores of each evaluator that gives more than 0 and 1."""
     times = distribution([summary.duration_ms for summary in summaries])
     found = [(DURATIONS_TITLE, times)] if times is not None and times.high > times.low else []
     values: dict[str, list[float]] = {}
@@ -217,17 +217,17 @@ def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]
 
 
 def distribution_lines(run: Run, *, unicode: bool) -> list[tuple[str, str]]:
-    """Name and picture of each distribution, for the terminal."""
+    """Name and sparkline of each distribution, for the terminal."""
     lines = []
-    for name, found in histograms(run.summaries):
-        picture = sparkline(found.counts, 0, max(found.counts), unicode=unicode)
-        lines.append((name, f"{_text(name, found.low)} {picture} {_text(name, found.high)}"))
+    for name, histogram in histograms(run.summaries):
+        line = sparkline(histogram.counts, 0, max(histogram.counts), unicode=unicode)
+        lines.append((name, f"{_text(name, histogram.low)} {line} {_text(name, histogram.high)}"))
     return lines
 
 
 def distribution_plots(summaries: Sequence[TrialSummary]) -> list[BarPlot]:
-    """A drawing of each distribution; empty where there is nothing to see."""
-    return [bar_plot(name, found, partial(_text, name)) for name, found in histograms(summaries)]
+    """A bar plot of each distribution."""
+    return [bar_plot(name, histogram, partial(_text, name)) for name, histogram in histograms(summaries)]
 
 
 def _text(name: str, value: float) -> str:

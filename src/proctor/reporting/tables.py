@@ -1,4 +1,4 @@
-"""Runs and comparisons as flat rows: for scripts and pandas, and as CSV in which no cell can act as a formula."""
+"""Runs and comparisons as flat rows: for scripts and pandas, and as CSV that spreadsheets can open safely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_REASON = 2_000
 
 
 def trial_rows(run: Run) -> list[dict[str, Json]]:
-    """A row a trial; every row has the same keys, so that tables have no holes but those of missing scores."""
+    """One row per trial, all with the same keys."""
     names = list(dict.fromkeys(score.evaluator for summary in run.summaries for score in summary.scores))
     agents = {info.name: info.agent for info in run.suites}
     return [_trial_row(run.id, agents.get(trial.suite, ""), trial, names) for trial in run.trials]
@@ -56,7 +56,7 @@ def _trial_row(run: str, agent: str, trial: TrialResult, names: list[str]) -> di
 
 
 def case_rows(comparison: Comparison) -> list[dict[str, Json]]:
-    """A row a case, the most serious first."""
+    """One row per case, the most serious change first."""
     return [
         {
             "suite": case.suite,
@@ -80,36 +80,38 @@ def _passes(side: str, passes: PassCount | None) -> dict[str, Json]:
 
 
 def as_frame(rows: list[dict[str, Json]]) -> pandas.DataFrame:
-    """The rows as a table of pandas."""
+    """The rows as a pandas DataFrame."""
     try:
         import pandas
     except ImportError:
-        raise UsageError("to_pandas() needs pandas: pip install pandas; to_dicts() gives the same without it") from None
+        raise UsageError(
+            "to_pandas() needs pandas: pip install pandas. Or use to_dicts(), which works without it"
+        ) from None
     return pandas.DataFrame(rows)
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What makes a spreadsheet calculate when a cell begins with it."""
+"""Characters that make a spreadsheet read a cell as a formula if the cell starts with one."""
 NO_LIMIT = 1_000_000
-"""No text is cut before this many characters."""
+"""Characters of an expectation in CSV; practically no limit."""
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the report, one trial at a time."""
+    """Write the scores of a run as CSV, one trial at a time."""
     _write(run, out, head=True)
 
 
 def append(run: Run, path: Path) -> None:
-    """Add the rows of a run to a file, which is begun if there is none; one with other columns is left alone."""
+    """Append the scores of a run to a CSV file, or create it; raises `UsageError` if the file has other columns."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        begun = path.exists() and path.stat().st_size > 0
-        if begun:
+        has_rows = path.exists() and path.stat().st_size > 0
+        if has_rows:
             with path.open(encoding="utf-8", newline="") as old:
                 if next(csv.reader(old), None) != list(SCORE_COLUMNS):
-                    raise UsageError(f"{path} has other columns than {', '.join(SCORE_COLUMNS)}; name a new file")
+                    raise UsageError(f"{path} does not have the columns {', '.join(SCORE_COLUMNS)}; use a new file")
         with path.open("a", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            _write(run, out, head=not begun)
+            _write(run, out, head=not has_rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StoreError(f"the scores could not be written to {path}: {error}") from error
 
@@ -123,7 +125,7 @@ def _write(run: Run, out: TextIO, *, head: bool) -> None:
 
 
 def csv_safe(cell: Any) -> Any:
-    """A cell that a spreadsheet shows and never calculates; numbers are numbers."""
+    """A cell that a spreadsheet shows as text instead of calculating it; numbers stay numbers."""
     if not isinstance(cell, str):
         return "" if cell is None else cell
     cell = cell.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
@@ -131,28 +133,28 @@ def csv_safe(cell: Any) -> Any:
 
 
 def _rows(run: str, trial: TrialResult) -> Iterator[tuple[Any, ...]]:
-    """A row per score; one for a trial that has none, so that it is not missing."""
+    """One row per score; also one for a trial without scores, so that every trial is in the table."""
     head = (run, trial.suite, trial.case.id, trial.number)
     for score in trial.scores:
         turn = None if score.turn is None else score.turn + 1
-        said = (score.evaluator, score.value, score.threshold, score.outcome.value, score.reasoning)
-        yield (*head, turn, *said, *_exchange(trial, score))
+        values = (score.evaluator, score.value, score.threshold, score.outcome.value, score.reasoning)
+        yield (*head, turn, *values, *_exchange(trial, score))
     if not trial.scores:
         yield (*head, None, "", None, None, trial.outcome.value, trial.reason, *_exchange(trial, None))
 
 
 def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
-    """What was asked, answered and expected: of the score's turn, or of the whole conversation."""
+    """Input, output and expectation of the score's turn, or of the whole conversation."""
     turns = trial.case.turns
     indexes = range(len(turns)) if score is None or score.turn is None else [score.turn]
-    questions = [input_text(trial.case, turns[index]) for index in indexes]
-    answers = [answer_text(trial.replies[index]) for index in indexes if index < len(trial.replies)]
+    inputs = [input_text(trial.case, turns[index]) for index in indexes]
+    outputs = [answer_text(trial.replies[index]) for index in indexes if index < len(trial.replies)]
     expected = [_expected(trial, index) for index in indexes]
-    return "\n".join(questions), "\n".join(answers), "\n".join(text for text in expected if text)
+    return "\n".join(inputs), "\n".join(outputs), "\n".join(text for text in expected if text)
 
 
 def _expected(trial: TrialResult, index: int) -> str:
-    wanted = trial.case.turns[index].expected
-    if wanted.output is not UNSET and wanted.contains is None and wanted.tools is None:
-        return value_text(wanted.output)
-    return "\n".join(expected_lines(wanted, NO_LIMIT))
+    expected = trial.case.turns[index].expected
+    if expected.output is not UNSET and expected.contains is None and expected.tools is None:
+        return value_text(expected.output)
+    return "\n".join(expected_lines(expected, NO_LIMIT))

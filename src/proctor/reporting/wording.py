@@ -1,4 +1,7 @@
-"""How numbers, outcomes and scores are written in every report, and the trials of a run suite by suite."""
+"""How numbers, outcomes and scores are written in every report, and the trials of a run suite by suite.
+
+Every report takes its words from here, so that `12 trials`, `FLAKY 4/5` or `$0.0031` look the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
+from proctor.judging.judge import is_rule_based
 from proctor.results.reasons import deciding_score, mean_text, score_value
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate, Reliability
@@ -17,7 +21,7 @@ from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 @dataclass(frozen=True, slots=True)
 class OutcomeStyle:
-    """How an outcome is shown: a sign and a word go with every colour, for readers who do not see the colour."""
+    """How an outcome is shown. A symbol and a word go with every color, for readers who do not see the color."""
 
     symbol: str
     """In HTML."""
@@ -26,7 +30,7 @@ class OutcomeStyle:
     style: str
     """On a terminal."""
     color: str
-    """Of the icon of a page; style sheets know outcomes by their names."""
+    """Of the icon of a page. Style sheets have their own colors, by the name of the outcome."""
     badge: str
     """In Markdown."""
 
@@ -38,7 +42,7 @@ OUTCOME_STYLES = {
     Outcome.SKIPPED: OutcomeStyle("–", "SKIP", "cyan", "6e7781", "⏭️ SKIPPED"),
     Outcome.PENDING: OutcomeStyle("…", "PEND", "magenta", "8250df", "⏳ PENDING"),
 }
-"""The one table of signs and colours; whatever else has a colour has that of an outcome."""
+"""The one table of symbols and colors. Anything else that is colored takes the color of an outcome."""
 LABELS = {outcome: style.label for outcome, style in OUTCOME_STYLES.items()}
 STYLES = {outcome: style.style for outcome, style in OUTCOME_STYLES.items()}
 BADGES = {outcome: style.badge for outcome, style in OUTCOME_STYLES.items()}
@@ -46,13 +50,25 @@ NOUNS = {Outcome.ERROR: ("error", "errors")}
 
 
 def trial_name(case_id: str, number: int) -> str:
-    """The case, and which repetition from the second on."""
+    """`refund` for the first trial of a case, `refund #2` for the second."""
     return case_id if number == 1 else f"{case_id} #{number}"
 
 
 def flaky_text(case: CaseVerdict) -> str:
-    """`FLAKY 4/5`: how many of the trials that had an outcome passed."""
+    """`FLAKY 4/5`: how many of the trials that passed or failed passed."""
     return f"FLAKY {case.passed}/{case.passed + case.failed}"
+
+
+def passed_text(passed: int, trials: int, errors: int = 0) -> str:
+    """`3/5 passed, 1 error`; empty for a single trial, whose outcome says it all."""
+    if trials <= 1:
+        return ""
+    return f"{passed:,}/{trials:,} passed" + (f", {plural(errors, 'error')}" if errors else "")
+
+
+def judge_title(name: str) -> str:
+    """`judge openai:gpt-5-mini`, or `rule-based judge`."""
+    return "rule-based judge" if is_rule_based(name) else f"judge {name}"
 
 
 def duration(milliseconds: float) -> str:
@@ -66,34 +82,35 @@ def duration(milliseconds: float) -> str:
 
 
 def money(dollars: float, *, estimated: bool = False) -> str:
-    """Dollars; that they come from a price list is said."""
-    rest = " (estimate)" if estimated else ""
+    """An amount in US dollars; `estimated` if it comes from a price list instead of the provider."""
+    note = " (estimate)" if estimated else ""
     if 0 < dollars < 0.0001:
-        return f"<$0.0001{rest}"
-    return (f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}") + rest
+        return f"<$0.0001{note}"
+    return (f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}") + note
 
 
 def pass_rate_text(rate: Estimate) -> str:
-    """A pass rate with its interval."""
+    """A pass rate with its 95% interval: `66.7% [20.8%, 93.9%]`."""
     return f"{rate.mean:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
 
 
-def reliability_text(items: Sequence[Reliability], most: int = 10) -> str:
-    """`pass^k 0.90 0.82 0.75, pass@k 0.90 0.97 1.00 (k = 1 to 3)`; nothing where two trials say it all."""
+def reliability_text(items: Sequence[Reliability], limit: int = 10) -> str:
+    """`pass^k 0.90 0.82 0.75, pass@k 0.90 0.97 1.00 (k = 1 to 3)`; empty for fewer than three trials per case."""
     if len(items) < 3:
         return ""
-    shown = items[:most]
-    hats, ats = (" ".join(f"{getattr(item, name):.2f}" for item in shown) for name in ("pass_hat", "pass_at"))
-    return f"pass^k {hats}, pass@k {ats} (k = 1 to {len(shown)})"
+    items = items[:limit]
+    hats, ats = (" ".join(f"{getattr(item, name):.2f}" for item in items) for name in ("pass_hat", "pass_at"))
+    return f"pass^k {hats}, pass@k {ats} (k = 1 to {len(items)})"
 
 
 def plural(number: int, singular: str, plural_form: str | None = None) -> str:
+    """`1 trial`, `2,000 trials`."""
     return f"{number:,} {singular if number == 1 else plural_form or singular + 's'}"
 
 
 def counts_text(counts: Mapping[Outcome, int]) -> str:
     """`3 passed, 1 failed`: every outcome that occurred."""
-    return ", ".join(text for text, _ in count_parts(counts)) or "nothing was run"
+    return ", ".join(text for text, _ in count_parts(counts)) or "nothing ran"
 
 
 def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:
@@ -106,7 +123,7 @@ def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:
 
 
 def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
-    """One short text per evaluator; over several turns, the one that decided or the range of all."""
+    """One short text per evaluator. Over several turns: the score that decided the outcome, or the range of all."""
     groups: dict[str, list[Score]] = {}
     for score in scores:
         groups.setdefault(score.evaluator, []).append(score)
@@ -114,7 +131,7 @@ def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
 
 
 def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
-    note = " (informs)" if group[0].report_only else ""
+    note = " (report only)" if group[0].report_only else ""
     worst = deciding_score(group)
     if len(group) == 1:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
@@ -133,7 +150,7 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
 
 
 def utc_time(moment: float) -> str:
-    """A moment as people and machines both read it."""
+    """A time in seconds since 1970 as `2026-11-18 07:00:00 UTC`."""
     try:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):
@@ -143,7 +160,11 @@ def utc_time(moment: float) -> str:
 def suites_with_trials(
     run: Run, verdict: RunVerdict
 ) -> Iterator[tuple[SuiteInfo, SuiteVerdict, Iterable[TrialResult]]]:
-    """Every suite, in order, with its verdict and the trials it made; take the trials before going on."""
+    """Every suite, in order, with its verdict and its trials; read the trials of a suite before the next suite.
+
+    The trials of a large run are read from the store one at a time. One pass over them serves all suites if they are
+    stored in suite order; otherwise there is one pass per suite.
+    """
     pairs = list(zip(run.suites, verdict.suites, strict=True))
     if not _is_in_suite_order(run):
         for info, judged in pairs:
@@ -160,24 +181,24 @@ def suites_with_trials(
 
 
 def suite_counts(run: Run, name: str) -> tuple[Counter[Outcome], float]:
-    """A suite's trials by outcome, and the milliseconds they took together."""
-    own: list[TrialSummary] = [summary for summary in run.summaries if summary.suite == name]
-    return Counter(summary.outcome for summary in own), sum(summary.duration_ms for summary in own)
+    """A suite's trials by outcome, and the milliseconds they took in total."""
+    trials: list[TrialSummary] = [summary for summary in run.summaries if summary.suite == name]
+    return Counter(summary.outcome for summary in trials), sum(summary.duration_ms for summary in trials)
 
 
 def report_only_evaluators(run: Run) -> set[tuple[str, str]]:
-    """Evaluators that decide nothing in their suite, by the names of both."""
-    met: set[tuple[str, str]] = set()
+    """Evaluators whose scores are only reported, as pairs of suite and evaluator."""
+    report_only: set[tuple[str, str]] = set()
     deciding: set[tuple[str, str]] = set()
     for summary in run.summaries:
         for row in summary.scores:
-            (met if row.report_only else deciding).add((summary.suite, row.evaluator))
-    return met - deciding
+            (report_only if row.report_only else deciding).add((summary.suite, row.evaluator))
+    return report_only - deciding
 
 
 def _is_in_suite_order(run: Run) -> bool:
-    """Whether one pass meets each suite once, in the order in which the run lists them."""
-    planned = sorted(run.summaries, key=lambda summary: summary.position)
-    met = [name for name, _ in groupby(summary.suite for summary in planned)]
+    """Whether the trials are grouped by suite, in the order in which the run lists its suites."""
+    trials = sorted(run.summaries, key=lambda summary: summary.position)
+    stored = [name for name, _ in groupby(summary.suite for summary in trials)]
     listed = [info.name for info in run.suites]
-    return met == [name for name in listed if name in set(met)]
+    return stored == [name for name in listed if name in set(stored)]

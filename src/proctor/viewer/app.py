@@ -1,4 +1,4 @@
-"""The pages of the viewer by their addresses, and how a request is answered."""
+"""The web application of the viewer: its routes, and how a request is answered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASSETS = {
     "viewer.css": ("viewer/assets/viewer.css", "text/css"),
     "viewer.js": ("viewer/assets/viewer.js", "text/javascript"),
 }
-"""Every file that is ever sent, by its name: no address reaches the file system."""
+"""Every file that the viewer sends, by name: no address reaches the file system."""
 
 
 def _declared_pages() -> tuple[PageRoute, ...]:
@@ -43,13 +43,13 @@ PAGES = _declared_pages()
 
 MAX_QUERY = 100_000
 GRADER_COOKIE = "proctor_grader"
-"""The cookie that remembers under what name a person grades."""
+"""The cookie with the name under which a person grades."""
 MAX_FORM_BYTES = 1_000_000
-"""Of a form."""
+"""Maximum size of a form."""
 
 
 def make_app(sources: Sources, access: Access, person: str = "") -> RequestChecks:
-    """The application, behind the checks of every request; `person` grades under this name unless another is given."""
+    """The application, behind the checks of every request; `person` is the default name of the grader."""
     routes = [Route(page.path, _page_endpoint(page, access.token, person), methods=["GET"]) for page in PAGES]
     routes += [
         Route("/runs/{run}/grade", _grade_endpoint(access.token), methods=["POST"]),
@@ -63,7 +63,7 @@ def make_app(sources: Sources, access: Access, person: str = "") -> RequestCheck
 
 
 def _page_endpoint(route: PageRoute, token: str, person: str) -> Callable[[Request], Response]:
-    """An endpoint; Starlette calls it in a thread of its own, so that one slow page does not hold up the others."""
+    """The endpoint of a page; Starlette calls it in a thread, so that one slow page does not block the others."""
 
     def endpoint(request: Request) -> Response:
         grader = unquote(request.cookies.get(GRADER_COOKIE, "")) or person
@@ -73,7 +73,7 @@ def _page_endpoint(route: PageRoute, token: str, person: str) -> Callable[[Reque
         except NotFound as error:
             return _message(404, "Not found", str(error))
         except ProctorError as error:
-            return _message(400, "This cannot be shown", mask(str(error)))
+            return _message(400, "Cannot show this page", mask(str(error)))
         return html_response(page_text(page, route.section or route.path))
 
     return endpoint
@@ -94,17 +94,19 @@ def page_text(page: Page, section: str = "") -> str:
 
 
 def _grade_endpoint(token: str) -> Callable[[Request], Awaitable[Response]]:
-    """Writes: only with the token that the viewer's own form carries."""
+    """The endpoint that saves a grade; it requires the token of the viewer's own form."""
 
     async def endpoint(request: Request) -> Response:
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > MAX_FORM_BYTES:
-                return _message(413, "Too much", "The form is too large.")
+                return _message(413, "Form too large", f"A form has at most {MAX_FORM_BYTES:,} bytes.")
         form = parse_fields(body.decode("latin-1"))
         if not same_token(form.get("token", ""), token):
-            return _message(403, "Refused", "The form is not of this viewer: load the page anew.")
+            return _message(
+                403, "Form expired", "This form is from an earlier viewer; reload the page and submit it again."
+            )
         return await run_in_threadpool(_store_grade, request, form)
 
     return endpoint
@@ -113,15 +115,15 @@ def _grade_endpoint(token: str) -> Callable[[Request], Awaitable[Response]]:
 def _store_grade(request: Request, form: Mapping[str, str]) -> Response:
     try:
         source, row = request.app.state.sources.find(request.path_params["run"])
-        place = save_grade(source, row, form)
+        address = save_grade(source, row, form)
     except NotFound as error:
         return _message(404, "Not found", str(error))
     except ProctorError as error:
-        return _message(409, "This was not kept", mask(str(error)))
-    answer = RedirectResponse(place, 303)
-    who = quote(form.get("who", "").strip()[:100], errors="replace")
-    answer.set_cookie(GRADER_COOKIE, who, max_age=31_536_000, samesite="strict", httponly=True)
-    return answer
+        return _message(409, "Not saved", mask(str(error)))
+    response = RedirectResponse(address, 303)
+    grader = quote(form.get("who", "").strip()[:100], errors="replace")
+    response.set_cookie(GRADER_COOKIE, grader, max_age=31_536_000, samesite="strict", httponly=True)
+    return response
 
 
 def _labels(request: Request) -> Response:
@@ -131,23 +133,23 @@ def _labels(request: Request) -> Response:
     except NotFound as error:
         return _message(404, "Not found", str(error))
     except ProctorError as error:
-        return _message(400, "This cannot be shown", mask(str(error)))
+        return _message(400, "Cannot export the labels", mask(str(error)))
     headers = {"content-disposition": 'attachment; filename="labels.jsonl"', "cache-control": "no-store"}
     return Response(text, media_type="application/x-ndjson", headers=headers)
 
 
 def html_response(text: str, status: int = 200) -> Response:
-    """What an agent wrote may hold halves of surrogate pairs; pages spell them out, and this is the last line."""
+    """A page as a response; halves of surrogate pairs, which an agent may write, are escaped."""
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, headers={"cache-control": "no-store"})
 
 
 def parse_query(request: Request) -> dict[str, str]:
-    """The query with each name once; names of cases may hold halves of surrogate pairs."""
+    """The query of a request, each name once; names of cases may hold halves of surrogate pairs."""
     return parse_fields(request.scope["query_string"].decode("latin-1"))
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    """The fields of an address or a form."""
+    """The fields of a query or a form."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass", max_num_fields=50)
     except ValueError:
@@ -165,14 +167,14 @@ def _events_endpoint(sources: Sources) -> Callable[[Request], Awaitable[Response
 def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in ASSETS:
-        return _message(404, "Not found", "There is no such file.")
-    place, kind = ASSETS[name]
-    return Response(_asset_text(place), media_type=kind, headers={"cache-control": "no-cache"})
+        return _message(404, "Not found", "This file does not exist.")
+    path, kind = ASSETS[name]
+    return Response(_asset_text(path), media_type=kind, headers={"cache-control": "no-cache"})
 
 
 @cache
-def _asset_text(place: str) -> str:
-    return resources.files("proctor").joinpath(*place.split("/")).read_text(encoding="utf-8")
+def _asset_text(path: str) -> str:
+    return resources.files("proctor").joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 
 def _message(status: int, title: str, text: str) -> Response:
@@ -180,8 +182,8 @@ def _message(status: int, title: str, text: str) -> Response:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return _message(404, "Not found", "There is no such page.")
+    return _message(404, "Not found", "This page does not exist.")
 
 
 async def _server_error(request: Request, error: Exception) -> Response:
-    return _message(500, "The viewer made a mistake", mask(f"{type(error).__name__}: {error}"))
+    return _message(500, "Viewer error", mask(f"{type(error).__name__}: {error}"))

@@ -1,4 +1,4 @@
-"""One case of a run: the conversation, what was expected, the scores with their judges, the trace and the history."""
+"""The page of a case: conversation, expectations, scores, judge calls, trace, its trials and its history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_addre
 from proctor.viewer.sources import NotFound, Source
 
 MAX_REPEATS = 5
-"""Repeats that stand beside each other."""
+"""Maximum trials side by side."""
 MAX_HISTORY_RUNS = 30
 HISTORY_SECONDS = 0.4
 
@@ -40,10 +40,10 @@ def case_page(visit: Visit) -> Page:
         run = source.cases(row)
         case = run.by_address.get((suite, case_id))
         if case is None:
-            raise NotFound(f"Run {row.id} has no case {case_id!r} of the suite {suite!r}.")
+            raise NotFound(f"Run {row.id} has no case {case_id!r} in the suite {suite!r}.")
         trials = {trial.number: trial for trial in run.run.trials_of({(suite, case_id)})}
-        wanted = visit.number("trial")
-        trial = trials[wanted] if wanted in trials else trials[_first_unsuccessful_trial(case)]
+        number = visit.number("trial")
+        trial = trials[number] if number in trials else trials[_first_unsuccessful_trial(case)]
         values = {
             "row": row,
             "run_address": run_address(row.id),
@@ -63,26 +63,26 @@ def case_page(visit: Visit) -> Page:
 
 
 def _first_unsuccessful_trial(case: CaseRow) -> int:
-    """The first repetition that did not pass, or else the first."""
+    """The number of the first trial that did not pass, or else of the first."""
     trials = sorted(case.trials, key=lambda trial: trial.number)
     bad = (trial.number for trial in trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED))
     return next(bad, trials[0].number)
 
 
 def _neighbours(run: RunCases, row: Run, case: CaseRow) -> list[tuple[str, str, str, str]]:
-    """Links to the case before and after, in the order of the plan: relation, title, sign and address."""
+    """Links to the previous and the next case of the run: relation, title, symbol and address."""
     cases = run.cases
     at = cases.index(case)
     links = []
-    for rel, title, sign, place in (("prev", "previous case", "←", at - 1), ("next", "next case", "→", at + 1)):
-        if 0 <= place < len(cases):
-            links.append((rel, title, sign, case_address(row.id, *cases[place].address)))
+    for rel, title, symbol, index in (("prev", "previous case", "←", at - 1), ("next", "next case", "→", at + 1)):
+        if 0 <= index < len(cases):
+            links.append((rel, title, symbol, case_address(row.id, *cases[index].address)))
     return links
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore:
-    """A score that a judge gave, and what it was asked and replied."""
+    """A score that a judge gave, with its calls."""
 
     outcome: Outcome
     evaluator: str
@@ -91,7 +91,7 @@ class JudgedScore:
     reasoning: str
     votes: Sequence[str]
     calls: Sequence[tuple[str, Sequence[tuple[str, str]]]]
-    """What was asked of whom, and the words, if they are stored."""
+    """The title of each call, and its prompts and replies, if they are stored."""
 
 
 def _judged_scores(source: Source, trial: TrialResult) -> list[JudgedScore]:
@@ -117,16 +117,16 @@ def _judged_score(item: Mapping[str, Json]) -> JudgedScore:
 
 def _call(call: Mapping[str, Json]) -> tuple[str, list[tuple[str, str]]]:
     title = f"{call.get('kind') or 'call'} by {call.get('model')}{', from cache' if call.get('cached') else ''}"
-    names = {"system": "Told", "user": "Asked", "reply": "Replied", "unfit": "Replied first, which did not fit"}
-    words = [(label, pretty(call[name])) for name, label in names.items() if name in call]
-    if not words and not is_rule_based(call.get("model")):
-        words = [("", "The words of this call are not kept here.")]
-    return title, words
+    names = {"system": "System", "user": "User", "reply": "Reply", "unfit": "First reply (rejected)"}
+    texts = [(label, pretty(call[name])) for name, label in names.items() if name in call]
+    if not texts and not is_rule_based(call.get("model")):
+        texts = [("", "The prompts of this call are not in this store.")]
+    return title, texts
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One repetition beside the others: the last answer and the scores."""
+    """One of several trials of a case: its last answer and its scores."""
 
     number: int
     outcome: Outcome
@@ -160,7 +160,7 @@ def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
 
 @dataclass(frozen=True, slots=True)
 class CaseInRun:
-    """How the case went in a run."""
+    """The outcome of the case in one run."""
 
     row: Run
     href: str
@@ -169,7 +169,7 @@ class CaseInRun:
 
 
 def _history(source: Source, row: Run, suite: str, case_id: str) -> list[CaseInRun]:
-    """How the case went in the runs around this one, as far as there is time to look; empty for one run."""
+    """The outcome of the case in recent runs, as far as they are read in time; empty for a single run."""
     until = time.monotonic() + HISTORY_SECONDS
     found = []
     for item in source.page(None, MAX_HISTORY_RUNS):
@@ -189,13 +189,13 @@ MAX_MESSAGES = 60
 
 @dataclass(frozen=True, slots=True)
 class SpanView:
-    """A row of the trace: indented by its depth, its bar where it lay in time."""
+    """A row of the trace, indented by its depth, with a bar for its time."""
 
     kind: str
     name: str
     depth: int
     start: float
-    """As a share of the whole time, like the length."""
+    """As a share of the whole duration, like `length`."""
     length: float
     is_model: bool
     tokens: str
@@ -236,12 +236,12 @@ def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
     messages: list[tuple[str, list[MessageView]]] = []
     values: list[tuple[str, str]] = []
     if isinstance(span, LLMSpan):
-        both = (("Told", span.input_messages), ("Said", span.output_messages))
+        both = (("Input", span.input_messages), ("Output", span.output_messages))
         messages = [(title, [_message(each) for each in found[-MAX_MESSAGES:]]) for title, found in both if found]
     else:
         both_values = (("Input", span.input), ("Output", span.output))
         values = [(title, pretty(value)) for title, value in both_values if value is not None]
-    took = span.duration_ms
+    duration_ms = span.duration_ms
     return SpanView(
         kind="model" if is_model else getattr(span, "kind", None) or "step",
         name=span.name,
@@ -250,7 +250,7 @@ def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
         length=(span.ended_at - span.started_at) / whole,
         is_model=is_model,
         tokens=_tokens(span),
-        time=f"{took:.3g} ms" if 0 <= took < 1000 else duration(took),
+        time=f"{duration_ms:.3g} ms" if 0 <= duration_ms < 1000 else duration(duration_ms),
         error=span.error or "",
         messages=messages,
         values=values,
@@ -272,7 +272,7 @@ def _tokens(span: Span) -> str:
 
 
 def _cost(span: LLMSpan) -> float | None:
-    """By the price list; a trace has tokens and no cost."""
+    """The cost of a model call by the price list; a trace has only tokens."""
     model = span.response_model or span.request_model
     if model is None or span.input_tokens is None or span.output_tokens is None:
         return None

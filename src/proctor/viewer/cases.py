@@ -1,7 +1,7 @@
-"""The cases of a run, read once and filtered and sorted in memory; and what they add up to.
+"""The cases of a run: read once, filtered and sorted in memory, and added up.
 
-What became of a case is what the verdict of the run says: this module only counts and arranges. Only the search for
-words is left to the store, since it reads every answer.
+The outcome of a case comes from the verdict of the run; this module only counts and arranges. The search for words is
+done by the store, since it reads every answer.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 CASES_PER_PAGE = 50
 """Cases on one page."""
 MAX_QUERY_VALUE = 500
-"""Characters of an address's value that are looked at."""
+"""Maximum characters of a value in the query."""
 MAX_CHOICES = 50
-"""Tags and evaluators that a filter offers."""
+"""Maximum tags and evaluators that a filter offers."""
 MAX_TRIALS_FOR_CAUSES = 2_000
-"""Failed trials that are read to group them: more would keep the reader waiting, and the first ones show the causes."""
+"""Failed trials that are read to group them by cause: more would take too long, and the first ones show the causes."""
 LARGE_RUN = 5_000
-"""Trials from which on a page does not read every answer only to say what to doubt about judges."""
+"""With more trials than this, a page does not show caveats about judges, which would need every answer to be read."""
 FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
 NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteTotals:
-    """What the cases of one suite in one run add up to."""
+    """The cases of one suite in one run, added up."""
 
     suite: str
     outcomes: Mapping[Outcome, int]
@@ -48,16 +48,16 @@ class SuiteTotals:
     mean_ms: float
     flaky: int
     rate: Estimate | None
-    """Of the cases that have a verdict and decide something."""
+    """Of the cases that passed or failed and are not in quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """What is remembered of a run that is not open: its suites, and how each case went."""
+    """What is cached of a run: totals per suite, and the outcome of each case."""
 
     suites: Mapping[str, SuiteTotals]
     cases: Mapping[CaseAddress, tuple[CaseVerdict, float]]
-    """How a case went, and how many milliseconds a trial of it took."""
+    """The verdict of each case, and the mean milliseconds of its trials."""
 
     @property
     def trials(self) -> int:
@@ -66,7 +66,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class CaseRow:
-    """A case of a run as the page lists it."""
+    """A case of a run, with its trials."""
 
     verdict: CaseVerdict
     trials: Sequence[TrialSummary]
@@ -85,7 +85,7 @@ class CaseRow:
 
 
 class RunCases:
-    """One run with its cases, in the order of the plan. Everything about it that takes long is computed once."""
+    """One run with its cases, in suite order. What takes long is computed once, when it is first needed."""
 
     def __init__(self, run: Run, verdict: RunVerdict, tags: Mapping[CaseAddress, Sequence[str]]) -> None:
         self.run = run
@@ -137,13 +137,12 @@ class RunCases:
 
     @cached_property
     def causes(self) -> dict[CaseAddress, list[str]]:
-        """By case: the causes of its failures. Reads the trials that failed."""
-        wanted = [summary for summary in self.run.summaries if summary.outcome in FAILED_OR_ERROR][
-            :MAX_TRIALS_FOR_CAUSES
-        ]
-        positions = {summary.position for summary in wanted}
+        """The causes of each case's failures; reads the trials that failed."""
+        failing = [summary for summary in self.run.summaries if summary.outcome in FAILED_OR_ERROR]
+        failing = failing[:MAX_TRIALS_FOR_CAUSES]
+        positions = {summary.position for summary in failing}
         found: dict[CaseAddress, list[str]] = {}
-        for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in wanted}):
+        for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in failing}):
             if trial.position in positions:
                 names = found.setdefault((trial.suite, trial.case.id), [])
                 names.extend(name for name in (cause_name(trial),) if name not in names)
@@ -159,8 +158,8 @@ class RunCases:
 
     @cached_property
     def judges(self) -> list[NamedValue]:
-        """Who judged; of a large run, without what every answer would have to be read for."""
-        return judge_facts(self.run, with_doubts=len(self.run.summaries) <= LARGE_RUN)
+        """The judges of the run; for a large run without caveats."""
+        return judge_facts(self.run, with_caveats=len(self.run.summaries) <= LARGE_RUN)
 
     @cached_property
     def plots(self) -> list[BarPlot]:
@@ -194,7 +193,7 @@ FILTERS: Mapping[str, Callable[[CaseVerdict, CaseVerdict | None], bool]] = {
     "broken": is_broken,
     "fixed": is_fixed,
 }
-"""What `show` may name, each with its condition on the case and on how it went in the run before."""
+"""The values of `show` in a query, each with its condition on the case now and in the earlier run."""
 
 
 def _worst_first(row: CaseRow) -> tuple[Any, ...]:
@@ -208,19 +207,21 @@ def _flakiest(row: CaseRow) -> tuple[Any, ...]:
 
 SORTS: Mapping[str, tuple[str, Callable[[CaseRow], tuple[Any, ...]]]] = {
     "worst": ("failures first", _worst_first),
-    "plan": ("order of the suite", lambda row: ()),
+    "plan": ("suite order", lambda row: ()),
     "case": ("name", lambda row: (row.verdict.case_id,)),
     "slowest": ("slowest first", lambda row: (-row.mean_ms,)),
-    "dearest": ("dearest first", lambda row: (-(row.mean_usd or 0.0),)),
+    "expensive": ("most expensive first", lambda row: (-(row.mean_usd or 0.0),)),
     "flakiest": ("flakiest first", _flakiest),
 }
-"""What `sort` may name: what a person reads, and the key; equal ones are in the order of the plan."""
+"""The values of `sort` in a query, with their label and key; equal cases stay in suite order."""
+FORMER_SORTS = {"dearest": "expensive"}
+"""Values of `sort` in links from earlier releases."""
 GROUPS = {"": "nothing", "tag": "tag", "cluster": "cause of failure"}
 
 
 @dataclass(frozen=True, slots=True)
 class CaseQuery:
-    """The state of a run's page, which stands in its address."""
+    """The filters and the order of a run's page, as its address has them."""
 
     show: str = ""
     tag: str = ""
@@ -228,9 +229,9 @@ class CaseQuery:
     suite: str = ""
     q: str = ""
     cost: str = ""
-    """At least so many dollars a trial."""
+    """Minimum cost per trial in dollars."""
     slower: str = ""
-    """At least so many milliseconds a trial."""
+    """Minimum time per trial in milliseconds."""
     sort: str = "worst"
     group: str = ""
     page: int = 1
@@ -241,7 +242,7 @@ class CaseQuery:
 
     @property
     def has_more_filters(self) -> bool:
-        """Whether one of the filters is used that are folded away."""
+        """Whether one of the filters under "More filters" is used."""
         return any((self.tag, self.evaluator, self.suite, self.cost, self.slower))
 
     @property
@@ -249,7 +250,7 @@ class CaseQuery:
         return self.q.split()[:10]
 
     def address(self, **changes: Any) -> str:
-        """The query part of a link to the same page with changes; what is at its default is left out."""
+        """The query of a link to the same page with changes, without values at their default."""
         changed = replace(self, **{"page": 1, **changes})
         pairs = [(item.name, getattr(changed, item.name), item.default) for item in fields(changed)]
         differing = [(name, value) for name, value, default in pairs if value != default]
@@ -257,7 +258,8 @@ class CaseQuery:
 
 
 def read_query(query: Mapping[str, str]) -> CaseQuery:
-    """What an address says; what it cannot mean is left out."""
+    """The filters in a query; invalid values are ignored."""
+    sort = FORMER_SORTS.get(query.get("sort", ""), query.get("sort", ""))
     texts = {name: query.get(name, "")[:MAX_QUERY_VALUE] for name in ("tag", "evaluator", "suite", "q")}
     page = query.get("page", "1")
     return CaseQuery(
@@ -265,7 +267,7 @@ def read_query(query: Mapping[str, str]) -> CaseQuery:
         **texts,
         cost=_amount(query.get("cost", "")),
         slower=_amount(query.get("slower", "")),
-        sort=query["sort"] if query.get("sort") in SORTS else "worst",
+        sort=sort if sort in SORTS else "worst",
         group=query["group"] if query.get("group") in GROUPS else "",
         page=min(int(page), 10**6) or 1 if page.isdecimal() and page.isascii() and len(page) < 8 else 1,
     )
@@ -285,9 +287,9 @@ def find_cases(
     before: Mapping[CaseAddress, tuple[CaseVerdict, float]],
     with_words: set[CaseAddress] | None,
 ) -> list[tuple[str, CaseRow]]:
-    """Every case that the query asks for, in its order, each with the group that it stands in.
+    """The cases that match the query, in its order, each with the name of its group.
 
-    `before` says how cases went in the run before; `with_words` are the cases in which the words of the query occur.
+    `before` has the cases of the earlier run; `with_words` are the cases in which the words of the query occur.
     """
     rows = [row for row in run.by_address.values() if with_words is None or row.address in with_words]
     rows = [row for row in rows if _matches(row, query, before)]
@@ -298,7 +300,7 @@ def find_cases(
     return sorted(grouped, key=lambda item: (item[0] == UNTAGGED, item[0]))
 
 
-UNTAGGED = "without a tag"
+UNTAGGED = "no tag"
 
 
 def _groups(run: RunCases, row: CaseRow, by: str) -> Sequence[str]:
@@ -324,7 +326,7 @@ def _has_failing_score(row: CaseRow, evaluator: str) -> bool:
 
 
 def changes(before: RunTotals, after: RunTotals) -> dict[str, int]:
-    """How many cases broke, were fixed, are new or gone since an earlier run."""
+    """How many cases are broken, fixed, new or gone since an earlier run."""
     pairs = [(case, before.cases[address][0]) for address, (case, _) in after.cases.items() if address in before.cases]
     return {
         "broken": sum(is_broken(case, earlier) for case, earlier in pairs),
@@ -335,7 +337,7 @@ def changes(before: RunTotals, after: RunTotals) -> dict[str, int]:
 
 
 def outcome_groups(before: RunTotals, after: RunTotals) -> Iterator[tuple[str, Outcome, list[tuple[CaseAddress, str]]]]:
-    """The cases that both runs have, by what became of their outcome, each with how many trials passed."""
+    """The cases that both runs have, by how their outcome changed, each with how many trials passed."""
 
     def stayed(outcome: Outcome) -> Callable[[CaseVerdict, CaseVerdict | None], bool]:
         return lambda case, earlier: earlier is not None and case.outcome is earlier.outcome is outcome

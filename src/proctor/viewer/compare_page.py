@@ -1,4 +1,4 @@
-"""Two runs beside each other: what became of each case, and both conversations of one."""
+"""The page that compares two runs: what changed in each case, and both conversations of one case."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_a
 from proctor.viewer.sources import NotFound, Source, Sources, latest_runs
 
 MAX_RUNS = 200
-"""Runs that can be chosen from."""
+"""Maximum runs to choose from."""
 MAX_STEP_TEXT = 4_000
 LARGE_COMPARISON = 10_000
-"""Trials of both runs from which on they are compared by outcome first: the statistics read every one of them."""
+"""With more trials in both runs, only outcomes are compared at first, since the statistics read every trial."""
 MAX_LISTED_CASES = 50
 
 
@@ -61,7 +61,7 @@ def compare_page(visit: Visit) -> Page:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeGroup:
-    """Cases of two large runs, by their outcomes alone."""
+    """Cases of two large runs whose outcome changed in the same way."""
 
     name: str
     outcome: Outcome
@@ -82,13 +82,14 @@ def _outcome_group(
 
 
 def _fields(sources: Sources, before: str, after: str) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    """The runs that can be chosen, for both sides: name, title, what is chosen, and the options."""
+    """The form fields for both runs: name, title, the selected run, and the options."""
     rows = [row for _, row in latest_runs(sources, MAX_RUNS)]
     if len(rows) < 2 and not before:
         return []
-    usual = [rows[1].id if len(rows) > 1 else "", rows[0].id if rows else ""]
+    latest = rows[0].id if rows else ""
+    previous = rows[1].id if len(rows) > 1 else ""
     options = [(row.id, _option(row)) for row in rows]
-    return [("a", "Before", before or usual[0], options), ("b", "After", after or usual[1], options)]
+    return [("a", "Before", before or previous, options), ("b", "After", after or latest, options)]
 
 
 def _option(row: Run) -> str:
@@ -97,7 +98,7 @@ def _option(row: Run) -> str:
 
 
 def _align(first: Source, before: Run, second: Source, after: Run, query: Mapping[str, str]) -> AlignedTrials:
-    """Only the trials of this case are read, unless it had another name before."""
+    """The most similar trials of the case in both runs; reads only its trials, unless it was renamed."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
     found = most_similar_trials(old, new) if old and new else None
@@ -106,7 +107,7 @@ def _align(first: Source, before: Run, second: Source, after: Run, query: Mappin
             try:
                 found = align_case(earlier, later, f"{suite}/{case}" if suite else case)
             except NoSuchCase:
-                raise NotFound(f"No case {case!r} is in both runs.") from None
+                raise NotFound(f"Case {case!r} is not in both runs.") from None
     return found
 
 
@@ -125,7 +126,7 @@ class StepSide:
 
 
 def _case_values(pair: AlignedTrials, before: Run, after: Run) -> dict[str, Any]:
-    """Both conversations, a step of each beside the other, with the first that differs marked."""
+    """Both conversations step by step, with the first difference marked."""
     divergence = pair.divergence
     heads = [
         (
@@ -141,9 +142,9 @@ def _case_values(pair: AlignedTrials, before: Run, after: Run) -> dict[str, Any]
     return {
         "back": compare_address(before.id, after.id),
         "case_id": pair.after.case.id,
-        "reason": "The conversations are the same." if divergence is None else f"They part: {divergence.text}",
+        "reason": "No difference." if divergence is None else f"First difference: {divergence.text}",
         "heads": heads,
-        "parts_at": -1 if divergence is None else divergence.step,
+        "divergence": -1 if divergence is None else divergence.step,
         "steps": [_step(step) for step in pair.steps],
     }
 

@@ -1,4 +1,4 @@
-"""The events that tell open pages of changes to the store."""
+"""The stream of events that tells open pages that the store has changed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KEEP_ALIVE_POLLS = 30
 
 
 def live_address(sources: Sources, run_id: str | None = None) -> str:
-    """Where a page that is about to be made hears of what changes from now on."""
+    """The address at which a page that is being rendered can listen for changes from now on."""
     run = "" if run_id is None else f"run={quote(run_id, safe='')}&"
     return f"/events?{run}seen={_state_hash(_state(sources, run_id)[0])}"
 
 
 def events(sources: Sources, query: Mapping[str, str], request: Request) -> Response:
-    """A stream that says `change` whenever the store, or one run, is not as it was; it ends with the page."""
+    """A stream with an event `change` whenever the store, or one run, changes; it ends when the page is closed."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
         _changes(sources, query.get("run"), query.get("seen", ""), request),
@@ -36,7 +36,7 @@ def events(sources: Sources, query: Mapping[str, str], request: Request) -> Resp
 
 
 async def _changes(sources: Sources, run_id: str | None, seen: str, request: Request) -> AsyncIterator[str]:
-    known = seen
+    last = seen
     quiet = 0
     yield "retry: 2000\n\n"
     while not sources.is_closing and not await request.is_disconnected():
@@ -44,14 +44,14 @@ async def _changes(sources: Sources, run_id: str | None, seen: str, request: Req
             state = await run_in_threadpool(_state, sources, run_id)
         except NotFound:
             return
-        mark = _state_hash(state[0])
-        if known and mark != known:
+        current = _state_hash(state[0])
+        if last and current != last:
             yield f"event: change\ndata: {json.dumps(state[1])}\n\n"
             quiet = 0
         elif quiet >= KEEP_ALIVE_POLLS:
             yield ": still here\n\n"
             quiet = 0
-        known = mark
+        last = current
         quiet += 1
         await asyncio.sleep(POLL_SECONDS)
 
@@ -61,13 +61,13 @@ def _state_hash(state: Any) -> str:
 
 
 def _state(sources: Sources, run_id: str | None) -> tuple[Any, dict[str, Any]]:
-    """Something that differs after each change, and what is said of it.
+    """A value that differs after each change, and the data of the event.
 
-    A run that is killed writes nothing, so its status is asked for as well.
+    A run that is killed writes nothing, so its status is part of the value.
     """
     if run_id is None:
-        going = [(row.id, row.status) for source in sources.all for row in source.page(None, 5)]
-        return (going, [source.version() for source in sources.all]), {}
+        latest = [(row.id, row.status) for source in sources.all for row in source.page(None, 5)]
+        return (latest, [source.version() for source in sources.all]), {}
     source, row = sources.find(run_id)
     trials, status = source.count_trials(row), row.status
     return (trials, status, row.finished_at, row.counts), {"trials": trials, "status": status}

@@ -1,4 +1,4 @@
-"""What waits for a person, one after another, and how far people and judges agree."""
+"""The pages for grading: scores that need a person, one after another, and how well people and judges agree."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_addre
 from proctor.viewer.sources import Source, latest_runs
 
 QUEUES = {
-    "waiting": "Waiting",
+    "waiting": "Needs grading",
     "second": "Second opinion",
     "judged": "Judged by a model",
 }
-"""What a person can go through: scores that wait, those that another person gave, those that a judge gave."""
+"""The queues of scores: those that need a grade, those that another person graded, those that a judge gave."""
 MAX_COMMENT = 10_000
 MAX_RUNS = 100
 LIST_SECONDS = 1.0
@@ -37,7 +37,7 @@ LIST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class GradingPosition:
-    """Where a person is: in which queue, under what name, how many were left for later."""
+    """Where a person is while grading: the queue, the name of the grader, and how many scores were skipped."""
 
     what: str = "waiting"
     who: str = ""
@@ -45,18 +45,18 @@ class GradingPosition:
 
     def address(self, run: str, **changes: object) -> str:
         pairs = {"what": self.what, "skip": self.skip, **changes}
-        given = {name: value for name, value in pairs.items() if value and value != "waiting"}
-        return f"{run_address(run)}/grade" + (f"?{urlencode(given)}" if given else "")
+        query = {name: value for name, value in pairs.items() if value and value != "waiting"}
+        return f"{run_address(run)}/grade" + (f"?{urlencode(query)}" if query else "")
 
 
-def read_position(given: Mapping[str, str], who: str) -> GradingPosition:
-    skip = given.get("skip", "0")
+def read_position(fields: Mapping[str, str], who: str) -> GradingPosition:
+    skip = fields.get("skip", "0")
     number = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 8 else 0
-    return GradingPosition(given["what"] if given.get("what") in QUEUES else "waiting", who.strip()[:100], number)
+    return GradingPosition(fields["what"] if fields.get("what") in QUEUES else "waiting", who.strip()[:100], number)
 
 
 def grade_list_page(visit: Visit) -> Page:
-    """The runs in which something waits for a person, or that a person has graded."""
+    """The runs with scores that need grading or that a judge gave."""
     rows = []
     is_cut = False
     until = time.monotonic() + LIST_SECONDS
@@ -76,7 +76,7 @@ def grade_page(visit: Visit) -> Page:
     source, row = visit.run()
     position = read_position(visit.query, visit.grader)
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
+        raise UsageError("grades are saved in a store; add this run to one with `proctor runs import`")
     queues = {what: _queue(source, row, GradingPosition(what, position.who)) for what in QUEUES}
     own = queues[position.what]
     tabs = [
@@ -128,7 +128,7 @@ def _is_judged(score: Score, who: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GradedItem:
-    """A score with what a person needs to see, and the form."""
+    """A score to grade, with what a person needs to see, and the form."""
 
     name: str
     href: str
@@ -136,9 +136,9 @@ class GradedItem:
     turn: str
     criteria: str
     texts: Sequence[tuple[str, str, str]]
-    """Kind, title and text of the question, of what was expected and of the answer."""
+    """CSS class, title and text of the input, the expected and the actual output."""
     view: TrialView
-    """The whole trial without its scores: a person should not be led by what others said."""
+    """The whole trial without its scores, which could influence the grader."""
     fields: Mapping[str, str]
     """Hidden in the form."""
     later: str
@@ -150,8 +150,8 @@ def _item(source: Source, row: Run, position: GradingPosition, found: tuple[int,
         trial = source.store.trial(no)
     score = trial.scores[at]
     item = pending_score(trial, score)
-    texts = [("said user", "Question", item.question), ("wanted", "Expected", item.expected)]
-    texts.append(("said agent", "Answer", item.answer))
+    texts = [("said user", "Input", item.question), ("wanted", "Expected", item.expected)]
+    texts.append(("said agent", "Output", item.answer))
     return GradedItem(
         name=trial_name(trial.case.id, trial.number),
         href=case_address(row.id, trial.suite, trial.case.id, trial.number),
@@ -177,7 +177,7 @@ def _item(source: Source, row: Run, position: GradingPosition, found: tuple[int,
 
 
 def _agreement(source: Source, row: Run) -> dict[str, Any]:
-    """How far people agree with each other, and each judge with people."""
+    """How well people agree with each other, and each judge with people."""
     with HumanLabels(source.store.database_path) as labels:
         found = labels.for_run(row.id)
     lines = [(f"{pair.first} and {pair.second}", pair.agreement) for pair in pairwise_agreement(found)]
@@ -198,13 +198,13 @@ def agreement_text(agreement: JudgeAgreement) -> str:
     return text
 
 
-def _judges(source: Source, row: Run, given: Sequence[HumanLabel]) -> list[tuple[str, JudgeAgreement]]:
-    """Each judge against what people said of its scores."""
+def _judges(source: Source, row: Run, human_labels: Sequence[HumanLabel]) -> list[tuple[str, JudgeAgreement]]:
+    """The agreement of each judge with the labels that people gave its scores."""
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     with source.lock:
         keys = source.store.stored_trials(row.no)
         trials: dict[int, TrialResult] = {}
-        for label in given:
+        for label in human_labels:
             key = keys.get(label.place[:3])
             if key is None:
                 continue
@@ -224,23 +224,23 @@ def _judges(source: Source, row: Run, given: Sequence[HumanLabel]) -> list[tuple
 
 
 def save_grade(source: Source, row: Run, form: Mapping[str, str]) -> str:
-    """Keep what a form says; the address to go on at."""
+    """Save the grade in a form, and return the address of the next score."""
     if source.is_file:
-        raise UsageError("grades are kept in a store: `proctor runs import` the file first")
+        raise UsageError("grades are saved in a store; add this run to one with `proctor runs import`")
     position = read_position(form, form.get("who", ""))
     if not position.who:
-        raise UsageError("a grade needs the name of the person who gives it")
+        raise UsageError("a grade needs the name of the grader")
     if form.get("verdict") not in ("pass", "fail"):
-        raise UsageError("a grade is pass or fail")
+        raise UsageError("a grade must be pass or fail")
     try:
         no, at = int(form["no"]), int(form["at"])
         suite, case, number, turn, evaluator = json.loads(form["place"])
     except (KeyError, ValueError, TypeError):
-        raise UsageError("the form does not say which score it is about") from None
+        raise UsageError("the form does not name a score; reload the page") from None
     comment = form.get("comment", "")[:MAX_COMMENT].strip()
     with source.lock:
         if no not in {key.no for _, key in source.store.iterate_stored_trials(row.no)}:
-            raise UsageError("that score is not one of this run")
+            raise UsageError("this score is not part of this run")
     label = HumanLabel((suite, case, number, turn, evaluator), form["verdict"] == "pass", comment, position.who)
     if label_score(source.folder, row.id, no, at, label):
         source.discard(row)

@@ -1,4 +1,4 @@
-"""What a page function gets and gives, and the addresses of pages.
+"""What a page function takes and returns, and the addresses of pages.
 
 To add a page, write a module called `*_page.py` with a function that takes a `Visit` and returns a `Page`, and with
 `PAGES`, which says at what address it is; and a template for it in `templates/`. `app.py` finds the module by its name.
@@ -21,48 +21,48 @@ class Visit:
 
     sources: Sources
     path: Mapping[str, str] = field(default_factory=dict)
-    """The parts of the address that vary, such as the id of a run."""
+    """The variable parts of the address, such as the id of a run."""
     query: Mapping[str, str] = field(default_factory=dict)
     token: str = ""
-    """What a form that writes has to carry."""
+    """The token that a form needs to save something."""
     grader: str = ""
-    """Under what name the person grades."""
+    """The name under which the person grades."""
 
     def run(self) -> tuple[Source, Run]:
-        """The run that the address names; raises `NotFound`."""
+        """The run in the address; raises `NotFound`."""
         return self.sources.find(self.path["run"])
 
     def number(self, name: str) -> int | None:
-        """A number in the query, if it is one."""
+        """A value of the query as a number, or `None` if it is not one."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a page shows: a template of `viewer/templates`, and what it gets."""
+    """What a page shows: a template of `viewer/templates`, and its variables."""
 
     template: str
     title: str
     values: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome = Outcome.SKIPPED
-    """Gives the icon its colour."""
+    """Decides the color of the icon."""
     live: str = ""
-    """The address of the events that tell of changes to the page, if it can change."""
+    """The address of the events that report changes to the page, if it can change."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """An address, the function that makes its page, and where the menu leads to it."""
+    """An address, the function that returns its page, and its entry in the menu."""
 
     path: str
     make: Callable[[Visit], Page]
     menu: str = ""
-    """Its name in the menu, if it is there."""
+    """Its name in the menu; empty if it is not in the menu."""
     menu_place: int = 0
-    """The menu is in the order of these numbers."""
+    """Its position in the menu."""
     section: str = ""
-    """The address in the menu that the page belongs to, if it is not there itself."""
+    """The address of the menu entry that the page belongs to, if it has none itself."""
 
 
 def run_address(run: str) -> str:
@@ -70,13 +70,13 @@ def run_address(run: str) -> str:
 
 
 def case_address(run: str, suite: str, case: str, trial: int | None = None) -> str:
-    """Where a case of a run is shown; halves of surrogate pairs survive the way."""
+    """The address of a case, or of one trial of it; ids may hold halves of surrogate pairs."""
     pairs = [("suite", suite), ("case", case), *([("trial", str(trial))] if trial is not None else [])]
     return f"{run_address(run)}/case?{urlencode(pairs, errors='surrogatepass')}"
 
 
 def compare_address(before: str, after: str, suite: str = "", case: str = "") -> str:
-    """Where two runs, or both conversations of one case, stand beside each other."""
+    """The address that compares two runs, or both conversations of one case."""
     pairs = [("a", before), ("b", after), *([("suite", suite), ("case", case)] if case else [])]
     return f"/compare?{urlencode(pairs, errors='surrogatepass')}"
 

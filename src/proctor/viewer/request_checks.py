@@ -1,4 +1,4 @@
-"""Refuses requests that do not come from the viewer's own pages, and gives every answer its safe headers."""
+"""Rejects requests that do not come from the viewer's own pages, and adds security headers to every response."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""No script but the viewer's own file, and no request to anywhere else, whatever text of an agent a page shows."""
+"""No script but the viewer's own file, and no request to other servers, whatever an agent wrote."""
 
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -32,22 +32,22 @@ SAFE_METHODS = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask: the names under which the viewer is reached, and the token."""
+    """Who may use the viewer: the host names it answers to, and the token."""
 
     hosts: frozenset[str] | None
-    """Names in `Host` headers that are answered; `None` for all, safe only where every request shows the token."""
+    """Accepted names in `Host` headers; `None` for any, which is safe only if every request needs the token."""
     token: str
     everywhere: bool = False
-    """Whether reading needs the token as well as writing."""
+    """Whether reading needs the token too, not only writing."""
 
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
-"""The names of this machine for itself, whatever the port: a tunnel may change that. Any other name in a request comes
-from a page elsewhere that lets its own name point here."""
+"""The names of this machine for itself, with any port, since a tunnel may change the port. Another name in a request
+means that a page elsewhere has let its own name point here (DNS rebinding)."""
 
 
 class RequestChecks:
-    """An ASGI layer around the application."""
+    """ASGI middleware around the application."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -61,46 +61,47 @@ class RequestChecks:
         headers = _headers(scope["headers"])
         if (refusal := self._refusal(scope["method"], headers)) is not None:
             await _respond(send, *refusal)
-        elif self._access.everywhere and not self._knows_token(headers):
-            await self._ask_for_token(scope, send)
+        elif self._access.everywhere and not self._has_token(headers):
+            await self._exchange_token(scope, send)
         else:
             await self._app(scope, receive, _with_headers(send))
 
     def _refusal(self, method: str, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._access.hosts is not None and _host_name(host) not in self._access.hosts:
-            return 421, "This address is not one of the viewer's own."
+            return 421, "The viewer does not answer to this host name."
         if method in SAFE_METHODS:
             return None
         if method != "POST":
-            return 405, "The viewer does not know this method."
+            return 405, "The viewer accepts only GET, HEAD and POST."
         origin = urlsplit(headers.get("origin", ""))
         if origin.scheme not in ("http", "https") or origin.netloc.lower() != host.lower():
             return 403, "This request does not come from a page of the viewer."
         return None
 
-    def _knows_token(self, headers: dict[str, str]) -> bool:
+    def _has_token(self, headers: dict[str, str]) -> bool:
         try:
-            kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
             return False
-        return kept is not None and same_token(kept.value, self._access.token)
+        return cookie is not None and same_token(cookie.value, self._access.token)
 
-    async def _ask_for_token(self, scope: Scope, send: Send) -> None:
-        """The first address carries the token; it moves into a cookie and leaves the address."""
+    async def _exchange_token(self, scope: Scope, send: Send) -> None:
+        """Take the token from the address into a cookie and redirect to the address without it, or reject."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = query.pop("token", [""])
-        if scope["method"] not in SAFE_METHODS or not same_token(given[0], self._access.token):
-            await _respond(send, 403, "Open the address that `proctor view` printed: it carries the token.")
+        token = query.pop("token", [""])[0]
+        if scope["method"] not in SAFE_METHODS or not same_token(token, self._access.token):
+            await _respond(send, 403, "Open the address that `proctor view` printed; it contains the token.")
             return
         rest = urlencode([(name, value) for name, values in query.items() for value in values])
-        place = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
+        address = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
         cookie = f"{COOKIE}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
-        await _respond(send, 303, "", [(b"location", place.encode()), (b"set-cookie", cookie.encode())])
+        await _respond(send, 303, "", [(b"location", address.encode()), (b"set-cookie", cookie.encode())])
 
 
-def same_token(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+def same_token(value: str, token: str) -> bool:
+    """Whether a value from a request is the token, in constant time."""
+    return secrets.compare_digest(value.encode("utf-8", "surrogatepass"), token.encode())
 
 
 def _host_name(host: str) -> str:

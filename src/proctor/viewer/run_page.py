@@ -1,4 +1,4 @@
-"""One run: the verdict in words, what changed, gate, agents and judges, and its cases with their scores."""
+"""The page of a run: verdict, changes since the run before, gate, agents, judges, and the cases with their scores."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from proctor.viewer.runs_page import cost_text, overall_pass_rate, run_progress,
 from proctor.viewer.sources import Source
 
 MAX_COLUMNS = 12
-"""Evaluators that have a column; the case's own page has all."""
+"""Maximum columns of evaluators; the page of a case shows all."""
 MAX_DOTS = 12
 FILTER_OUTCOMES = {"broken": Outcome.FAILED, "fixed": Outcome.PASSED, "flaky": Outcome.ERROR}
-"""Whose colour a filter has that is not an outcome."""
+"""The outcome whose color a filter has that is not an outcome itself."""
 QUICK_FILTERS = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
 
 EarlierCases = Mapping[CaseAddress, tuple[CaseVerdict, float]]
@@ -44,7 +44,7 @@ class Toggle:
 
     name: str
     kind: str
-    """The outcome whose colour it has."""
+    """The outcome whose color it has."""
     symbol: str
     count: int
     href: str
@@ -53,7 +53,7 @@ class Toggle:
 
 @dataclass(frozen=True, slots=True)
 class SelectField:
-    """A list to choose from."""
+    """A drop-down list of a form."""
 
     label: str
     name: str
@@ -68,7 +68,7 @@ class ListedCase:
     case: CaseVerdict
     href: str
     was: Outcome | None
-    """How it went in the run before, if that was different."""
+    """Its outcome in the run before, if that was different."""
     dots: Sequence[Dot]
     more_dots: int
     cells: Sequence[ScoreCell | None]
@@ -95,13 +95,13 @@ def run_page(visit: Visit) -> Page:
     live = live_address(visit.sources, visit.path["run"])
     source, row = visit.run()
     query = read_query(visit.query)
-    with source.lock:  # what is computed when it is first needed reads the store
+    with source.lock:  # cached properties read the store when they are first used
         run = source.cases(row)
         earlier = next(iter(source.earlier_runs(row)), None)
         before = None if earlier is None else source.totals(earlier)
         words = source.store.cases_with_words(row.no, query.words) if query.words else None
         found = find_cases(run, query, {} if before is None else before.cases, words)
-        shown = found[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
+        cases = found[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
         changed = {} if before is None else changes(before, run.totals)
         values = {
             "row": row,
@@ -116,7 +116,7 @@ def run_page(visit: Visit) -> Page:
             "choices": _select_fields(query),
             "more_choices": _more_select_fields(run, query),
             "count": len(found),
-            "table": _table(row, shown, {} if before is None else before.cases),
+            "table": _table(row, cases, {} if before is None else before.cases),
             "page": query.page,
             "pages": -(-len(found) // CASES_PER_PAGE),
             "previous_page": f"{query.address(page=query.page - 1)}#cases",
@@ -135,10 +135,10 @@ def run_page(visit: Visit) -> Page:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the page says first."""
+    """The head of the page."""
 
     outcome: Outcome
-    """Whose colour the head has."""
+    """Decides the color."""
     title: str
     symbol: str
     reason: str
@@ -148,8 +148,8 @@ class Head:
     agents: str
     cost: str
     time: str
-    waiting: str
-    """How many cases wait for a person, in words; empty if none can be graded here."""
+    pending: str
+    """How many cases need grading, in words; empty if none can be graded here."""
     grade_address: str
 
 
@@ -158,7 +158,7 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
     is_over = row.stored_verdict is not None and not row.interrupted
     verdict = row.stored_verdict.outcome if is_over and row.stored_verdict is not None else None
     outcome = verdict or (Outcome.SKIPPED if state.is_running else Outcome.ERROR)
-    waiting = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
+    pending = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
     return Head(
         outcome=outcome,
         title=verdict.value.capitalize() if verdict else "Running" if state.is_running else "Interrupted",
@@ -170,23 +170,23 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
         agents=agents_text(row.suites),
         cost=cost_text(run.totals),
         time=time_text(row),
-        waiting=plural(waiting, "case waits", "cases wait") if waiting and not source.is_file else "",
+        pending=plural(pending, "case") if pending and not source.is_file else "",
         grade_address=f"{run_address(row.id)}/grade",
     )
 
 
 def _reason(row: Run) -> str:
     if row.status is RunStatus.RUNNING:
-        return "The run is still going on; this page follows it."
+        return "Run in progress; this page updates."
     if row.status is RunStatus.DIED:
-        return "The process died before the run was over; what it had finished is here."
+        return "The process ended early; finished trials are below."
     if row.stored_verdict is None or row.interrupted:
-        return row.note or "The run was interrupted; what it had finished is here."
+        return row.note or "The run was interrupted; finished trials are below."
     return row.stored_verdict.reason
 
 
 def _suites(totals: RunTotals, query: CaseQuery) -> list[tuple[str, object]]:
-    """A line for each suite, where there are several: its address and what it adds up to."""
+    """The address and the totals of each suite, if there are several."""
     suites = totals.suites.values()
     return [(f"{query.address(suite=item.suite)}#cases", item) for item in suites] if len(suites) > 1 else []
 
@@ -212,7 +212,7 @@ def _select_fields(query: CaseQuery) -> list[SelectField]:
 
 def _more_select_fields(run: RunCases, query: CaseQuery) -> list[SelectField]:
     evaluators = [(name, f"{name} ({bad:,} not passed)") for name, bad in run.evaluators]
-    choices = [_select_field("Not passed by", "evaluator", [("", "any evaluator"), *evaluators], query.evaluator)]
+    choices = [_select_field("Failed evaluator", "evaluator", [("", "any"), *evaluators], query.evaluator)]
     if run.tags:
         tags = [(tag, f"{tag} ({count:,})") for tag, count in run.tags]
         choices.append(_select_field("Tag", "tag", [("", "any"), *tags], query.tag))
@@ -223,9 +223,9 @@ def _more_select_fields(run: RunCases, query: CaseQuery) -> list[SelectField]:
 
 
 def _select_field(label: str, name: str, options: Sequence[tuple[str, str]], value: str) -> SelectField:
-    """A list to choose from; what an address names is in it, even if nothing has it."""
-    known = value in {option for option, _ in options}
-    return SelectField(label, name, options if known else [*options, (value, value)], value)
+    """A drop-down list; the value in the address is one of its options, even if no case has it."""
+    is_option = value in {option for option, _ in options}
+    return SelectField(label, name, options if is_option else [*options, (value, value)], value)
 
 
 def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: EarlierCases) -> CaseTable:

@@ -1,4 +1,4 @@
-"""All runs, the latest first, and where each suite is going; and the baselines named on the command line."""
+"""The list of runs, the latest first, with the trend of each suite; and the page of baselines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from proctor.viewer.sources import NamedBaseline, Source
 RUNS_PER_PAGE = 40
 """Runs on one page, and in a plot."""
 TOTALS_SECONDS = 0.4
-"""How long a page may take to add up runs that were not looked at before; the next view goes on from there."""
+"""Time to add up runs that are not in the cache; the next view of the page continues from there."""
 MAX_TRENDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The verdict of a run, or that it still goes on, was interrupted or died."""
+    """The verdict of a run, or that it is running, was interrupted or died."""
 
     outcome: Outcome | None = None
     is_running: bool = False
@@ -35,7 +35,7 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is that is not over."""
+    """How many trials of an unfinished run are done."""
 
     done: int
     planned: int
@@ -52,7 +52,7 @@ class ListedRun:
     suites: str
     agents: str
     totals: RunTotals | None
-    """`None` where there was no time to add its trials up."""
+    """`None` if there was no time to add its trials up."""
     rate: Estimate | None
     cases: int
     cost: str
@@ -74,7 +74,7 @@ class SourceView:
 
 
 def runs_page(visit: Visit) -> Page:
-    """The latest runs of every source, or those of one source before a run."""
+    """The latest runs of every source, or those of one source before a certain run."""
     sources = visit.sources
     live = live_address(sources)
     before, only = visit.number("before"), visit.number("source")
@@ -122,7 +122,7 @@ def _listed_run(source: Source, row: Run, until: float) -> ListedRun:
 
 
 def run_state(row: Run) -> RunState:
-    """What is said of a run by its status and verdict."""
+    """The state of a run, from its status and verdict."""
     verdict = row.stored_verdict
     if row.status is RunStatus.RUNNING:
         return RunState(is_running=True)
@@ -152,7 +152,7 @@ def time_text(row: Run) -> str:
 
 
 def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
-    """Each suite that was run more than once: pass rate, cost and latency, a point for each run."""
+    """Plots of pass rate, cost and time over runs, for each suite that ran more than once."""
     names = list(dict.fromkeys(info.name for item in runs for info in item.row.suites))
     found = []
     for name in names:
@@ -162,9 +162,9 @@ def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
             continue
         plots = [line_plot("Pass rate", _rate_points(items), lambda value: f"{value:.0%}", share=True)]
         if any(totals.cost_usd is not None for _, totals in items):
-            plots.append(line_plot("Cost of a trial", _cost_points(items), money))
+            plots.append(line_plot("Cost per trial", _cost_points(items), money))
         times = [_point(item, totals.mean_ms, duration(totals.mean_ms)) for item, totals in items]
-        found.append((name, [*plots, line_plot("Time of a trial", times, duration)]))
+        found.append((name, [*plots, line_plot("Time per trial", times, duration)]))
     return found[:MAX_TRENDS]
 
 
@@ -193,7 +193,7 @@ MAX_BASELINE_CASES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BaselineView:
-    """What a baseline file says of each case."""
+    """A baseline file, case by case."""
 
     name: str
     count: int

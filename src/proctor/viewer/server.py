@@ -1,4 +1,4 @@
-"""Serves the viewer on this machine until Ctrl-C, and leaves nothing running."""
+"""Serves the viewer until Ctrl-C, and leaves no process running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class _Server(uvicorn.Server):
-    """Says where it is once it answers."""
+    """A server that reports when it is ready."""
 
     def __init__(self, config: uvicorn.Config, sources: Sources, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -29,7 +29,7 @@ class _Server(uvicorn.Server):
         self._on_ready = on_ready
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._sources.is_closing = True  # pages that listen for events would be waited for
+        self._sources.is_closing = True  # otherwise the server would wait for pages that listen for events
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -48,14 +48,14 @@ def is_loopback(host: str) -> bool:
 def serve(
     sources: Sources, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
 ) -> None:
-    """Blocks until the user interrupts it. Away from loopback, every request has to show the token."""
+    """Serve until the user interrupts it. If `host` is not this machine alone, every request needs the token."""
     listening = _listen(host, port)
     token = secrets.token_urlsafe(24)
     local = is_loopback(host)
-    bound = listening.getsockname()[1]
+    bound_port = listening.getsockname()[1]
     access = Access(LOOPBACK_NAMES | {host} if local else None, token, everywhere=not local)
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{bound}{sources.first_page()}{'' if local else f'?token={token}'}"
+    address = f"http://{name}:{bound_port}{sources.first_page()}{'' if local else f'?token={token}'}"
     config = uvicorn.Config(
         make_app(sources, access, person if local else ""),
         log_level="critical",
@@ -68,9 +68,9 @@ def serve(
     )
 
     def ready() -> None:
-        say(f"proctor view: {address} (Ctrl-C ends it)")
+        say(f"proctor view: {address} (Ctrl-C to stop)")
         if open_browser:
-            # some browsers keep their caller until they are closed
+            # some browsers block their caller until they are closed
             threading.Thread(target=webbrowser.open, args=(address,), name="proctor-browser", daemon=True).start()
 
     try:
@@ -84,11 +84,11 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise UsageError(f"{host} cannot be listened on: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise UsageError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return listening

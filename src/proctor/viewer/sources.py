@@ -1,4 +1,8 @@
-"""What the viewer shows: stores, exported runs and baselines, and the runs in them by id."""
+"""What the viewer shows: stores, exported runs and baselines.
+
+A `Source` is one store, with a cache of what was read from it: the cases of the last few runs, and the totals of many
+more. `Sources` are all of one viewer; they find a run by its id.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +25,26 @@ from proctor.viewer.cases import RunCases, RunTotals
 T = TypeVar("T")
 
 MAX_CASES_CACHED = 4
-"""Runs whose cases are kept in memory: those that people look at."""
+"""Runs whose cases stay in memory: those that people are looking at."""
 MAX_TOTALS_CACHED = 200
 
 
 class NotFound(Exception):
-    """There is no such page."""
+    """The page, or the run or case that it is about, does not exist."""
 
 
 class Source:
-    """One store that is looked at, and what was read of it."""
+    """One store, and what was read from it."""
 
     def __init__(self, label: str, store: Store, *, only: str | None = None, is_file: bool = False) -> None:
         self.label = label
         self.store = store
         self.only = only
-        """The one run that was asked for, which the first page is about."""
+        """The run that the command line names, if it names one."""
         self.is_file = is_file
-        """Whether it holds an exported run, which cannot be graded here."""
+        """Whether this is an exported run, which cannot be graded here."""
         self.lock = threading.RLock()
-        """Held while the store is read: it has one connection."""
+        """Held while the store is read, since it has one connection."""
         self._cases: dict[int, tuple[object, RunCases]] = {}
         self._totals: dict[int, tuple[object, RunTotals]] = {}
 
@@ -53,7 +57,7 @@ class Source:
             self.store.close()
 
     def page(self, before: int | None, limit: int) -> list[Run]:
-        """Runs, the latest first, from the one before `before` on; a damaged run does not hide the others."""
+        """At most `limit` runs, the latest first, from the one before `before` on; damaged runs are left out."""
         with self.lock:
             return self.store.runs_before(before, limit)
 
@@ -70,49 +74,49 @@ class Source:
             return self.store.count_trials(row.no)
 
     def version(self) -> int:
-        """Changes when the store was written to."""
+        """A number that changes whenever the store is written to."""
         with self.lock:
             return self.store.data_version()
 
     def cases(self, row: Run) -> RunCases:
-        """The run with its cases: read again when the store has changed."""
+        """The run with its cases, read again if the store has changed."""
         with self.lock:
             version = self.store.data_version()
-            known = self._cases.pop(row.no, None)
-            if known is None or known[0] != version:
-                known = version, RunCases(row, verdict(row), self.store.case_tags(row.no))
-            _cache(self._cases, row.no, known, MAX_CASES_CACHED)
-            return known[1]
+            cached = self._cases.pop(row.no, None)
+            if cached is None or cached[0] != version:
+                cached = version, RunCases(row, verdict(row), self.store.case_tags(row.no))
+            _cache(self._cases, row.no, cached, MAX_CASES_CACHED)
+            return cached[1]
 
     def totals(self, row: Run) -> RunTotals:
-        """What the run adds up to: read again when the run has changed, not when another one has."""
+        """The totals of the run, read again if this run has changed, but not if another one has."""
         with self.lock:
             state = self._state(row)
-            known = self._totals.pop(row.no, None)
-            if known is None or known[0] != state:
-                known = state, self.cases(row).totals
-            _cache(self._totals, row.no, known, MAX_TOTALS_CACHED)
-            return known[1]
+            cached = self._totals.pop(row.no, None)
+            if cached is None or cached[0] != state:
+                cached = state, self.cases(row).totals
+            _cache(self._totals, row.no, cached, MAX_TOTALS_CACHED)
+            return cached[1]
 
     def has_totals(self, row: Run) -> bool:
-        """Whether `totals` reads nothing but what it has read before."""
+        """Whether the totals are in the cache and up to date."""
         with self.lock:
-            known = self._totals.get(row.no)
-            return known is not None and known[0] == self._state(row)
+            cached = self._totals.get(row.no)
+            return cached is not None and cached[0] == self._state(row)
 
     def _state(self, row: Run) -> object:
-        """Something that differs when outcomes of the run do."""
+        """A value that changes when outcomes of the run do."""
         return row.status, row.finished_at, row.stored_verdict, row.counts, self.store.count_trials(row.no)
 
     def discard(self, row: Run) -> None:
-        """Read a run again when it is next looked at: its scores were changed."""
+        """Remove a run from the cache, because its scores were changed."""
         with self.lock:
             self._cases.pop(row.no, None)
             self._totals.pop(row.no, None)
 
     @contextmanager
     def open_run(self, row: Run) -> Iterator[Run]:
-        """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
+        """The whole run on another connection, so that other pages do not wait while all scores are read."""
         if self.is_file:
             with self.lock:
                 yield row
@@ -131,41 +135,41 @@ class Source:
         return found[:limit]
 
 
-def _cache(known: dict[int, tuple[object, T]], run: int, value: tuple[object, T], limit: int) -> None:
-    """Keep what is known of a run; what was not looked at for the longest time goes."""
-    known[run] = value
-    while len(known) > limit:
-        del known[next(iter(known))]
+def _cache(cache: dict[int, tuple[object, T]], run: int, value: tuple[object, T], limit: int) -> None:
+    """Add a value to a cache, and remove the least recently used ones beyond `limit`."""
+    cache[run] = value
+    while len(cache) > limit:
+        del cache[next(iter(cache))]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedBaseline:
-    """A baseline file that is looked at."""
+    """A baseline file with its path."""
 
     path: Path
     baseline: Baseline
 
 
 class Sources:
-    """All sources of one viewer."""
+    """All stores, exported runs and baselines of one viewer."""
 
     def __init__(self, sources: Sequence[Source], baselines: Sequence[NamedBaseline] = ()) -> None:
         self.all = tuple(sources)
         self.baselines = tuple(baselines)
         self.is_closing = False
-        """Set when the server ends, so that streams of events do."""
+        """Set when the server stops, so that the streams of events end."""
 
     def find(self, run_id: str) -> tuple[Source, Run]:
         for source in self.all:
             if (row := source.find(run_id)) is not None:
                 return source, row
-        raise NotFound(f"No run {run_id!r} is kept here.")
+        raise NotFound(f"There is no run {run_id!r} here.")
 
     def first_page(self) -> str:
-        """The address at which the browser opens: that of the one run that was asked for, or all runs."""
-        asked = [source.only for source in self.all if source.only is not None]
-        if len(asked) == 1 and len(self.all) == 1:
-            return f"/runs/{asked[0]}"
+        """The address that the browser opens: the run that the command line names, or the list of runs."""
+        runs = [source.only for source in self.all if source.only is not None]
+        if len(runs) == 1 and len(self.all) == 1:
+            return f"/runs/{runs[0]}"
         return "/baselines" if self.baselines and not self.all else "/"
 
     def close(self) -> None:
@@ -173,15 +177,15 @@ class Sources:
             source.close()
 
 
-def open_sources(named: Sequence[str], folder: Path) -> Sources:
-    """What the command line names: runs of the store in `folder`, other stores, exported runs, baselines.
+def open_sources(names: Sequence[str], folder: Path) -> Sources:
+    """Open what the command line names: runs of the store in `folder`, other stores, exported runs, baselines.
 
-    Without names, the store in `folder`.
+    Without names, open the store in `folder`.
     """
     sources: dict[Path | str, Source] = {}
     baselines: list[NamedBaseline] = []
     try:
-        for name in named or [""]:
+        for name in names or [""]:
             _open(name, folder, sources, baselines)
     except BaseException:
         for source in sources.values():
@@ -195,8 +199,8 @@ def _open(name: str, folder: Path, sources: dict[Path | str, Source], baselines:
     if name.endswith(BASELINE_SUFFIX) and path.is_file():
         baselines.append(NamedBaseline(path, read_baseline(path)))
     elif not name or path.is_dir() or path.name == DATABASE_FILE:
-        place = path.parent if path.name == DATABASE_FILE else path
-        _add(sources, place.resolve(), lambda: Source(str(place), Store(place, create=False)))
+        store_folder = path.parent if path.name == DATABASE_FILE else path
+        _add(sources, store_folder.resolve(), lambda: Source(str(store_folder), Store(store_folder, create=False)))
     elif is_file_name(name) or path.is_file():
         store, row = open_run(folder, name)
         _add(sources, name, lambda: Source(name, store, only=row.id, is_file=True))
@@ -205,15 +209,15 @@ def _open(name: str, folder: Path, sources: dict[Path | str, Source], baselines:
             store = Store(folder, create=False)
             row = store.find_run(name)
         except StoreError as error:
-            raise UsageError(f"{name!r} is neither a run, nor a store, nor a file: {error}") from None
+            raise UsageError(f"{name!r} is not a run, a store or a file: {error}") from None
         _add(sources, folder.resolve(), lambda: Source(str(folder), store, only=row.id))
 
 
-def _add(sources: dict[Path | str, Source], key: Path | str, opened: Callable[[], Source]) -> None:
+def _add(sources: dict[Path | str, Source], key: Path | str, open_source: Callable[[], Source]) -> None:
     if key in sources:
-        sources[key].only = None  # two runs of one store: all of them are shown
+        sources[key].only = None  # two runs of one store: show all of its runs
     else:
-        sources[key] = opened()
+        sources[key] = open_source()
 
 
 def latest_runs(sources: Sources, limit: int) -> Iterator[tuple[Source, Run]]:

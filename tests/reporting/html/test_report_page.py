@@ -159,8 +159,8 @@ def test_each_suite_tells_counts_pass_rate_with_interval_and_reliability() -> No
     words = page(trial("a"), trial("a", FAILED, number=2), trial("b"), trial("b", number=2)).words
 
     assert "50.0% pass rate of 2 cases, 95 % interval [9.5%, 90.5%]" in words
-    assert "pass^20.50 all 2 repeats pass" in words
-    assert "pass@21.00 at least one does" in words
+    assert "pass^20.50 all 2 trials pass" in words
+    assert "pass@21.00 at least one passes" in words
 
 
 def test_each_evaluator_has_its_mean_interval_and_threshold() -> None:
@@ -169,7 +169,7 @@ def test_each_evaluator_has_its_mean_interval_and_threshold() -> None:
     row = next(line for line in table.splitlines() if "ExpectedTools" in line)
     assert "<b>0.250</b> <small>[0.015, 0.882]</small>" in row
     assert "<td>0.5</td>" in row
-    assert "not measured" in next(line for line in table.splitlines() if "Faithfulness" in line)
+    assert "no scores" in next(line for line in table.splitlines() if "Faithfulness" in line)
 
 
 def test_the_grid_has_a_row_per_case_and_a_cell_per_evaluator() -> None:
@@ -194,7 +194,7 @@ def test_a_case_that_failed_five_times_is_listed_once_with_a_link_to_an_example(
     listed = text[text.index('<section id="failures">') : text.index('<section id="evaluators">')]
 
     assert listed.count("<li>") == 1
-    assert "<b>support/a</b> 5 of 5" in listed
+    assert "<b>support/a</b> 0/5 passed" in listed
     assert '5 times: <a href="#trial-0">ExactMatch 0.00 &lt; 0.50</a>' in listed
 
 
@@ -233,9 +233,9 @@ def test_expected_and_actual_tool_calls_stand_side_by_side() -> None:
 
 
 def test_that_no_tool_may_be_called_is_told() -> None:
-    assert "None, as expected." in page(trial(single("quiet", tools=()), PASSED)).words
+    assert "No calls, as expected." in page(trial(single("quiet", tools=()), PASSED)).words
     loud = trial(single("loud", tools=()), FAILED, None, score(FAILED), replies=(Reply("x", (ToolCall("a"),)),))
-    assert "None was expected." in page(loud).words
+    assert "No calls were expected." in page(loud).words
 
 
 def test_turns_scores_time_tokens_and_cost_are_told() -> None:
@@ -313,8 +313,8 @@ def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_
         f"#{at}" for at in told
     }
     assert len([found for found in page.all("tr") if "data-row" in found]) == 4
-    assert "3 of 9 trials are told here, the worst first." in text
-    assert "and 5 more cases, none worse than these." in text
+    assert "Showing the worst 3 of 9 trials." in text
+    assert "and 5 more cases; those listed are the worst." in text
     assert page.crossed == page.open == []
 
 

@@ -43,8 +43,8 @@ def test_a_case_that_fails_five_times_is_told_once_with_one_example() -> None:
     text = told(repeated([*five(), trial("b")]))
 
     assert len(re.findall("^FAIL ", text, re.MULTILINE)) == 1
-    assert re.search(r"^FAIL   support/a 5 of 5 +0\.12s  ExactMatch 0\.00 < 0\.50$", text, re.MULTILINE)
-    assert re.search(r"^       example +trial 1; the other 4 trials went wrong in the same way$", text, re.MULTILINE)
+    assert re.search(r"^FAIL   support/a 0/5 passed +0\.12s  ExactMatch 0\.00 < 0\.50$", text, re.MULTILINE)
+    assert re.search(r"^       example +trial 1; the other 4 failed the same way$", text, re.MULTILINE)
     assert text.count("How long do refunds take?") == 1
 
 
@@ -63,7 +63,9 @@ def test_a_case_that_passes_sometimes_is_called_flaky_with_the_range_of_its_scor
     text = told(repeated([trial("a"), trial("a", FAILED, number=2), trial("a", number=3)]))
 
     assert re.search(
-        r"^FAIL   support/a 1 of 3 +0\.12s  ExactMatch 0\.00\.\.1\.00 \(1 of 3 failed\)  FLAKY 2/3$", text, re.MULTILINE
+        r"^FAIL   support/a 2/3 passed +0\.12s  ExactMatch 0\.00\.\.1\.00 \(1 of 3 failed\)  FLAKY 2/3$",
+        text,
+        re.MULTILINE,
     )
 
 
@@ -74,7 +76,7 @@ def test_a_skip_and_a_warning_are_said_once_a_case() -> None:
     assert text.count("the contract has ended") == 1
     assert text.count("no usage") == 1
     assert re.search(r"^SKIP   support/old +the contract has ended$", text, re.MULTILINE)
-    assert re.search(r"^PASS   support/new 5 of 5 +0\.12s  ExactMatch 1\.00$", text, re.MULTILINE)
+    assert re.search(r"^PASS   support/new 5/5 passed +0\.12s  ExactMatch 1\.00$", text, re.MULTILINE)
 
 
 def test_a_block_is_told_when_the_last_trial_is_kept_and_not_before() -> None:
@@ -88,14 +90,14 @@ def test_a_block_is_told_when_the_last_trial_is_kept_and_not_before() -> None:
 
     terminal.trial_done(list(run.trials)[4])
 
-    assert "FAIL   support/a 5 of 5" in out.getvalue()
+    assert "FAIL   support/a 0/5 passed" in out.getvalue()
 
 
 def test_a_case_that_was_interrupted_is_told_at_the_end_with_what_was_made() -> None:
     run = repeated(five()[:2], interrupted=True, note="interrupted; run it with --resume to continue")
     run.planned_trials = {("support", "a"): 5}
 
-    assert re.search(r"^FAIL   support/a 2 of 2 .*\(2 of 5 trials made\)$", told(run), re.MULTILINE)
+    assert re.search(r"^FAIL   support/a 0/2 passed .*\(2 of 5 trials run\)$", told(run), re.MULTILINE)
 
 
 def test_a_resumed_case_counts_the_trials_that_were_there() -> None:
@@ -103,7 +105,7 @@ def test_a_resumed_case_counts_the_trials_that_were_there() -> None:
 
     text = told(repeated(trials), kept=trials[:3])
 
-    assert re.search(r"^FAIL   support/a 5 of 5 ", text, re.MULTILINE)
+    assert re.search(r"^FAIL   support/a 0/5 passed ", text, re.MULTILINE)
 
 
 def test_the_live_display_tells_a_repeated_failure_once_and_no_pass() -> None:
@@ -144,5 +146,5 @@ def test_errors_beside_failures_are_counted_apart() -> None:
 
     text = told(repeated([trial("a", FAILED), trial("a", FAILED, number=2), broken]))
 
-    assert "FAIL   support/a 2 of 3, 1 error" in text
+    assert "FAIL   support/a 0/3 passed, 1 error" in text
     assert re.search(r"^       1 time +the network was down$", text, re.MULTILINE)

@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(width: int) ->
 
 def test_the_picture_of_a_run_shows_whole_lines() -> None:
     run = repeated_run()
-    svg = terminal_svg(run, judge(run), title="proctor", command="proctor test", width=72)
+    svg = terminal_svg(run, judge(run), title="proctor", command="proctor test", width=76)
     words = set(html.unescape(re.sub(r"<[^>]*>", " ", svg[svg.index("</defs>") :])).replace("\xa0", " ").split())
 
     for whole in (
@@ -119,9 +119,9 @@ def test_the_picture_of_a_run_shows_whole_lines() -> None:
 
 
 def test_a_name_that_does_not_fit_loses_its_middle() -> None:
-    assert "orders/order-that-never…st-be-refunded-in-full 5 of 5" in on_terminal(60)
-    assert "orders/order-that-neve...t-be-refunded-in-full 5 of 5" in on_terminal(60, "ascii")
-    assert "orders/order-that-never-came-and-must-be-refunded-in-full 5 of 5" in on_terminal(80)
+    assert "orders/order-that-nev…-be-refunded-in-full 0/5 passed" in on_terminal(60)
+    assert "orders/order-that-ne...be-refunded-in-full 0/5 passed" in on_terminal(60, "ascii")
+    assert "orders/order-that-never-came-and-must-be-refunded-in-full 0/5 passed" in on_terminal(80)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80), st.integers(2, 40))
@@ -257,8 +257,8 @@ def test_the_summary_does_not_call_a_need_what_only_informs() -> None:
     informs = replace(score(FAILED, 0.2, "BLEU"), report_only=True)
     text = told(make_run([trial("a", PASSED, "x", score(), informs)]))
 
-    assert re.search(r"^  BLEU +0\.200 \[.*\]  informs +1 failed$", text, re.MULTILINE)
-    assert re.search(r"^  ExactMatch +1\.000 \[.*\]  needs 0\.5 ", text, re.MULTILINE)
+    assert re.search(r"^  BLEU +0\.200 \[.*\]  report only +1 failed$", text, re.MULTILINE)
+    assert re.search(r"^  ExactMatch +1\.000 \[.*\]  threshold 0\.5 ", text, re.MULTILINE)
 
 
 def test_how_to_go_on_after_an_interruption_is_said_once() -> None:
@@ -429,12 +429,12 @@ def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
 
 def test_the_live_display_of_a_resumed_run_counts_what_was_kept() -> None:
     terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
-    terminal._planned, terminal._kept = 40, 10
+    terminal._planned, terminal._stored = 40, 10
     terminal._counts.update({PASSED: 2})
 
     words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0, 80))
 
-    assert words == "12/40  10 kept, 2 passed  2.0/s · 14s left"
+    assert words == "12/40  10 stored, 2 passed  2.0/s · 14s left"
 
 
 def test_the_live_display_lets_no_escape_sequence_through() -> None:
@@ -468,8 +468,8 @@ def test_the_live_display_shows_each_worker_with_its_trials_and_failures() -> No
         ]
     )
 
-    assert re.search(r"worker w0 +5 under way, 1,230 done *\n", lines)
-    assert "1 under way, 20 done, 2 without an answer, lost 1 x" in lines
+    assert re.search(r"worker w0 +5 running, 1,230 done *\n", lines)
+    assert "1 running, 20 done, 2 without an answer, connection lost 1 time" in lines
     assert "refused: has Proctor 0.0.9" in lines
     assert "\x1b[2J" not in lines
 
@@ -477,7 +477,7 @@ def test_the_live_display_shows_each_worker_with_its_trials_and_failures() -> No
 def test_many_workers_are_summed_up_in_one_line() -> None:
     lines = shown_workers([WorkerState(f"w{number}", under_way=2, done=10) for number in range(40)])
 
-    assert re.search("40 of 40 workers +80 under way, 400 done", lines)
+    assert re.search("40 of 40 workers +80 running, 400 done", lines)
 
 
 def test_what_happens_to_workers_is_told_on_any_terminal_but_a_quiet_one() -> None:

@@ -1,8 +1,8 @@
 """Renders HTML from templates: the only place that imports Jinja2.
 
 All HTML is in `*.html` files in folders called `templates`; a template is named by its path below the package, such as
-`reporting/templates/run.html`. Whatever a template prints is text: first control characters, invisible reordering and
-commands of CI services are spelt out, then HTML is escaped. A name that a template does not get is an error.
+`reporting/templates/run.html`. Whatever a template prints is text: control characters, characters that reorder text and
+commands of CI services are escaped, then HTML is escaped. A variable that a template does not get is an error.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> str:
-    """The page or fragment as text."""
+    """The rendered page or fragment."""
     return _environment().get_template(template).render(values)
 
 
 def write(template: str, out: TextIO, **values: Any) -> None:
-    """Write the page piece by piece: what `values` iterates over is never in memory as a whole."""
+    """Write the page piece by piece, so that the iterators in `values` are never in memory as a whole."""
     out.writelines(_environment().get_template(template).generate(values))
 
 
 def short(text: str, limit: int = 500) -> str:
-    """Text on one line; a text that is too long says how long it was."""
-    words = " ".join(text[: limit + 1].split())
-    return words if len(text) <= limit else f"{words[:limit]}… ({len(text):,} characters in all)"
+    """Text on one line, cut after `limit` characters with a note on how long it was."""
+    line = " ".join(text[: limit + 1].split())
+    return line if len(text) <= limit else f"{line[:limit]}… ({len(text):,} characters in all)"
 
 
 def pretty(value: Json) -> str:
-    """The text a person reads for a value: words as they are, data as indented JSON."""
+    """A value for reading: a string as it is, anything else as indented JSON."""
     return value if isinstance(value, str) else json.dumps(to_json(value), ensure_ascii=False, indent=2)
 
 
 def percent(number: float) -> str:
-    """A share as a length in a style; what is not a number, or outside 0 to 1, stays on the scale."""
+    """A share as a CSS percentage, limited to 0% to 100%; 0% for infinity and NaN."""
     share = min(1.0, max(0.0, number)) if math.isfinite(number) else 0.0
     return f"{share * 100:.4g}%"
 
 
 def iso(seconds: float) -> str:
-    """A moment for the `datetime` of an element; "" if it is outside of any calendar."""
+    """A time for the `datetime` attribute of an element, or "" if no calendar has it."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):
@@ -66,7 +66,7 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    # Takes as long as starting Python, and most commands write no HTML.
+    # Imported here: it takes as long as starting Python, and most commands write no HTML.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -92,12 +92,12 @@ def _environment() -> Environment:
 
 
 def _escape_control(value: Any) -> Any:
-    """Text with everything that could act on a terminal or a CI log spelt out; the output of a macro is ready."""
+    """Text with control characters escaped; the output of a macro is passed through."""
     return escape_control(str(value)) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _asset_markup(name: str) -> Any:
-    """A style sheet or script, as it is: our own files need no escaping."""
+    """A style sheet or script of this package, which needs no escaping."""
     from markupsafe import Markup  # part of Jinja2, see above
 
     return Markup(asset(name))  # noqa: S704  a file of this package

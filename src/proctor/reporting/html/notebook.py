@@ -1,4 +1,4 @@
-"""What a notebook shows: a run, a comparison, and a progress bar; every word of an agent is escaped, no script runs."""
+"""What a notebook shows: a run, a comparison, and a progress bar. Text of agents is escaped, and no script runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdi
 MAX_CASES = 100
 MAX_FAILURES = 10
 FEW_TRIALS = 200
-"""The bar of a run with so few is redrawn after each; that of a larger one at most every few tenths of a second."""
+"""With at most this many trials, the progress bar is redrawn after each; with more, a few times per second."""
 SECONDS_BETWEEN_UPDATES = 0.2
 NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
@@ -41,17 +41,17 @@ class SuiteTable:
 
 def run_html(run: Run) -> str:
     """The verdict, each suite with its cases, and why cases did not pass."""
-    found = verdict(run)
+    run_verdict = verdict(run)
     trials: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)
     failures, more = _failures(run)
     return environment.render(
         "reporting/templates/notebook_run.html",
-        outcome=found.outcome,
-        reason=found.reason,
-        facts=_facts(run, found),
-        suites=[_suite_table(suite, trials) for suite in found.suites],
+        outcome=run_verdict.outcome,
+        reason=run_verdict.reason,
+        facts=_facts(run, run_verdict),
+        suites=[_suite_table(suite, trials) for suite in run_verdict.suites],
         failures=failures,
         more_failures=more,
     )
@@ -86,46 +86,46 @@ def _mean_score(trials: Sequence[TrialSummary], name: str) -> str:
 
 
 def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], int]:
-    """The first trials that did not pass, with what a terminal says of them, each case once; and how many more."""
+    """One trial of each of the first cases that did not pass, explained as on a terminal; and how many more."""
     first: dict[tuple[str, str], int] = {}
     for summary in run.summaries:
         if summary.outcome in NOT_PASSED:
             first.setdefault((summary.suite, summary.case_id), summary.position)
-    shown = set(list(first.values())[:MAX_FAILURES])
-    found = [
+    positions = set(list(first.values())[:MAX_FAILURES])
+    failures = [
         (trial.outcome, trial_name(trial.case.id, trial.number), explain.explain(trial))
-        for trial in (run.trials if shown else ())
-        if trial.position in shown
+        for trial in (run.trials if positions else ())
+        if trial.position in positions
     ]
-    return found, len(first) - len(shown)
+    return failures, len(first) - len(positions)
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The sentence, the two runs, and the cases by what became of them."""
-    view = comparison_view(comparison, most=MAX_CASES)
+    """The conclusion, the two runs, and the cases by what changed."""
+    view = comparison_view(comparison, limit=MAX_CASES)
     return environment.render("reporting/templates/notebook_comparison.html", comparison=view)
 
 
 def is_notebook() -> bool:
-    """Whether the code runs in a cell of a notebook, which shows HTML."""
+    """Whether the code runs in a notebook, which can show HTML."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
 
 class NotebookProgress:
-    """A bar below the cell while the run lasts; the verdict takes its place when the run ends."""
+    """A listener that shows a progress bar below the cell, and the verdict in its place when the run ends."""
 
     def __init__(self) -> None:
         self._counts: Counter[Outcome] = Counter()
-        self._planned = self._kept = 0
+        self._planned = self._stored = 0
         self._shown_at = 0.0
         self._display: Any = None
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
+    def started(self, run: Run, planned: int, stored: int) -> None:
         from IPython.display import HTML, display
 
-        self._planned, self._kept, self._shown_at = planned, kept, time.monotonic()
+        self._planned, self._stored, self._shown_at = planned, stored, time.monotonic()
         self._display = display(HTML(self._bar()), display_id=True)
 
     def trial_done(self, trial: TrialResult) -> None:
@@ -144,11 +144,11 @@ class NotebookProgress:
             self._display.update(HTML(text))
 
     def _bar(self) -> str:
-        done = self._kept + self._counts.total()
+        done = self._stored + self._counts.total()
         planned = max(1, self._planned, done)
-        told = f"{done:,} of {planned:,} trials"
-        told += f": {counts_text(self._counts)}" if self._counts else ""
-        return _progress(None, told, done / planned)
+        text = f"{done:,} of {planned:,} trials"
+        text += f": {counts_text(self._counts)}" if self._counts else ""
+        return _progress(None, text, done / planned)
 
 
 def _progress(outcome: Outcome | None, reason: str, share: float = 0.0) -> str:

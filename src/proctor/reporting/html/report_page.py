@@ -1,4 +1,4 @@
-"""The whole run as one HTML file: no outside request, no script needed, written trial by trial."""
+"""The whole run as one HTML file, written trial by trial. It loads nothing from elsewhere and works without scripts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from proctor.results.run import Run, TrialResult, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 MAX_FULL_TRIALS = 2_000
-"""Trials that a page shows in full, the worst first: each is about 1.5 KB, and a browser has to hold them all."""
+"""Maximum trials on a page, the worst first: each is about 1.5 KB, and a browser has to hold them all."""
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the page, one trial at a time; of a large run, those that did not pass before those that did."""
+    """Write the page one trial at a time; a large run is cut to its worst trials."""
     positions = _positions_in_full(run)
 
     def link(position: int) -> str:
@@ -63,7 +63,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _positions_in_full(run: Run) -> frozenset[int] | None:
-    """The places of the trials that are shown in full, or `None` for all."""
+    """The positions of the trials that the page shows, or `None` for all."""
     if len(run.summaries) <= MAX_FULL_TRIALS:
         return None
     worst = sorted(run.summaries, key=lambda summary: summary.outcome.rank)
@@ -88,7 +88,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
 def _trials(
     run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], positions: frozenset[int] | None
 ) -> Iterator[tuple[SuiteVerdict, Iterator[TrialView]]]:
-    """Each suite with its trials that are shown in full; take the trials before going on."""
+    """Each suite with the trials that the page shows; read the trials of a suite before the next suite."""
     if positions is not None:
         cases = {(item.suite, item.case_id) for item in run.summaries if item.position in positions}
         whole = run
@@ -105,7 +105,7 @@ def _views(trials: Iterable[TrialResult], numbers: dict[CaseAddress, int]) -> It
 
 def _environment_text(run: Run) -> str:
     versions = dict(run.environment)
-    own = versions.pop("proctor_version", "")
-    parts = [f"Proctor {own}".strip()]
+    version = versions.pop("proctor_version", "")
+    parts = [f"Proctor {version}".strip()]
     parts += [f"{name.removesuffix('_version')} {value}" for name, value in versions.items()]
     return " · ".join(parts)

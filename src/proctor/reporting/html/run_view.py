@@ -1,6 +1,6 @@
-"""What the sections of a run's page show: suites, evaluators, the grid of cases, what went wrong, gate, agents, judges.
+"""What the sections of a run's page show: suites, evaluators, the table of cases, failures, gate, agents and judges.
 
-The static report and the viewer render these with the same templates. They differ in where a trial is linked to.
+The HTML report and the viewer render these with the same templates. They differ in where a trial links to.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proctor.cases.identity import CaseAddress
+from proctor.judging.judge import is_rule_based
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.comparison_report import agent_comparison_text, agent_rows
 from proctor.reporting.failing_cases import failing_cases
@@ -22,7 +23,7 @@ from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 MAX_CASES_WITH_REASONS = 200
 MAX_REASONS = 5
 MAX_GRID_ROWS = 5_000
-"""Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
+"""Maximum cases in the table of a suite, the worst first: a browser takes long to lay out more."""
 
 Link = Callable[[int], str]
 """The address of a trial by its position, or "" if there is none."""
@@ -30,19 +31,19 @@ Link = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name with its value, as the head of a page or a card lists them."""
+    """A name with its value, as the head of a page or a card shows it."""
 
     name: str
     text: str
     note: str = ""
-    """What is said in small type after the text."""
+    """Small print after the text."""
     is_code: bool = False
     limit: int = 500
-    """The most characters of the text."""
+    """Maximum characters of the text."""
 
 
 def agents_text(suites: Sequence[SuiteInfo]) -> str:
-    """The agents under test by name."""
+    """The names of the agents under test."""
     return ", ".join(dict.fromkeys(info.agent for info in suites if info.agent)) or "no agent"
 
 
@@ -56,26 +57,26 @@ class GateView:
 
 
 def gate_view(run: Run) -> GateView | None:
-    """`None` for a run that was not gated."""
+    """What the gate found, or `None` for a run without a gate."""
     if run.gate is None:
         return None
     facts = [NamedValue(line.label, line.text, limit=2_000) for line in gate_lines(run)]
     return GateView(GATE_VERDICT_LABELS[run.gate.verdict].lower(), run.gate.reason, facts)
 
 
-def judge_facts(run: Run, *, with_doubts: bool = True) -> list[NamedValue]:
-    """Who judged, what that took, and what to doubt about it, for which every trial may have to be read."""
-    lines = judge_lines(run) if with_doubts else [(judge.model, judge_text(judge)) for judge in run.judges]
-    facts = [NamedValue("Judge", f"{model}: {text}") for model, text in lines]
+def judge_facts(run: Run, *, with_caveats: bool = True) -> list[NamedValue]:
+    """The judges of a run and what they did; with caveats, for which every trial may have to be read."""
+    lines = judge_lines(run) if with_caveats else [(judge.model, judge_text(judge)) for judge in run.judges]
+    facts = [NamedValue("Judge", f"{'rule-based' if is_rule_based(model) else model}: {text}") for model, text in lines]
     if run.unpriced_note:
-        facts.append(NamedValue("Not counted", run.unpriced_note))
-    doubts = judge_caveats(run) if with_doubts else ()
-    return facts + [NamedValue(title, text, limit=1_000) for title, text in doubts]
+        facts.append(NamedValue("Cost not counted", run.unpriced_note))
+    caveats = judge_caveats(run) if with_caveats else ()
+    return facts + [NamedValue(title, text, limit=1_000) for title, text in caveats]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentsView:
-    """One suite that was put to several agents: a row for each case, a column for each agent."""
+    """One suite that ran with several agents: a row per case, a column per agent."""
 
     suite: str
     agents: Sequence[str]
@@ -86,7 +87,7 @@ class AgentsView:
 
 
 def agents_view(run: Run) -> list[AgentsView]:
-    """Empty for a run with one agent. The cases that agents differ in come first."""
+    """The tables of agents, cases on which they differ first; empty for a run with one agent."""
     found = []
     for table in agent_tables(run) if run.compares_agents else ():
         rows = agent_rows(table)
@@ -103,7 +104,7 @@ class SuiteCard:
     outcome: Outcome
     reason: str
     pass_rate: Estimate | None
-    needs: float | None
+    required: float | None
     """The share of cases that must pass, if not all of them."""
     shares: Sequence[tuple[Outcome, float]]
     counts: Sequence[tuple[str, Outcome]]
@@ -115,11 +116,11 @@ def suite_cards(run: Run, verdict: RunVerdict) -> list[SuiteCard]:
     for info, judged in zip(run.suites, verdict.suites, strict=True):
         total = sum(judged.counts.values())
         shares = [(outcome, count / total) for outcome, count in judged.counts.items() if count]
-        needs = None if info.criteria.pct == 1 else info.criteria.pct
+        required = None if info.criteria.pct == 1 else info.criteria.pct
         counts = count_parts(judged.counts)
         facts = _suite_facts(info, judged)
         cards.append(
-            SuiteCard(judged.name, judged.outcome, judged.reason, judged.pass_rate, needs, shares, counts, facts)
+            SuiteCard(judged.name, judged.outcome, judged.reason, judged.pass_rate, required, shares, counts, facts)
         )
     return cards
 
@@ -128,13 +129,18 @@ def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[NamedValue]:
     facts = []
     if judged.pass_hat_k is not None and judged.pass_at_k is not None:
         k = judged.repeats
-        facts.append(NamedValue(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} repeats pass"))
-        facts.append(NamedValue(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one does"))
+        facts.append(NamedValue(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} trials pass"))
+        facts.append(NamedValue(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one passes"))
     if each := reliability_text(judged.reliability):
         facts.append(NamedValue("By number of trials", each))
-    rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
+    rules = {
+        "all": "all trials pass",
+        "any": "any trial passes",
+        "majority": "most trials pass",
+        "mean": "mean scores pass",
+    }
     if judged.repeats > 1:
-        facts.append(NamedValue("A case passes on", rules[info.criteria.trials]))
+        facts.append(NamedValue("A case passes if", rules[info.criteria.trials]))
     facts.append(NamedValue("Agent", info.agent, is_code=True))
     if info.path:
         facts.append(NamedValue("File", info.path, is_code=True))
@@ -143,21 +149,21 @@ def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[NamedValue]:
 
 @dataclass(frozen=True, slots=True)
 class FailureView:
-    """A case that went wrong, with its distinct reasons."""
+    """A case that did not pass, with its distinct reasons."""
 
     outcome: Outcome
     name: str
     share: str
     is_flaky: bool
     reasons: Sequence[tuple[str, str, str]]
-    """How often, the reason, and the address of an example."""
+    """How often, the reason, and the link to an example."""
     more: int
 
 
 def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView]:
-    """Every case that went wrong, once."""
+    """Every case that did not pass, or of which a trial did not."""
     found = []
-    for case in failing_cases(run, verdict, most_reasons=MAX_CASES_WITH_REASONS):
+    for case in failing_cases(run, verdict, max_with_reasons=MAX_CASES_WITH_REASONS):
         reasons = [
             (
                 f"{plural(reason.trials, 'time')}: " if reason.trials > 1 else "",
@@ -174,48 +180,48 @@ def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorView:
-    """An evaluator of a suite: its mean score, what it needs, and how its scores ended."""
+    """An evaluator of a suite: its mean score, its threshold, and the outcomes of its scores."""
 
     suite: str
     name: str
     scores: Estimate | None
     threshold: float | None
-    needs: str
+    threshold_text: str
     counts: Sequence[tuple[Outcome, int]]
 
 
 def evaluator_views(run: Run, verdict: RunVerdict) -> list[EvaluatorView]:
-    reports_only = report_only_evaluators(run)
+    report_only = report_only_evaluators(run)
     return [
-        _evaluator(suite.name, item, (suite.name, item.evaluator) in reports_only)
+        _evaluator(suite.name, item, (suite.name, item.evaluator) in report_only)
         for suite in verdict.suites
         for item in suite.evaluators
     ]
 
 
-def _evaluator(suite: str, item: EvaluatorSummary, reports_only: bool) -> EvaluatorView:
-    threshold = None if reports_only else item.threshold
-    needs = "informs" if reports_only else "varies" if threshold is None else f"{threshold:g}"
+def _evaluator(suite: str, item: EvaluatorSummary, is_report_only: bool) -> EvaluatorView:
+    threshold = None if is_report_only else item.threshold
+    text = "report only" if is_report_only else "varies" if threshold is None else f"{threshold:g}"
     counts = zip(Outcome, (item.passed, item.failed, item.errors, item.skipped, item.pending), strict=True)
-    return EvaluatorView(suite, item.evaluator, item.scores, threshold, needs, list(counts))
+    return EvaluatorView(suite, item.evaluator, item.scores, threshold, text, list(counts))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCell:
-    """What an evaluator said of a case, over its repeats and turns."""
+    """The scores of one evaluator for a case, over its trials and turns."""
 
     outcome: Outcome
-    """As the worst of them ended."""
+    """The worst outcome."""
     text: str
     value: float | None
     """The mean."""
     share: str
-    """How many passed, if there are several."""
+    """How many passed, if there are several scores."""
     report_only: bool
 
 
 def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
-    """`None` if the evaluator does not score the case."""
+    """The scores of one evaluator for a case, or `None` if it does not score the case."""
     if not scores:
         return None
     outcomes = [score.outcome for score in scores]
@@ -228,7 +234,7 @@ def score_cell(scores: Sequence[ScoreRow]) -> ScoreCell | None:
 
 
 def score_cells(trials: Sequence[TrialSummary], evaluators: Sequence[str]) -> list[ScoreCell | None]:
-    """A cell for each evaluator, over all trials of a case."""
+    """One cell per evaluator, over all trials of a case."""
     scores: dict[str, list[ScoreRow]] = {}
     for trial in trials:
         for score in trial.scores:
@@ -238,7 +244,7 @@ def score_cells(trials: Sequence[TrialSummary], evaluators: Sequence[str]) -> li
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A trial as a sign in a row, with its address."""
+    """A trial as a symbol in a row, with its link."""
 
     number: int
     outcome: Outcome
@@ -250,7 +256,7 @@ class GridRow:
     """A case in the table of its suite."""
 
     number: int
-    """By which the script finds the trials of the case."""
+    """The number by which the script finds the trials of the case."""
     case: CaseVerdict
     flaky: str
     href: str
@@ -267,17 +273,17 @@ class Grid:
     has_repeats: bool
     rows: Iterator[GridRow]
     more: int
-    """Cases that are not listed."""
+    """How many cases are not listed."""
 
 
 def row_numbers(run: Run) -> dict[CaseAddress, int]:
-    """By suite and case: the number of its row, by which the page's script finds its trials."""
+    """The row number of each case, by which the page's script finds its trials."""
     cases = dict.fromkeys((summary.suite, summary.case_id) for summary in run.summaries)
     return {address: number for number, address in enumerate(cases)}
 
 
 def grids(run: Run, verdict: RunVerdict, numbers: dict[CaseAddress, int], link: Link) -> Iterator[Grid]:
-    """A table for each suite that has cases."""
+    """One table per suite that has cases."""
     trials: dict[CaseAddress, list[TrialSummary]] = {}
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)

@@ -1,4 +1,4 @@
-"""What a page shows of one trial: how it ended, the conversation, expected beside actual tool calls, and scores."""
+"""What a page shows of one trial: the outcome, the conversation, expected and actual tool calls, and the scores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_
 from proctor.reporting.explain import failure_locations
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import NamedValue
-from proctor.reporting.wording import duration, money
+from proctor.reporting.wording import duration, judge_title, money
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
 from proctor.results.run import Outcome, Score, TrialResult
 
 MAX_CALLS = 100
-"""More calls than this in one turn are counted, not shown: too many to read, and the JSON report has them."""
+"""If a turn has more calls, the rest is only counted; the JSON report has all."""
 MAX_PASSING_TEXT = 2_000
 MAX_FAILING_TEXT = 10_000
 MAX_PASSAGES = 20
@@ -40,16 +40,16 @@ FIT_SYMBOLS = {
 }
 
 MarkedText = Sequence[tuple[bool, str]]
-"""A text in pieces; each says whether the other text lacks it."""
+"""A text in pieces, each with whether it differs from the other text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a call, or what is expected of it."""
+    """An argument of an actual or an expected call."""
 
     name: str
     value: str | None
-    """`None` if it is missing, or if anything will do."""
+    """`None` if it is missing, or if any value is accepted."""
     problem: str = ""
     """Why it is not as expected."""
     may_be_anything: bool = False
@@ -57,13 +57,13 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class CallSide:
-    """A call that was expected, or one that was made."""
+    """An expected or an actual call."""
 
     name: str
     note: str = ""
     """How often it is expected, or how long it took."""
     arguments: Sequence[Argument] | None = None
-    """`None` if any arguments will do."""
+    """`None` if any arguments are accepted."""
     more_arguments: int = 0
     and_others: bool = False
     """Whether further arguments are allowed."""
@@ -76,14 +76,14 @@ class CallSide:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """An expected call beside the one that was made."""
+    """An expected call next to the actual one."""
 
     fit: str
-    """How they fit, or "" if that is not known."""
+    """How the two compare, or "" if that is not known."""
     symbol: str
     expected: CallSide | None
     expected_text: str
-    """What an evaluator expected in words, where it is not an expected call of the case."""
+    """What an evaluator expected, if it is not an expected call of the case."""
     actual: CallSide | None
 
 
@@ -92,7 +92,7 @@ class ToolCalls:
     """The tool calls of a turn."""
 
     note: str
-    """That none was expected."""
+    """That no calls were expected, if so."""
     compared: bool
     """Whether there is anything to compare the calls with."""
     rows: Sequence[CallRow] = ()
@@ -101,7 +101,7 @@ class ToolCalls:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedView:
-    """What a turn expects of the answer."""
+    """What a turn expects of the output."""
 
     text: str | None
     marked: MarkedText | None
@@ -124,7 +124,7 @@ class ScoreView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One turn: what was asked, expected, called and answered."""
+    """One turn: input, expected and actual output, tool calls and scores."""
 
     number: int
     is_reached: bool
@@ -133,12 +133,12 @@ class TurnView:
     files: Sequence[tuple[str, str]]
     """Name and kind."""
     unanswered_calls: Sequence[CallSide]
-    """Calls that were expected of a turn without an answer: it is not known which tools were called."""
+    """The expected calls of a turn without an answer, of which the actual calls are not known."""
     failed_at: str
     calls: ToolCalls | None
     expected: ExpectedView | None
     answer_title: str
-    """Empty if there is no answer."""
+    """`Output` or `Partial output`; empty if there is none."""
     answer: str
     answer_marked: MarkedText | None
     passages: Sequence[str]
@@ -156,7 +156,7 @@ class TrialView:
     reason: str
     """Why it did not pass, on one line."""
     limit: int
-    """The most characters of a text."""
+    """Maximum characters of a text."""
     facts: Sequence[NamedValue]
     has_turns: bool
     turns: Sequence[TurnView]
@@ -164,16 +164,16 @@ class TrialView:
     state: tuple[str, str] | None
     """The expected and the actual state after the last turn."""
     whole_scores: Sequence[ScoreView]
-    """Of the whole conversation."""
+    """Scores of the whole conversation."""
 
 
 def anchor(position: int) -> str:
-    """The place of a trial on the page of the report."""
+    """The id of a trial's element on the page of the report."""
     return f"trial-{position}"
 
 
 def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -> TrialView:
-    """A trial for a page; texts are cut at `limit`, by default later for trials that went wrong."""
+    """A trial for a page; texts are cut at `limit` characters, by default later for trials that did not pass."""
     if limit is None:
         limit = MAX_FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else MAX_PASSING_TEXT
     several = len(trial.case.turns) > 1
@@ -200,7 +200,7 @@ def _facts(trial: TrialResult) -> list[NamedValue]:
     if trial.attempts > 1:
         facts.append(NamedValue("Attempts", f"{trial.attempts:,}"))
     if trial.reused:
-        facts.append(NamedValue("Reused", "taken from an earlier run"))
+        facts.append(NamedValue("Reused", "from an earlier run"))
     if trial.case.tags:
         facts.append(NamedValue("Tags", ", ".join(trial.case.tags)))
     return facts
@@ -228,10 +228,10 @@ def _state(trial: TrialResult) -> tuple[str, str] | None:
 def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView:
     turn = trial.case.turns[index]
     reply = trial.replies[index] if index < len(trial.replies) else None
-    own = [score for score in trial.scores if score.turn == index] if several else trial.scores
+    scores = [score for score in trial.scores if score.turn == index] if several else trial.scores
     is_answered = reply is not None and (reply.error is None or bool(_answer(reply)))
     marked = _mark_answer(turn.expected, reply, limit) if reply is not None and is_answered else None
-    title = "" if reply is None or not is_answered else "Answer" if reply.error is None else "Answer so far"
+    title = "" if reply is None or not is_answered else "Output" if reply.error is None else "Partial output"
     calls = None
     if reply is not None:
         calls = _tool_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
@@ -249,7 +249,7 @@ def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView
         answer=pretty(_answer(reply)) if reply is not None and is_answered and marked is None else "",
         answer_marked=None if marked is None else marked[1],
         passages=() if reply is None else reply.retrieval_context or (),
-        scores=[score_view(score) for score in own],
+        scores=[score_view(score) for score in scores],
     )
 
 
@@ -259,21 +259,21 @@ def _turn_facts(reply: Reply) -> list[NamedValue]:
 
 
 def _input(case: Case, turn: Turn) -> object:
-    """The words, or the values by name where there are no words."""
+    """The input of a turn; for an agent that takes named values, those values."""
     if turn.input is None and case.inputs:
         return {item.name: item.value for item in case.inputs}
     return turn.input
 
 
 def _answer(reply: Reply) -> object:
-    """What evaluators saw: the named outputs where there are any, else the words, else the data."""
+    """The answer that evaluators scored: the named outputs if there are any, else the text, else the data."""
     if reply.outputs:
         return collapse(reply.outputs)
     return reply.text if reply.text or reply.structured is None else reply.structured
 
 
 def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | None:
-    """`None` if nothing is expected of the answer."""
+    """What is expected of the output, or `None` if nothing is."""
     text = None if expected.output is UNSET else pretty(expected.output)
     words = () if expected.contains is None else (("any", expected.contains.any), ("all", expected.contains.all))
     keywords = [(some, each[:MAX_PASSAGES], max(0, len(each) - MAX_PASSAGES)) for some, each in words if each]
@@ -285,13 +285,13 @@ def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | N
 def _tool_calls(
     expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None
 ) -> ToolCalls | None:
-    """`None` if there were no calls and nothing is said about them."""
+    """The calls of a turn, or `None` if there were none and none were expected."""
     pairs = pair_calls(expected, calls, found)
     if expected is None and not pairs:
         return None
     if not expected and not calls:
-        return ToolCalls("None, as expected.", compared=False)
-    note = "None was expected." if expected is not None and not expected else ""
+        return ToolCalls("No calls, as expected.", compared=False)
+    note = "No calls were expected." if expected is not None and not expected else ""
     compared = expected is not None or any(pair.expected_text for pair in pairs)
     rows = [_call_row(pair) for pair in pairs[:MAX_CALLS]]
     return ToolCalls(note, compared, rows, len(pairs) - len(rows))
@@ -342,7 +342,7 @@ def _actual_call(call: ToolCall, pair: CallPair) -> CallSide:
 
 
 def _arguments(call: ToolCall, pair: CallPair) -> Iterator[Argument]:
-    """The arguments of a call in the order of the expected ones, so that the two sides can be read across."""
+    """The arguments of a call in the order of the expected ones, so that both sides line up."""
     rules = {} if pair.expected is None or pair.expected.args is None else pair.expected.args
     names = [*(name for name in rules if name in call.arguments or name in pair.wrong)]
     names += [name for name in call.arguments if name not in rules]
@@ -358,31 +358,32 @@ def score_view(score: Score) -> ScoreView:
     else:
         value, threshold = ("–" if number is None else f"{number:.2f}" for number in (score.value, score.threshold))
     details = pretty(score.details) if score.details else ""
-    return ScoreView(score, value, threshold, mean_text(score) or "", judge_name(score), details)
+    judge = judge_title(name) if (name := judge_name(score)) else ""
+    return ScoreView(score, value, threshold, mean_text(score) or "", judge, details)
 
 
 def _mark_answer(expected: Expected, reply: Reply, limit: int) -> tuple[MarkedText, MarkedText] | None:
-    """What was expected and what came, with the differences marked; data that was written as text is read as data."""
+    """The expected and the actual output with their differences marked; JSON in a text answer is read as data."""
     if expected.output is UNSET:
         return None
-    wanted, came = to_json(expected.output), _answer(reply)
-    if isinstance(wanted, (dict, list)) and isinstance(came, str):
+    output, answer = to_json(expected.output), _answer(reply)
+    if isinstance(output, (dict, list)) and isinstance(answer, str):
         with contextlib.suppress(ValueError, RecursionError):
-            came = json.loads(came)
-    texts = pretty(wanted), pretty(came)
+            answer = json.loads(answer)
+    texts = pretty(output), pretty(answer)
     return mark_differences(*texts) if max(map(len, texts)) <= limit else None
 
 
 MAX_MARKED_WORDS = 3_000
-"""Words of each side; longer texts are shown without marks."""
+"""Maximum words per side; longer texts are shown without marks."""
 MIN_SHARED = 0.25
-"""Texts that have less in common are simply two texts: marks would cover all of both."""
+"""Texts that share fewer of their words are shown without marks, which would cover nearly all of both."""
 
 _PARTS = r"\s+|\d[\d.,]*\d|\w+|[^\w\s]"
 
 
 def mark_differences(expected: str, actual: str) -> tuple[MarkedText, MarkedText] | None:
-    """Both texts with their differences marked; `None` where marks would say nothing."""
+    """Both texts with their differences marked, or `None` if marks would not help."""
     if expected == actual or not expected or not actual:
         return None
     sides = [re.findall(_PARTS, text[: 20 * MAX_MARKED_WORDS]) for text in (expected, actual)]

@@ -1,7 +1,7 @@
-"""What CI systems show of a run: the comment of a pull request, and GitHub's page for a step.
+"""What CI systems show of a run: the comment on a pull request, and GitHub's summary of a step.
 
-Both stay below what GitHub and GitLab accept, whatever the run is like, and the words of agents notify no person, link
-nowhere and act on nothing.
+Both stay below the size that GitHub and GitLab accept, however large the run is. Text of agents is made inert:
+it mentions nobody, links nowhere and closes no issue.
 """
 
 from __future__ import annotations
@@ -34,68 +34,68 @@ from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 
 MAX_COMMENT = 60_000
-"""GitHub takes 65,536 characters, GitLab a million."""
+"""Characters of a comment; GitHub accepts 65,536, GitLab a million."""
 MAX_OPEN_LIST = 8_000
-"""Characters of each list that is not folded."""
+"""Characters of each list outside the fold."""
 MAX_FOLDED_LIST = 3_500
 """Characters of each list inside the fold."""
 MAX_NAME, MAX_REASON = 150, 300
 MAX_COMMANDS = 10
-"""Commands that run one case again."""
+"""Commands that re-run one case each."""
 
 _ACTIVE = re.compile(r"([@#!%])(?=\w)|(:)(?=//)|\b(www)(?=\.)", re.IGNORECASE)
-"""What would notify a person or a team, or lead to an issue, a merge request, a milestone or an address."""
+"""What would mention a person or a team, or link to an issue, a merge request, a milestone or a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What a comment is about."""
+    """The content of a comment on a pull request."""
 
     run: Run
     verdict: RunVerdict
     comparison: Comparison | None = None
-    """`None` where there is no earlier run."""
+    """`None` if there is no earlier run."""
     report: str = ""
     """The address of the run's HTML report; cases link into it."""
     key: str = ""
-    """Tells the comments of several jobs on one pull request apart."""
+    """Identifies the comment if several jobs comment on one pull request."""
 
 
 def marker(key: str = "") -> str:
-    """The first line of a comment, by which the next run finds it and writes it anew."""
+    """The first line of a comment, by which the next run finds and replaces it."""
     return f"<!-- proctor:pull-request {key or 'default'} -->"
 
 
 def write_comment(comment: Comment, out: TextIO) -> None:
-    """Write the comment; lists are cut, and say so, long before the whole becomes too long."""
+    """Write the comment; long lists are cut and say so."""
     out.write(_join_within_limit(list(_pieces(comment))))
 
 
 def _join_within_limit(pieces: Sequence[str]) -> str:
-    """All pieces; of a comment that would be too long after all, the first ones."""
-    note = "\n*The comment would be too long; the reports have the rest.*\n"
+    """The pieces in one text; if that would be too long, the first ones and a note."""
+    note = "\n*This comment is cut; the reports have the rest.*\n"
     room = MAX_COMMENT - len(note)
-    kept: list[str] = []
+    fitting: list[str] = []
     for piece in pieces:
         if len(piece) > room:
-            return "".join([*kept, note])
+            return "".join([*fitting, note])
         room -= len(piece)
-        kept.append(piece)
-    return "".join(kept)
+        fitting.append(piece)
+    return "".join(fitting)
 
 
 def _pieces(comment: Comment) -> Iterator[str]:
     yield f"{marker(comment.key)}\n## {_headline(comment)}\n\n"
     yield f"{_sentence(comment)}\n\n"
     if comment.comparison is None:
-        yield "There is no earlier run to compare with.\n\n"
+        yield "No earlier run to compare with.\n\n"
         yield from _failures(comment)
     else:
         groups = comment.comparison.groups
         for group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
             yield from _case_list(group, groups[group], comment)
     yield f"{_cost_and_time(comment)}\n\n"
-    # One piece: half of a fold would swallow what follows it.
+    # One piece: a fold that is cut would hide everything after it.
     yield f"<details>\n<summary>Details</summary>\n\n{''.join(_details(comment))}</details>\n"
 
 
@@ -108,12 +108,12 @@ def _headline(comment: Comment) -> str:
 
 
 def _sentence(comment: Comment) -> str:
-    told = [f"**{inert(comment.verdict.reason, 500).removesuffix('.')}.**"]
+    sentences = [f"**{inert(comment.verdict.reason, 500).removesuffix('.')}.**"]
     if comment.comparison is not None:
-        told.append(inert(comment.comparison.sentence, 1_000))
+        sentences.append(inert(comment.comparison.sentence, 1_000))
     if comment.report:
-        told.append(f"[Open the report]({_address(comment.report)}).")
-    return " ".join(told)
+        sentences.append(f"[Open the report]({_address(comment.report)}).")
+    return " ".join(sentences)
 
 
 def _case_list(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
@@ -123,41 +123,41 @@ def _case_list(group: Change, cases: Sequence[CaseChange], comment: Comment) -> 
 
 
 def _case_line(case: CaseChange, comment: Comment) -> str:
-    said = inert("; ".join(differences(case)), MAX_REASON)
+    details = inert("; ".join(differences(case)), MAX_REASON)
     name = _case_link(case_name(case), case.suite, case.case_id, comment)
-    return f"- **{name}** {change_text(case)}{': ' if said else ''}{said}\n"
+    return f"- **{name}** {change_text(case)}{': ' if details else ''}{details}\n"
 
 
 def _failures(comment: Comment) -> Iterator[str]:
-    """What went wrong, where there is nothing to compare it with."""
-    wrong = [
+    """The cases that did not pass, if there is no run to compare with."""
+    failing = [
         (suite.name, case)
         for suite in comment.verdict.suites
         for case in suite.cases
         if case.outcome in (Outcome.FAILED, Outcome.ERROR)
     ]
-    if not wrong:
+    if not failing:
         return
     cases = failing_cases(comment.run, comment.verdict, limit=MAX_REASON)
     reasons = {(case.suite, case.case_id): case.headline for case in cases}
     lines = (
         f"- {BADGES[case.outcome]} **{_case_link(f'{suite}/{case.case_id}', suite, case.case_id, comment)}** "
         f"{case.passed}/{case.trials}: {inert(reasons.get((suite, case.case_id), ''), MAX_REASON)}\n"
-        for suite, case in wrong
+        for suite, case in failing
     )
-    yield f"### What went wrong ({len(wrong):,})\n\n"
-    yield _rows(lines, len(wrong), MAX_OPEN_LIST)
+    yield f"### Failures ({len(failing):,})\n\n"
+    yield _rows(lines, len(failing), MAX_OPEN_LIST)
 
 
 def _cost_and_time(comment: Comment) -> str:
-    """Against before where that is known; else of the run alone."""
+    """Cost and time per trial before and after, or of the run alone if there is nothing to compare with."""
     if comment.comparison is not None:
-        told = [item for item in comment.comparison.resources if item.resource in ("cost_usd", "duration_ms")]
+        resources = [item for item in comment.comparison.resources if item.resource in ("cost_usd", "duration_ms")]
         parts = []
-        for item in told:
+        for item in resources:
             before, after = (inline(amount_text(item.resource, value)) for value in (item.before, item.after))
             name = RESOURCE_NAMES[item.resource] + (" (estimate)" if item.estimated else "")
-            parts.append(f"{name} of a trial {before} → {after} ({ratio_text(item).split()[0]} times)")
+            parts.append(f"{name} per trial {before} → {after} (×{ratio_text(item).split()[0]})")
         if parts:
             return " · ".join(parts)
     run, verdict = comment.run, comment.verdict
@@ -185,8 +185,8 @@ def _details(comment: Comment) -> Iterator[str]:
         yield from _scores(comparison)
         for name, side in (("Before", comparison.before), ("After", comparison.after)):
             yield f"- **{name}:** {inert(run_description(side), MAX_REASON)}\n"
-        if kept := len(comparison.groups[Change.STILL_PASSING]):
-            yield f"- {plural(kept, 'case')} still {'passes' if kept == 1 else 'pass'}\n"
+        if count := len(comparison.groups[Change.STILL_PASSING]):
+            yield f"- {plural(count, 'case')} still {'passes' if count == 1 else 'pass'}\n"
         yield "\n"
     yield from _rerun_commands(comment)
 
@@ -208,7 +208,7 @@ def _scores(comparison: Comparison) -> Iterator[str]:
 
 
 def _rerun_commands(comment: Comment) -> Iterator[str]:
-    """Commands that run what broke again, one case each."""
+    """Commands that re-run the broken cases, one each."""
     paths = {info.name: info.path for info in comment.run.suites}
     comparison = comment.comparison
     if comparison is not None:
@@ -216,47 +216,47 @@ def _rerun_commands(comment: Comment) -> Iterator[str]:
     else:
         suites = comment.verdict.suites
         broken = [(s.name, case.case_id) for s in suites for case in s.cases if case.outcome is Outcome.FAILED]
-    known = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= MAX_NAME]
-    if known:
-        yield "Run one of these again:\n\n"
-        for path, case_id in known[:MAX_COMMANDS]:
-            place = shlex.quote(f"{path}::{case_id}")
-            yield f"- {code(f'proctor test {place}')}\n"
+    cases = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= MAX_NAME]
+    if cases:
+        yield "Re-run a case:\n\n"
+        for path, case_id in cases[:MAX_COMMANDS]:
+            argument = shlex.quote(f"{path}::{case_id}")
+            yield f"- {code(f'proctor test {argument}')}\n"
         yield "\n"
 
 
 def _rows(lines: Iterable[str], count: int, room: int) -> str:
-    """As many lines as there is room for, and how many were left out."""
-    kept: list[str] = []
+    """As many lines as fit into `room` characters, and how many of the `count` were left out."""
+    fitting: list[str] = []
     for line in lines:
         if len(line) > room:
-            kept.append(f"\nAnd {plural(count - len(kept), 'more case')}; the reports have all of them.\n")
+            fitting.append(f"\nAnd {plural(count - len(fitting), 'more case')}; the reports have all of them.\n")
             break
         room -= len(line)
-        kept.append(line)
-    return "".join([*kept, "\n"])
+        fitting.append(line)
+    return "".join([*fitting, "\n"])
 
 
 def _case_link(name: str, suite: str, case_id: str, comment: Comment) -> str:
-    """The name of a case, which leads to its first trial that did not pass."""
-    words = inert(name, MAX_NAME)
+    """The name of a case as a link to its first trial that did not pass, if there is a report to link to."""
+    text = inert(name, MAX_NAME)
     if not comment.report:
-        return words
-    own = [item for item in comment.run.summaries if (item.suite, item.case_id) == (suite, case_id)]
-    wrong = [item for item in own if item.outcome in (Outcome.FAILED, Outcome.ERROR)]
-    if not own:
-        return words
-    return f"[{words}]({_address(comment.report)}#{anchor((wrong or own)[0].position)})"
+        return text
+    trials = [item for item in comment.run.summaries if (item.suite, item.case_id) == (suite, case_id)]
+    failing = [item for item in trials if item.outcome in (Outcome.FAILED, Outcome.ERROR)]
+    if not trials:
+        return text
+    return f"[{text}]({_address(comment.report)}#{anchor((failing or trials)[0].position)})"
 
 
 def inert(text: str, limit: int) -> str:
-    """Text from outside as Markdown on one line, that notifies no person and links nowhere."""
-    return _ACTIVE.sub(lambda found: f"{found.group()}\u200b", inline(text, limit))
+    """Text from outside as one line of Markdown that mentions nobody and links nowhere."""
+    return _ACTIVE.sub(lambda match: f"{match.group()}\u200b", inline(text, limit))
 
 
 def _address(text: str) -> str:
-    """An address inside a link, where white space and brackets would end it."""
-    return re.sub(r"[\s<>()\[\]\"'`\\]", lambda found: f"%{ord(found.group()):02X}", text)
+    """An address for a Markdown link, with white space and brackets encoded."""
+    return re.sub(r"[\s<>()\[\]\"'`\\]", lambda match: f"%{ord(match.group()):02X}", text)
 
 
 MAX_CASES_WITH_REASONS = 50
@@ -269,7 +269,7 @@ MAX_NAMES_BYTES = 200_000
 
 
 def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the page; only as many trials are read as it takes to find the reasons shown."""
+    """Write the summary that GitHub shows for a step; reads only the trials whose reasons are shown."""
     out.write(f"## Proctor: {BADGES[verdict.outcome]}\n\n{inline(verdict.reason, MAX_TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
     _write_suites(verdict, out)
@@ -293,7 +293,7 @@ def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
         return
     out.write(table_head("Suite", "Verdict", "Cases", "Pass rate [95 %]", "Mean scores"))
     for suite in verdict.suites[:MAX_SUITES]:
-        rate = "not measured" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
+        rate = "–" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
         means = [f"{item.evaluator} {item.scores.mean:.2f}" for item in suite.evaluators if item.scores is not None]
         cells = (inline(suite.name, MAX_TEXT), BADGES[suite.outcome], counts_text(suite.counts), rate)
         out.write(row(*cells, inline(", ".join(means), MAX_TEXT)))
@@ -303,11 +303,11 @@ def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Every case that went wrong, with its reasons while there is room for them, else by its name alone."""
-    cases = failing_cases(run, verdict, most_reasons=MAX_CASES_WITH_REASONS, limit=MAX_TEXT)
+    """Write every case that did not pass: the first ones with their reasons, the others by name."""
+    cases = failing_cases(run, verdict, max_with_reasons=MAX_CASES_WITH_REASONS, limit=MAX_TEXT)
     if not cases:
         return
-    out.write("### What went wrong\n\n")
+    out.write("### Failures\n\n")
     for case in cases[:MAX_CASES_WITH_REASONS]:
         _write_case(case, out)
     out.write("\n")
@@ -316,21 +316,21 @@ def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 def _write_case(case: FailingCase, out: TextIO) -> None:
     out.write(f"- {case_title(case, MAX_TEXT)}")
-    shown = case.reasons[:MAX_REASONS]
-    if len(shown) == 1 and shown[0].text:
-        out.write(f": {inline(shown[0].text)}")
+    reasons = case.reasons[:MAX_REASONS]
+    if len(reasons) == 1 and reasons[0].text:
+        out.write(f": {inline(reasons[0].text)}")
     out.write("\n")
-    for reason in shown if len(shown) > 1 else ():
+    for reason in reasons if len(reasons) > 1 else ():
         out.write(f"  - {plural(reason.trials, 'time')}: {inline(reason.text)}\n")
-    if more := len(case.reasons) - len(shown):
+    if more := len(case.reasons) - len(reasons):
         out.write(f"  - and {plural(more, 'more reason')}\n")
 
 
 def _write_names(cases: Sequence[FailingCase], out: TextIO) -> None:
-    """The other cases; what no longer fits on the page is counted."""
+    """Write the names of the other cases, as many as fit."""
     if not cases:
         return
-    out.write(f"Also, without their reasons ({len(cases):,}):\n\n")
+    out.write(f"{plural(len(cases), 'more case')}:\n\n")
     room = MAX_NAMES_BYTES
     for number, case in enumerate(cases):
         line = f"- {case_title(case, MAX_SHORT_NAME)}\n"

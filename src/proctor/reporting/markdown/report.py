@@ -1,4 +1,4 @@
-"""The whole run as one Markdown document: summary, mean scores, then every case, in full where it failed."""
+"""The whole run as one Markdown document: summary, mean scores, then every case; failing cases are shown in full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proctor.reporting.explain import (
     missing_and_extra_tools,
     value_text,
 )
-from proctor.reporting.failing_cases import FAILED_OR_ERROR, FailingCase, ReasonCounter, share_text
+from proctor.reporting.failing_cases import FAILED_OR_ERROR, FailingCase, ReasonCounter, trials_text
 from proctor.reporting.judge_report import judge_caveats, judge_lines
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import (
@@ -29,6 +29,7 @@ from proctor.reporting.wording import (
     counts_text,
     duration,
     flaky_text,
+    judge_title,
     money,
     pass_rate_text,
     plural,
@@ -51,13 +52,13 @@ MAX_REASON = 2_000
 
 
 def write_trial(trial: TrialResult, out: TextIO) -> None:
-    """The section of a case that has one trial."""
+    """Write the section of a case that ran once."""
     out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {BADGES[trial.outcome]}\n\n")
     _write_content(trial, out)
 
 
 def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO) -> None:
-    """The section of a case that was repeated: its reasons, a line for each trial, and one example in full."""
+    """Write the section of a case that ran several times: its reasons, one line per trial, and one example in full."""
     reasons, examples = ReasonCounter(MAX_REASON), dict[int, TrialResult]()
     rows, warnings, counts = [], dict[str, None](), Counter[Outcome]()
     for trial in trials:
@@ -67,13 +68,13 @@ def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO)
         warnings |= dict.fromkeys(trial.warnings)
         scores = ", ".join(text for text, _ in score_texts(trial.scores))
         rows.append(row(f"{trial.number}", BADGES[trial.outcome], duration(trial.duration_ms), inline(scores)))
-    found = reasons.reasons()
-    example = examples[found[0].number] if found else next(iter(examples.values()))
+    distinct = reasons.reasons()
+    example = examples[distinct[0].number] if distinct else next(iter(examples.values()))
     flaky = " (flaky)" if case.is_flaky else ""
-    out.write(f"#### {inline(case.case_id)} {BADGES[case.outcome]} {share_text(case.outcome, counts)}{flaky}\n\n")
-    for reason in found:
+    out.write(f"#### {inline(case.case_id)} {BADGES[case.outcome]} {trials_text(counts)}{flaky}\n\n")
+    for reason in distinct:
         out.write(f"- **{plural(reason.trials, 'time')}:** {inline(reason.text)}\n")
-    out.write("\n" if found else "")
+    out.write("\n" if distinct else "")
     out.write(table_head("Trial", "Outcome", "Time", "Scores") + "".join(rows) + "\n")
     out.write(f"**Example:** trial {example.number} {BADGES[example.outcome]}\n\n")
     _write_content(replace(example, warnings=tuple(warnings)), out)
@@ -84,7 +85,7 @@ def _write_content(trial: TrialResult, out: TextIO) -> None:
     limit = MAX_FAILING_TEXT if full else MAX_PASSING_TEXT
     _write_facts(trial, out)
     if trial.reason:
-        title = "Errors" if full else "Reason"
+        title = "Error" if full else "Reason"
         out.write(f"**{title}:**\n\n{fence(trial.reason, limit)}\n")
     if trial.outcome is Outcome.SKIPPED and not trial.replies:
         return
@@ -110,7 +111,7 @@ def _write_facts(trial: TrialResult, out: TextIO) -> None:
     if trial.attempts > 1:
         facts.append(f"{trial.attempts} attempts")
     if trial.reused:
-        facts.append("taken from an earlier run")
+        facts.append("from an earlier run")
     if (usage := trial.usage) is not None and usage.total_tokens is not None:
         facts.append(f"{usage.total_tokens:,} tokens")
     if trial.case.tags:
@@ -129,12 +130,12 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
     if expected := "\n".join(expected_lines(turn.expected, limit)):
         out.write(f"**Expected:**\n\n{fence(expected, limit)}\n")
     if reply is not None:
-        said = answer_text(reply)
-        title = "Answer" if reply.error is None else "Answer so far"
-        if said or reply.error is None:
-            out.write(f"**{title}:**\n\n{fence(said, limit)}\n" if said else f"**{title}:** *(an empty answer)*\n\n")
-        if places := "\n".join(failure_locations(reply)):
-            out.write(f"**Broke at:**\n\n{fence(places, limit)}\n")
+        output = answer_text(reply)
+        title = "Output" if reply.error is None else "Partial output"
+        if output or reply.error is None:
+            out.write(f"**{title}:**\n\n{fence(output, limit)}\n" if output else f"**{title}:** *(empty)*\n\n")
+        if locations := "\n".join(failure_locations(reply)):
+            out.write(f"**Failed at:**\n\n{fence(locations, limit)}\n")
         _write_tools(turn, reply, out, limit)
 
 
@@ -168,14 +169,14 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
         return
     out.write(table_head("Evaluator", "Score", "Threshold", "Outcome", "Time"))
     for score in scores:
-        name = inline(score.evaluator) + (" (informs)" if score.report_only else "")
+        name = inline(score.evaluator) + (" (report only)" if score.report_only else "")
         out.write(row(name, *_numbers(score), _outcome(score), f"{score.duration_ms:.1f} ms"))
     out.write("\n")
-    told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
-    for score in told:
-        judge = f" (judge {inline(name)})" if (name := judge_name(score)) else ""
+    explained = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
+    for score in explained:
+        judge = f" ({inline(judge_title(name))})" if (name := judge_name(score)) else ""
         out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, MAX_REASON)}\n")
-    if told:
+    if explained:
         out.write("\n")
 
 
@@ -246,7 +247,7 @@ def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         if values:
             out.write(f"- **{title}:** {', '.join(values)}\n")
     if run.interrupted:
-        out.write("- **Interrupted:** not all planned trials were made\n")
+        out.write("- **Interrupted:** not all planned trials ran\n")
     if run.ended_because:
         out.write(f"- **Note:** {inline(run.ended_because)}\n")
     out.write("\n")
@@ -260,11 +261,9 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row(title, f"{verdict.counts.get(outcome, 0):,}"))
     for suite in verdict.suites:
         title = "Pass rate" if len(verdict.suites) == 1 else f"Pass rate of {inline(suite.name)}"
-        rate = (
-            "not measured"
-            if suite.pass_rate is None
-            else f"{pass_rate_text(suite.pass_rate)} of {_counted_cases(suite)}"
-        )
+        rate = "–"
+        if suite.pass_rate is not None:
+            rate = f"{pass_rate_text(suite.pass_rate)} of {plural(suite.pass_rate.count, 'case')}"
         out.write(row(title, rate))
     if run.finished_at is not None:
         out.write(row("Duration", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
@@ -274,23 +273,24 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if verdict.cost_usd is not None:
         out.write(row("Cost", money(verdict.cost_usd, estimated=verdict.estimated).replace("<", "&lt;")))
     for model, text in judge_lines(run):
-        out.write(row(f"Judge {inline(model)}", inline(text)))
+        title = judge_title(model)
+        out.write(row(inline(title[:1].upper() + title[1:]), inline(text)))
     if run.unpriced_note:
-        out.write(row("Not counted", inline(run.unpriced_note)))
+        out.write(row("Cost not counted", inline(run.unpriced_note)))
     for title, text in judge_caveats(run):
         out.write(row(title, inline(text)))
-    out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
+    out.write("\nNumbers in brackets are 95 % intervals. Pass rates count the cases that passed or failed.\n\n")
 
 
 def case_title(case: FailingCase, limit: int) -> str:
-    """`❌ FAILED **shop/refund** 5 of 5`."""
+    """`❌ FAILED **shop/refund** 0/5 passed`."""
     title = f"{BADGES[case.outcome]} **{inline(f'{case.suite}/{case.case_id}', limit)}**"
     count = f" {case.share}" if case.share else ""
-    return f"{title}{count}{' (flaky)' if case.is_flaky else ''}{' (in quarantine)' if case.quarantined else ''}"
+    return f"{title}{count}{' (flaky)' if case.is_flaky else ''}{' (quarantined)' if case.quarantined else ''}"
 
 
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """What the gate found, and the cases that are flaky or in quarantine."""
+    """Write what the gate found, and the cases that are flaky or in quarantine."""
     if run.gate is not None:
         out.write(f"### Gate: {GATE_VERDICT_LABELS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
         for line in gate_lines(run):
@@ -298,13 +298,13 @@ def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write("\n")
     notes = []
     for suite in verdict.suites:
-        named = f"{suite.name}/" if len(verdict.suites) > 1 else ""
+        prefix = f"{suite.name}/" if len(verdict.suites) > 1 else ""
         flaky = (case for case in suite.cases if case.is_flaky)
-        notes += [f"- {inline(named + case.case_id)}: **{flaky_text(case)}**\n" for case in flaky]
+        notes += [f"- {inline(prefix + case.case_id)}: **{flaky_text(case)}**\n" for case in flaky]
     for info in run.suites:
         for item in info.quarantined:
-            told = f"in quarantine until {item.until}{f' (owner {item.owner})' if item.owner else ''}: {item.reason}"
-            notes.append(f"- {inline(f'{info.name}/{item.case}')}: {inline(told)}\n")
+            text = f"quarantined until {item.until}{f' (owner {item.owner})' if item.owner else ''}: {item.reason}"
+            notes.append(f"- {inline(f'{info.name}/{item.case}')}: {inline(text)}\n")
     if notes:
         out.write("### Flaky cases and quarantine\n\n" + "".join(notes) + "\n")
 
@@ -312,24 +312,20 @@ def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if not any(suite.evaluators for suite in verdict.suites):
         return
-    informs = report_only_evaluators(run)
+    report_only = report_only_evaluators(run)
     out.write("### Mean scores\n\n")
     out.write(table_head("Suite", "Evaluator", "Mean score", "Threshold", *OUTCOME_TITLES.values()))
     for suite in verdict.suites:
         for item in suite.evaluators:
-            out.write(_mean_row(suite.name, item, (suite.name, item.evaluator) in informs))
+            out.write(_mean_row(suite.name, item, (suite.name, item.evaluator) in report_only))
     out.write("\n")
 
 
-def _mean_row(suite: str, item: EvaluatorSummary, informs: bool) -> str:
-    mean = "not measured" if item.scores is None else str(item.scores)
-    threshold = "informs" if informs else "" if item.threshold is None else f"{item.threshold:g}"
+def _mean_row(suite: str, item: EvaluatorSummary, is_report_only: bool) -> str:
+    mean = "–" if item.scores is None else str(item.scores)
+    threshold = "report only" if is_report_only else "" if item.threshold is None else f"{item.threshold:g}"
     counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
     return row(inline(suite), inline(item.evaluator), mean, threshold, *(f"{count:,}" for count in counts))
-
-
-def _counted_cases(suite: SuiteVerdict) -> str:
-    return plural(0 if suite.pass_rate is None else suite.pass_rate.count, "case")
 
 
 def _reliability(suite: SuiteVerdict) -> str:
@@ -337,5 +333,6 @@ def _reliability(suite: SuiteVerdict) -> str:
         return ""
     k = suite.repeats
     each = reliability_text(suite.reliability)
-    told = f"; over {k} repeats, pass^{k} is {suite.pass_hat_k:.2f} and pass@{k} is {suite.pass_at_k:.2f}"
-    return f"{told}; {each}" if each else told
+    text = f". {k} trials per case: pass^{k} {suite.pass_hat_k:.2f} (all pass), pass@{k} {suite.pass_at_k:.2f}"
+    text += " (at least one passes)"
+    return f"{text}. {each}" if each else text

@@ -1,4 +1,4 @@
-"""The block of a case that is run several times: told once, when its last trial is kept."""
+"""Prints a case that runs several times: one block per case, when its last trial is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.explain import BRIEF, Fact, explain
-from proctor.reporting.failing_cases import FAILED_OR_ERROR, ReasonCounter, share_text
+from proctor.reporting.failing_cases import FAILED_OR_ERROR, ReasonCounter, trials_text
 from proctor.reporting.terminal.facts import INDENT, print_facts
 from proctor.reporting.terminal.run_text import NameColumn, WarningFilter, line_start
 from proctor.reporting.terminal.screen import Screen, Span
@@ -20,15 +20,19 @@ MAX_REASONS = 5
 
 
 class CaseBlock:
-    """What the trials of one case came to; of those that went wrong, one of each distinct reason is held."""
+    """The trials of one case: a summary of each, and one example of each distinct reason for failing.
 
-    def __init__(self, suite: str, case_id: str, kept: Sequence[TrialSummary] = ()) -> None:
+    `stored` are trials that a resumed run has already.
+    """
+
+    def __init__(self, suite: str, case_id: str, stored: Sequence[TrialSummary] = ()) -> None:
         self.address = (suite, case_id)
-        self.summaries = list(kept)
+        self.summaries = list(stored)
         self.reasons = ReasonCounter(limit=500)
         self.examples: dict[int, TrialResult] = {}
         self.warnings: list[str] = []
-        self.why = ""
+        self.reason = ""
+        """Why the case was skipped or is pending."""
         self.added = self.reused = 0
 
     def add(self, trial: TrialResult, warnings: Sequence[str]) -> None:
@@ -40,50 +44,50 @@ class CaseBlock:
         if trial.outcome in FAILED_OR_ERROR:
             if self.reasons.add(trial):
                 self.examples[trial.number] = trial
-        elif trial.outcome is not Outcome.PASSED and not self.why:
-            self.why = headline_reason(trial)
+        elif trial.outcome is not Outcome.PASSED and not self.reason:
+            self.reason = headline_reason(trial)
 
 
 class CaseBlocks:
-    """Holds the trials of repeated cases until a case is complete."""
+    """Collects the trials of repeated cases until a case is complete, and prints it."""
 
     def __init__(self, run: Run) -> None:
         self._planned = run.planned_trials
         self._criteria = {info.name: info.criteria for info in run.suites}
-        self._kept: dict[CaseAddress, list[TrialSummary]] = {}
+        self._stored: dict[CaseAddress, list[TrialSummary]] = {}
         for summary in run.summaries:
-            self._kept.setdefault((summary.suite, summary.case_id), []).append(summary)
+            self._stored.setdefault((summary.suite, summary.case_id), []).append(summary)
         self._open: dict[CaseAddress, CaseBlock] = {}
 
     def __contains__(self, trial: TrialResult) -> bool:
-        """Whether the case of a trial is one that is repeated."""
+        """Whether the case of this trial runs several times."""
         return (trial.suite, trial.case.id) in self._planned
 
     def add(self, trial: TrialResult, warnings: Sequence[str]) -> CaseBlock | None:
-        """Take a trial; the block of its case if this was the last one."""
+        """Add a trial; return the block of its case if this was its last trial."""
         address = (trial.suite, trial.case.id)
-        kept = self._kept.get(address, ())
-        block = self._open.setdefault(address, CaseBlock(*address, kept))
+        stored = self._stored.get(address, ())
+        block = self._open.setdefault(address, CaseBlock(*address, stored))
         block.add(trial, warnings)
-        if block.added + len(kept) < self._planned[address]:
+        if block.added + len(stored) < self._planned[address]:
             return None
         return self._open.pop(address)
 
     def incomplete(self) -> list[CaseBlock]:
-        """The blocks of cases that were not completed."""
+        """Remove and return the blocks of cases whose last trial did not come."""
         blocks, self._open = list(self._open.values()), {}
         return blocks
 
     def stored_block(self, trials: Sequence[TrialResult], warnings: WarningFilter) -> CaseBlock:
-        """The block of a case of a run that is over, from those of its trials that are to be shown."""
+        """The block of a case of a finished run, from the trials of it that are to be shown."""
         address = (trials[0].suite, trials[0].case.id)
-        block = CaseBlock(*address, self._kept.get(address, ()))
+        block = CaseBlock(*address, self._stored.get(address, ()))
         for trial in trials:
             block.add(trial, warnings.new_in(trial))
         return block
 
     def print(self, screen: Screen, block: CaseBlock, names: NameColumn) -> None:
-        """The line of a case, with its distinct reasons and one example below if a trial went wrong."""
+        """Print the line of a case; below it, its distinct reasons and one example if a trial failed."""
         outcome = case_outcome(block.summaries, self._criteria[block.address[0]])
         screen.line(*_line(block, outcome, self._planned.get(block.address, 0), names), hang=INDENT)
         facts = [*_facts(block), *(Fact("warning", warning, Outcome.ERROR) for warning in block.warnings)]
@@ -94,28 +98,28 @@ class CaseBlocks:
 
 def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -> list[Span]:
     counts = Counter(summary.outcome for summary in block.summaries)
-    made = len(block.summaries)
-    share = "" if outcome is Outcome.SKIPPED else share_text(outcome, counts)
-    mean_ms = sum(summary.duration_ms for summary in block.summaries) / made
+    done = len(block.summaries)
+    share = "" if outcome is Outcome.SKIPPED else trials_text(counts)
+    mean_ms = sum(summary.duration_ms for summary in block.summaries) / done
     spans = line_start(outcome, "/".join(block.address), mean_ms, names, share)
     separator = "  "
     for text, worst in _score_texts([row for summary in block.summaries for row in summary.scores]):
         spans += [separator, (text, "" if worst is Outcome.PASSED else STYLES[worst])]
         separator = ", "
-    case = CaseVerdict(*block.address, outcome, made, counts[Outcome.PASSED], counts[Outcome.FAILED])
+    case = CaseVerdict(*block.address, outcome, done, counts[Outcome.PASSED], counts[Outcome.FAILED])
     if case.is_flaky:
         spans.append((f"  {flaky_text(case)}", "magenta"))
-    if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.why:
-        spans.append((f"  {block.why}", "dim"))
+    if outcome in (Outcome.SKIPPED, Outcome.PENDING) and block.reason:
+        spans.append((f"  {block.reason}", "dim"))
     if block.reused:
         spans.append((f"  ({block.reused} from an earlier run)", "dim"))
-    if made < planned:
-        spans.append((f"  ({made} of {plural(planned, 'trial')} made)", "dim"))
+    if done < planned:
+        spans.append((f"  ({done} of {plural(planned, 'trial')} run)", "dim"))
     return spans
 
 
 def _score_texts(rows: Sequence[ScoreRow]) -> list[tuple[str, Outcome]]:
-    """One short text per evaluator over all trials: the value where it is one, else the range."""
+    """One short text per evaluator over all trials: the score if all are equal, else the range."""
     groups: dict[str, list[ScoreRow]] = {}
     for row in rows:
         groups.setdefault(row.evaluator, []).append(row)
@@ -124,15 +128,15 @@ def _score_texts(rows: Sequence[ScoreRow]) -> list[tuple[str, Outcome]]:
 
 def _score_text(name: str, rows: Sequence[ScoreRow]) -> tuple[str, Outcome]:
     worst = min(rows, key=lambda row: row.outcome.rank)
-    note = " (informs)" if worst.report_only else ""
+    note = " (report only)" if worst.report_only else ""
     if len({(row.value, row.outcome) for row in rows}) == 1:
         return f"{name} {score_value(Score(name, worst.outcome, worst.value, worst.threshold))}{note}", worst.outcome
     values = [row.value for row in rows if row.value is not None]
     low, high = (f"{min(values):.2f}", f"{max(values):.2f}") if values else ("", "")
-    told = worst.outcome.value if not values else low if low == high else f"{low}..{high}"
+    text = worst.outcome.value if not values else low if low == high else f"{low}..{high}"
     bad = sum(row.outcome is worst.outcome for row in rows)
     share = f" ({bad} of {len(rows)} {worst.outcome.value})" if worst.outcome is not Outcome.PASSED else ""
-    return f"{name} {told}{share}{note}", worst.outcome
+    return f"{name} {text}{share}{note}", worst.outcome
 
 
 def _facts(block: CaseBlock) -> list[Fact]:
@@ -143,12 +147,12 @@ def _facts(block: CaseBlock) -> list[Fact]:
     example = f"trial {reasons[0].number}"
     facts = []
     if len(reasons) > 1:
-        facts = [Fact(plural(one.trials, "time"), one.text, one.outcome) for one in reasons[:MAX_REASONS]]
+        facts = [Fact(plural(item.trials, "time"), item.text, item.outcome) for item in reasons[:MAX_REASONS]]
         if more := len(reasons) - len(facts):
             facts.append(Fact("", f"and {plural(more, 'more reason')}"))
     elif bad > 1:
-        others = "one" if bad == 2 else f"{bad - 1} trials"
-        example += f"; the other {others} went wrong in the same way"
+        others = "trial" if bad == 2 else str(bad - 1)
+        example += f"; the other {others} failed the same way"
     if len(block.summaries) > 1:
         facts.append(Fact("example", example))
     return [*facts, *explain(block.examples[reasons[0].number], BRIEF)]

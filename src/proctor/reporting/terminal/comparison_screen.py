@@ -1,4 +1,4 @@
-"""The comparison of two runs on a terminal, and two conversations side by side."""
+"""Prints the comparison of two runs on a terminal, and the two conversations of one case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_TEXT = 400
 
 
 def print_comparison(comparison: Comparison, screen: Screen, *, verbose: bool = False, quiet: bool = False) -> None:
-    """Cases by group, the most serious first; then scores, resources and the sentence."""
+    """Print the cases by what changed, the most serious first, then scores, resources and the conclusion."""
     arrow = "→" if screen.unicode else "->"
     if not quiet:
         _print_changes(comparison, screen, verbose=verbose, arrow=arrow)
@@ -49,12 +49,13 @@ def _print_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arr
         screen.line(f"  {item.evaluator}  {change}", ("  differs", "bold yellow") if item.differs else "")
     if comparison.resources:
         screen.line()
-        screen.line(("a trial took", "bold"))
+        screen.line(("per trial", "bold"))
     for ratio in comparison.resources:
         before, after = amount_text(ratio.resource, ratio.before), amount_text(ratio.resource, ratio.after)
         estimate = " (estimated prices)" if ratio.estimated else ""
-        times = f"{ratio_text(ratio)} times as much{estimate}"
-        screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<10}  {before} {arrow} {after}  {times}")
+        times = "×" if screen.unicode else "x"
+        factor = f"{times}{ratio_text(ratio)}{estimate}"
+        screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<10}  {before} {arrow} {after}  {factor}")
     screen.line()
 
 
@@ -72,7 +73,7 @@ def _print_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, 
 
 
 def print_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> None:
-    """Both conversations step by step; steps that agree stand once."""
+    """Print both conversations step by step; a step that is the same in both is printed once."""
     arrow = "→" if screen.unicode else "->"
     for name, run, trial in (("before", before, pair.before), ("after", after, pair.after)):
         screen.line((f"{name:<8}", "dim"), f"{run}  {trial_name(trial.case.id, trial.number)}  ", _outcome(trial))
@@ -85,11 +86,11 @@ def print_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> 
             screen.line((f"turn {turn}", "bold"))
         if pair.divergence is not None and pair.divergence.step == at:
             text = _with_arrow(pair.divergence.text, arrow)
-            screen.line((f"  >>> here they part ({pair.divergence.kind}): {text}", "bold red"))
+            screen.line((f"  >>> first difference ({pair.divergence.kind}): {text}", "bold red"))
         _print_step(step, screen, arrow)
     screen.line()
     if pair.divergence is None:
-        screen.line("the conversations are the same")
+        screen.line("no difference between the conversations")
 
 
 def _outcome(trial: TrialResult) -> tuple[str, str]:
@@ -116,9 +117,11 @@ def _step_text(step: Step) -> str:
 
 
 def _cut(text: str) -> str:
-    words = " ".join(text[: 2 * MAX_TEXT].split())
-    return words if len(words) <= MAX_TEXT else f"{words[: MAX_TEXT - 3]}..."
+    """The text on one line of at most `MAX_TEXT` characters."""
+    line = " ".join(text[: 2 * MAX_TEXT].split())
+    return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 3]}..."
 
 
 def _with_arrow(text: str, arrow: str) -> str:
+    """The text with the given arrow; with the arrow of ASCII, other characters become ASCII too."""
     return text if arrow == "→" else text.replace("→", arrow).replace("–", "-").replace("…", "...")

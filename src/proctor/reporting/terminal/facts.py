@@ -1,4 +1,4 @@
-"""Facts about a trial on the screen: the word that introduces each, and its text beside it."""
+"""Prints facts about a trial in two columns: labels and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_LABEL_WIDTH = 26
 
 
 def print_facts(screen: Screen, facts: Sequence[Fact], detail: DetailLevel) -> None:
-    """Facts in two columns: the word that introduces each, and its text."""
+    """Print each fact with its label in the first column and its text, wrapped, in the second."""
     column = min(MAX_LABEL_WIDTH, max((len(fact.label) for fact in facts), default=0)) + 2
     room = None if screen.width is None else max(30, screen.width - INDENT - column)
     if room is not None and any(fact.pair is not None and display_width(fact.text) > room for fact in facts):
@@ -30,27 +30,28 @@ def print_facts(screen: Screen, facts: Sequence[Fact], detail: DetailLevel) -> N
 
 
 def _stack_columns(facts: Sequence[Fact], room: int) -> list[Fact]:
-    """Facts of two columns with one below the other, for a screen that is too narrow for both."""
+    """The facts with expected and actual calls below each other, for a screen too narrow for two more columns."""
     column = max(map(len, CALL_COLUMNS)) + 2
-    told: list[Fact] = []
+    stacked: list[Fact] = []
     label = ""
     for fact in facts:
         if fact.pair is None:
-            told.append(fact)
+            stacked.append(fact)
         elif fact.pair == CALL_COLUMNS:
             label = fact.label
         else:
             for title, text in zip(CALL_COLUMNS, fact.pair, strict=True):
                 lines = fold(escape_control(text), room - column)
-                told.append(Fact(label, f"{title:<{column}}" + f"\n{' ' * column}".join(lines)))
+                stacked.append(Fact(label, f"{title:<{column}}" + f"\n{' ' * column}".join(lines)))
                 label = ""
-    return told
+    return stacked
 
 
-def _text_lines(text: str, room: int | None, most: int) -> list[str]:
+def _text_lines(text: str, room: int | None, limit: int) -> list[str]:
+    """The text in lines of at most `room` columns, cut after `limit` lines."""
     lines = escape_control(text).expandtabs(4).split("\n")
     if room is not None:
         lines = [piece for line in lines for piece in fold(line, room)]
-    if len(lines) > most:
-        lines = [*lines[:most], truncation_note(text) or f"... ({plural(len(lines) - most, 'more line')})"]
+    if len(lines) > limit:
+        lines = [*lines[:limit], truncation_note(text) or f"... ({plural(len(lines) - limit, 'more line')})"]
     return lines

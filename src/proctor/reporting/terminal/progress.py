@@ -1,4 +1,7 @@
-"""Prints a run while it goes: plain lines on any stream; on a terminal, failures above a live bar; or as a picture."""
+"""Prints a run while it runs: as plain lines, or on a terminal as a progress bar with failures above it.
+
+Both are listeners of the run (`proctor.running.settings.Listener`). `terminal_svg` draws a finished run as a picture.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from proctor.reporting.terminal.screen import (
     supports_unicode,
     wrap_spans,
 )
-from proctor.reporting.wording import STYLES, count_parts, duration, money
+from proctor.reporting.wording import STYLES, count_parts, duration, money, plural
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.settings import Listener, WorkerState
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 def choose_terminal(
     stream: TextIO, *, quiet: bool = False, verbose: bool = False, environ: Mapping[str, str] | None = None
 ) -> Listener:
-    """A live display where the stream can show one, plain lines everywhere else."""
+    """A progress bar if the stream is a terminal that can show one, otherwise plain lines."""
     environ = os.environ if environ is None else environ
     movable = is_terminal(stream) and supports_unicode(stream) and environ.get("TERM") != "dumb"
     if movable and not quiet:
@@ -54,13 +57,15 @@ def choose_terminal(
 
 
 class TrialPrinter:
-    """Tells of trials on a screen: a case that is repeated once, in one block, when its last trial is kept."""
+    """Prints trials on a screen; a case with several trials is printed once, when its last trial is stored.
+
+    `every` also prints trials that pass; `verbose` does that too, and explains every trial.
+    """
 
     def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
         self._screen = screen
         self.verbose = verbose
         self._every = every or verbose
-        """Whether trials that pass are told of too."""
         self._warnings = WarningFilter()
         self._names = NameColumn(screen)
         self._blocks: CaseBlocks | None = None
@@ -71,18 +76,19 @@ class TrialPrinter:
             self._blocks = CaseBlocks(run)
 
     def print_trial(self, trial: TrialResult) -> None:
-        fresh = self._warnings.new_in(trial)
+        """Print a trial of a run in progress."""
+        warnings = self._warnings.new_in(trial)
         if self._blocks is not None and trial in self._blocks:
-            self._print_block(self._blocks.add(trial, fresh))
+            self._print_block(self._blocks.add(trial, warnings))
             return
         is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
-        if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
+        if not (self._every or warnings or is_bad) or self._was_explained(trial, is_bad):
             return
-        print_trial(self._screen, trial, verbose=self.verbose, warnings=fresh, names=self._names)
+        print_trial(self._screen, trial, verbose=self.verbose, warnings=warnings, names=self._names)
         self._screen.flush()
 
     def print_case(self, trials: Sequence[TrialResult]) -> None:
-        """Tell of a case of a run that is over, by those of its trials that are to be shown."""
+        """Print a case of a finished run, from the trials of it that are to be shown."""
         if self._blocks is not None and trials[0] in self._blocks:
             self._print_block(self._blocks.stored_block(trials, self._warnings))
             return
@@ -90,7 +96,7 @@ class TrialPrinter:
             self.print_trial(trial)
 
     def finish(self) -> None:
-        """Tell of cases that were not completed, and how many warnings were left out."""
+        """Print cases that were not completed, and how many warnings were left out."""
         for block in () if self._blocks is None else self._blocks.incomplete():
             self._print_block(block)
         self._warnings.print_omitted(self._screen)
@@ -102,7 +108,7 @@ class TrialPrinter:
         self._screen.flush()
 
     def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
-        """Whether the gate asked a case again that was told of already: what it makes of that comes at the end."""
+        """Whether this is a re-run of a case whose failure was printed; the gate's summary reports its re-runs."""
         if self.verbose:
             return False
         address = (trial.suite, trial.case.id)
@@ -114,9 +120,9 @@ class TrialPrinter:
 
 
 class PlainTerminal:
-    """One line per case, failures explained right below, a summary at the end.
+    """Prints one line per case, explains failures below it, and prints a summary at the end.
 
-    `quiet` leaves only the verdict; `verbose` explains every trial, also those that pass.
+    `quiet` prints only the verdict; `verbose` explains every trial, also those that pass.
     """
 
     def __init__(
@@ -131,10 +137,10 @@ class PlainTerminal:
         self._quiet = quiet
         self._printer = TrialPrinter(self._screen, verbose=verbose, every=True)
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
+    def started(self, run: Run, planned: int, stored: int) -> None:
         if not self._quiet:
             self._printer.start(run)
-            print_start(self._screen, run, planned, kept)
+            print_start(self._screen, run, planned, stored)
             self._screen.flush()
 
     def trial_done(self, trial: TrialResult) -> None:
@@ -142,12 +148,12 @@ class PlainTerminal:
             self._printer.print_trial(trial)
 
     def print_case(self, trials: Sequence[TrialResult]) -> None:
-        """Tell of a case of a run that is over."""
+        """Print a case of a finished run."""
         if not self._quiet:
             self._printer.print_case(trials)
 
     def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
-        """Plain lines have no place for what changes all the time."""
+        """Do nothing: plain lines cannot show what changes all the time."""
 
     def notice(self, text: str) -> None:
         if not self._quiet:
@@ -164,93 +170,93 @@ class PlainTerminal:
 
 
 def print_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
-    """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
-    found: dict[str, None] = {}
+    """Print which Python files and modules are being loaded, since that may take a while."""
+    modules: dict[str, None] = {}
     for reference in references:
-        named = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
-        if named is not None and named[1] not in ("cmd", "http", "https"):
-            found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
-    if found:
+        match = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
+        if match is not None and match[1] not in ("cmd", "http", "https"):
+            modules[match[1].replace("\\", "/").rpartition("/")[2] if match[1].endswith(".py") else match[1]] = None
+    if modules:
         screen = screen_for(stream, environ)
-        screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
+        screen.line((f"loading {', '.join(modules)}{'…' if screen.unicode else '...'}", "dim"))
         screen.flush()
 
 
 BAR_WIDTH = 24
 MAX_WORKER_LINES = 8
-"""More workers than this are summed up in one line."""
+"""If there are more workers, one line shows all of them together."""
 
 
 class RichScreen:
-    """A screen on a rich console; lines are held until `flush`, so that a display below them is redrawn only once."""
+    """A screen on a rich console. Lines wait for `flush`, so that the progress bar below them is redrawn only once."""
 
     unicode = True
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._held: list[Text] = []
+        self._lines: list[Text] = []
 
     @property
     def width(self) -> int | None:
         return self._console.width
 
     def line(self, *spans: Span, hang: int = 4) -> None:
-        self._held += [rich_text(*line) for line in wrap_spans(spans, self.width, hang)]
+        self._lines += [rich_text(*line) for line in wrap_spans(spans, self.width, hang)]
 
     def flush(self) -> None:
         from rich.text import Text
 
-        if self._held:
-            self._console.print(Text("\n").join(self._held), soft_wrap=True)
-            self._held.clear()
+        if self._lines:
+            self._console.print(Text("\n").join(self._lines), soft_wrap=True)
+            self._lines.clear()
 
 
 def rich_text(*spans: Span) -> Text:
-    """Spans as rich text, made harmless first."""
+    """Spans as rich text, with control characters escaped."""
     from rich.text import Text
 
     text = Text()
     for span in spans:
-        words, style = (span, "") if isinstance(span, str) else span
-        text.append(escape_line(words), style or None)
+        content, style = (span, "") if isinstance(span, str) else span
+        text.append(escape_line(content), style or None)
     text.rstrip()
     return text
 
 
 class LiveTerminal:
-    """A progress bar with failures printed above it; `verbose` prints the trials that pass as well."""
+    """Shows a progress bar and prints failures above it; `verbose` prints the trials that pass as well."""
 
     def __init__(self, stream: TextIO, *, verbose: bool = False, environ: Mapping[str, str] | None = None) -> None:
         from rich.console import Console
 
-        outlet: Any = SafeStream(stream)
+        safe_stream: Any = SafeStream(stream)
         self._console = Console(
-            file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False, _environ=environ
+            file=safe_stream, force_terminal=True, highlight=False, markup=False, emoji=False, _environ=environ
         )
         self._screen = RichScreen(self._console)
         self._printer = TrialPrinter(self._screen, verbose=verbose, every=False)
         self._counts: Counter[Outcome] = Counter()
         self._cost: float | None = None
-        self._planned = self._kept = 0
-        self._began = 0.0
+        self._planned = self._stored = 0
+        self._started_at = 0.0
         self._live: Any = None
         self._workers: Callable[[], Sequence[WorkerState]] | None = None
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
+    def started(self, run: Run, planned: int, stored: int) -> None:
         from rich.live import Live
 
         self._printer.start(run)
-        print_start(self._screen, run, planned, kept)
+        print_start(self._screen, run, planned, stored)
         self._screen.flush()
-        self._planned, self._kept = planned, kept
-        self._began = time.monotonic()
+        self._planned, self._stored = planned, stored
+        self._started_at = time.monotonic()
         self._live = Live(console=self._console, get_renderable=self._bar, transient=True, refresh_per_second=5)
         self._live.start()
         atexit.register(self._live.stop)
 
     def trial_done(self, trial: TrialResult) -> None:
         self._counts[trial.outcome] += 1
-        self._planned = max(self._planned, self._kept + self._counts.total())  # the gate asks for more as it goes
+        self._planned = max(self._planned, self._stored + self._counts.total())  # the gate adds re-runs as it goes
         usage = trial.usage
         if usage is not None and usage.cost_usd is not None:
             self._cost = (self._cost or 0.0) + usage.cost_usd
@@ -275,28 +281,28 @@ class LiveTerminal:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        done = min(self._planned, self._kept + self._counts.total())
-        wide = min(BAR_WIDTH, self._console.width // 5)
-        bar = ProgressBar(total=max(1, self._planned), completed=done, width=wide, complete_style="green")
+        done = min(self._planned, self._stored + self._counts.total())
+        width = min(BAR_WIDTH, self._console.width // 5)
+        bar = ProgressBar(total=max(1, self._planned), completed=done, width=width, complete_style="green")
         line = Table.grid(padding=(0, 2))
-        line.add_column(width=wide)
+        line.add_column(width=width)
         line.add_column(no_wrap=True, overflow="ellipsis")
-        room = self._console.width - wide - 3
-        line.add_row(bar, rich_text(*self._status(done, time.monotonic() - self._began, room)))
+        room = self._console.width - width - 3
+        line.add_row(bar, rich_text(*self._status(done, time.monotonic() - self._started_at, room)))
         for name, text in [] if self._workers is None else _worker_lines(self._workers()):
             line.add_row(rich_text(name), rich_text((text, "dim")))
         return line
 
     def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
-        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; on a narrow terminal, the first of it that fits.
+        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; on a narrow terminal, as much of it as fits.
 
-        A resumed run says how many were kept.
+        For a resumed run it also shows how many trials were stored already.
         """
         parts: list[list[Span]] = [[(f"{done:,}/{self._planned:,}", "bold")]]
-        before: list[tuple[str, str]] = [(f"{self._kept:,} kept", "dim")] if self._kept else []
+        stored: list[tuple[str, str]] = [(f"{self._stored:,} stored", "dim")] if self._stored else []
         counts = [(text, STYLES[outcome]) for text, outcome in count_parts(self._counts)]
-        for number, told in enumerate([*before, *counts]):
-            parts.append([", " if number else "  ", told])
+        for number, count in enumerate([*stored, *counts]):
+            parts.append([", " if number else "  ", count])
         for number, note in enumerate(self._notes(done, elapsed)):
             parts.append([(f"{' · ' if number else '  '}{note}", "dim")])
         spans: list[Span] = []
@@ -308,23 +314,23 @@ class LiveTerminal:
         return spans
 
     def _notes(self, done: int, elapsed: float) -> list[str]:
-        made = self._counts.total()
-        if not made:
+        finished = self._counts.total()
+        if not finished:
             return [f"{elapsed:.0f}s"]
         notes = []
         if elapsed > 0:
-            rate = made / elapsed
+            rate = finished / elapsed
             notes.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
         if self._cost is not None:
             notes.append(money(self._cost))
         if done < self._planned:
-            left = math.ceil(elapsed / made * (self._planned - done))
+            left = math.ceil(elapsed / finished * (self._planned - done))
             notes.append(f"{left}s left" if left < 60 else f"{duration(left * 1000)} left")
         return notes
 
 
 def _worker_lines(states: Sequence[WorkerState]) -> list[tuple[str, str]]:
-    """What each worker does, or all together where they are many."""
+    """The state of each worker, or of all together if there are many."""
     if len(states) <= MAX_WORKER_LINES:
         return [(f"worker {state.name}", _worker_text(state)) for state in states]
     ready = [state for state in states if state.status == "ready"]
@@ -333,9 +339,9 @@ def _worker_lines(states: Sequence[WorkerState]) -> list[tuple[str, str]]:
 
 
 def _worker_text(state: WorkerState) -> str:
-    parts = [f"{state.under_way} under way, {state.done:,} done"]
+    parts = [f"{state.under_way} running, {state.done:,} done"]
     parts += [f"{state.failed:,} without an answer"] if state.failed else []
-    parts += [f"lost {state.lost} x"] if state.lost else []
+    parts += [f"connection lost {plural(state.lost, 'time')}"] if state.lost else []
     return ", ".join(parts if state.status == "ready" else [state.status, *parts[1:]])
 
 
@@ -343,7 +349,7 @@ _REMOTE_FONT = re.compile(r"@font-face\s*{{.*?}}", re.DOTALL)
 
 
 def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = "", width: int = 100) -> str:
-    """The run as a terminal shows it, as an SVG that is the same for the same run and loads nothing from elsewhere."""
+    """The output of a run on a terminal as SVG: the same for the same run, and without requests to other servers."""
     from rich._export_format import CONSOLE_SVG_FORMAT
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""The plain lines of a run: one for each trial with the reason for what failed, and the summary at its end."""
+"""Prints a run as lines of text: its start, one line per trial, why a trial failed, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from proctor.reporting.wording import (
     count_parts,
     duration,
     flaky_text,
+    judge_title,
     money,
     pass_rate_text,
+    passed_text,
     plural,
     reliability_text,
     report_only_evaluators,
@@ -32,32 +34,38 @@ INITIAL_NAME_WIDTH = 32
 MAX_NAME_WIDTH = 60
 MIN_NAME_WIDTH = 24
 WIDTH_WITHOUT_NAME = 45
-"""Columns that are left for what stands before and behind a name."""
+"""Columns that the outcome before a name and the scores after it need."""
 WIDTH_WITHOUT_CASE_ID = 30
-"""The same, where only the number of trials follows."""
+"""The same in the summary, where only the share of passed trials follows the id of a case."""
 MAX_WARNINGS = 20
 
 
-def print_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
-    """What is about to happen."""
+def print_start(screen: Screen, run: Run, planned: int, stored: int) -> None:
+    """Print what is about to run: suites, cases, agents and judge.
+
+    `planned` is the number of trials, `stored` how many of them a resumed run has already.
+    """
     suites = run.suites
-    where = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
+    title = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
-    whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
-    before = f", of which {kept:,} are there already" if kept else ""
     cases = planned - sum(count - 1 for count in run.planned_trials.values())
-    what = f"{plural(cases, 'case')}, {plural(planned, 'trial')}" if run.planned_trials else plural(planned, "trial")
-    judge = f", judge {run.configured_judge}" if run.configured_judge else ""
-    screen.line((where, "bold"), f"{whom}: {what}{before}{judge}")
+    parts = [plural(cases, "case")]
+    if run.planned_trials or stored:
+        parts.append(plural(planned, "trial") + (f" ({stored:,} already stored)" if stored else ""))
+    if agents:
+        parts.append(f"agent {agents[0]}" if len(agents) == 1 else f"{len(agents)} agents")
+    if run.configured_judge:
+        parts.append(judge_title(run.configured_judge))
+    screen.line((title, "bold"), f": {', '.join(parts)}")
     if run.unpriced_note and run.finished_at is None:
         screen.line((f"note: {run.unpriced_note}", "yellow"))
     screen.line()
 
 
 class NameColumn:
-    """Keeps what follows the names of trials in line: it grows with the names met so far, up to a point.
+    """The column of trial names: it widens with the longest name printed so far, up to `MAX_NAME_WIDTH`.
 
-    A name that does not fit on a line of the screen loses its middle; in a file, names stay whole.
+    On a terminal, a name that does not fit on the line loses its middle. In a file, names stay whole.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -68,25 +76,25 @@ class NameColumn:
         self._width = min(INITIAL_NAME_WIDTH, self._widest)
 
     def pad(self, name: str, share: str = "") -> str:
-        """The name, with how many of its trials, in a column of its own."""
-        behind = f" {share}" if share else ""
-        name = _fit_name(self._screen, name, INDENT + len(behind))
-        width = display_width(name) + len(behind)
+        """The name, and the share of its trials that passed, padded to the width of the column."""
+        suffix = f" {share}" if share else ""
+        name = _fit_name(self._screen, name, INDENT + len(suffix))
+        width = display_width(name) + len(suffix)
         self._width = max(self._width, min(width, self._widest))
-        return name + behind + " " * (self._width - width)
+        return name + suffix + " " * (self._width - width)
 
 
-def _fit_name(screen: Screen, name: str, beside: int) -> str:
-    """A name as it fits beside so many columns of something else."""
-    if screen.width is None or display_width(name) + beside <= screen.width:
+def _fit_name(screen: Screen, name: str, reserved: int) -> str:
+    """The name, with its middle cut out if it does not fit on a line next to `reserved` other columns."""
+    if screen.width is None or display_width(name) + reserved <= screen.width:
         return name
-    return cut_middle(name, max(MIN_NAME_WIDTH, screen.width - beside), "…" if screen.unicode else "...")
+    return cut_middle(name, max(MIN_NAME_WIDTH, screen.width - reserved), "…" if screen.unicode else "...")
 
 
 def print_trial(
     screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
 ) -> None:
-    """One line, with an explanation below if the trial went wrong or everything is asked for."""
+    """Print one line, with an explanation below if the trial failed, ended in an error, or `verbose` is set."""
     screen.line(*_trial_line(trial, names), hang=INDENT)
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
     if not explained and not warnings:
@@ -100,32 +108,33 @@ def print_trial(
 
 
 class WarningFilter:
-    """Says each warning once, and the first few only, so that five thousand alike do not bury the failures."""
+    """Lets each warning through once, and only the first `MAX_WARNINGS`, so that warnings do not bury the failures."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._unsaid = 0
+        self._printed: set[str] = set()
+        self._omitted = 0
 
     def new_in(self, trial: TrialResult) -> list[str]:
-        """The warnings of a trial that have not been said yet."""
-        fresh = []
+        """The warnings of a trial that were not printed yet and are to be printed now."""
+        new = []
         for warning in trial.warnings:
-            if warning in self._said:
+            if warning in self._printed:
                 continue
-            if len(self._said) >= MAX_WARNINGS:
-                self._unsaid += 1
+            if len(self._printed) >= MAX_WARNINGS:
+                self._omitted += 1
                 continue
-            self._said.add(warning)
-            fresh.append(warning)
-        return fresh
+            self._printed.add(warning)
+            new.append(warning)
+        return new
 
     def print_omitted(self, screen: Screen) -> None:
-        if self._unsaid:
-            screen.line(f"{plural(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
+        """Print how many warnings were left out, if any were."""
+        if self._omitted:
+            screen.line(f"{plural(self._omitted, 'more warning')} not shown; the JSON report has all of them")
 
 
 def line_start(outcome: Outcome, name: str, duration_ms: float, names: NameColumn, share: str = "") -> list[Span]:
-    """How every line about a trial or a case begins."""
+    """The start of every line about a trial or a case: outcome, name and time."""
     return [
         (f"{LABELS[outcome]:<{INDENT - 2}}  ", STYLES[outcome]),
         f"{names.pad(escape_line(name), share)}  ",
@@ -155,12 +164,12 @@ SLOW_MS = 1_000
 
 
 def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool = False) -> None:
-    """Everything a person wants to know once all trials are made; with pictures of distributions if `verbose`."""
+    """Print suites, evaluators, totals, the gate and the verdict; with sparklines of the scores if `verbose`."""
     rule = RULE_WIDTH if screen.width is None else min(RULE_WIDTH, screen.width)
     screen.line((("─" if screen.unicode else "-") * rule, "dim"))
-    informs = report_only_evaluators(run)
+    report_only = report_only_evaluators(run)
     for suite in verdict.suites:
-        _print_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
+        _print_suite(screen, suite, report_only, alone=len(verdict.suites) == 1)
     if run.compares_agents:
         from proctor.reporting.comparison_report import print_agents  # heavy (statistics of comparing), and rare
 
@@ -178,11 +187,11 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
 
 
 def print_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    """One line per suite where there are several, and one for the run."""
+    """Print one line per suite if there are several, and one for the run."""
     if len(verdict.suites) > 1:
         for suite in verdict.suites:
-            told = f"{suite.name}: {suite.reason}"
-            screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), told, hang=8)
+            text = f"{suite.name}: {suite.reason}"
+            screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), text, hang=8)
         screen.line()
     _print_verdict(screen, run, verdict)
 
@@ -192,9 +201,9 @@ def _print_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"), hang=8)
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
-        hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
-        told = f"interrupted after {len(run.summaries):,} of {plural(planned, 'trial')}{hint}"
-        screen.line(f"{'':<8}{told}", hang=8)
+        hint = "" if "--resume" in verdict.reason else "; continue with --resume"
+        text = f"interrupted after {len(run.summaries):,} of {plural(planned, 'trial')}{hint}"
+        screen.line(f"{'':<8}{text}", hang=8)
 
 
 def _print_gate(screen: Screen, run: Run) -> None:
@@ -207,8 +216,8 @@ def _print_gate(screen: Screen, run: Run) -> None:
     screen.line()
 
 
-def _print_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str]], *, alone: bool) -> None:
-    """Alone, a suite's verdict is the run's, which comes last."""
+def _print_suite(screen: Screen, suite: SuiteVerdict, report_only: set[tuple[str, str]], *, alone: bool) -> None:
+    """Print a suite; the verdict of the only suite is that of the run, which comes last."""
     title: list[Span] = [(suite.name, "bold")]
     if not alone:
         title += ["  ", (suite.outcome.upper(), STYLES[suite.outcome]), f"  {suite.reason}"]
@@ -216,23 +225,23 @@ def _print_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, st
     _print_case_counts(screen, suite)
     width = max((len(item.evaluator) for item in suite.evaluators), default=0)
     for item in suite.evaluators:
-        _print_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in informs)
+        _print_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in report_only)
     if suite.pass_hat_k is not None and suite.pass_at_k is not None:
         k = suite.repeats
-        chances = f"pass^{k} {suite.pass_hat_k:.2f} (all of them pass)", f"pass@{k} {suite.pass_at_k:.2f}"
-        screen.line(f"  over {k} repeats  ", chances[0], ", ", f"{chances[1]} (at least one does)")
+        all_pass, any_passes = f"pass^{k} {suite.pass_hat_k:.2f} (all pass)", f"pass@{k} {suite.pass_at_k:.2f}"
+        screen.line(f"  {k} trials per case: ", all_pass, ", ", f"{any_passes} (at least one passes)")
     if each := reliability_text(suite.reliability):
         screen.line(f"  {each}")
     _print_failing_cases(screen, suite)
-    if resting := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
-        screen.line("  ", ("in quarantine:", "cyan"), f" {', '.join(resting)}")
+    if quarantined := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
+        screen.line("  ", ("quarantined:", "cyan"), f" {', '.join(quarantined)}")
     screen.line()
 
 
 def _print_failing_cases(screen: Screen, suite: SuiteVerdict) -> None:
-    """Every case that did not pass: with repeats, on a line of its own with how many of its trials."""
-    wrong = [case for case in suite.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined]
-    bad = sorted(wrong, key=lambda case: case.outcome is Outcome.ERROR)
+    """Print every case that did not pass: in one list, or with repeats one per line with how many trials passed."""
+    failing = [case for case in suite.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined]
+    bad = sorted(failing, key=lambda case: case.outcome is Outcome.ERROR)
     flaky = [case for case in suite.cases if case.is_flaky and case not in bad] if suite.repeats > 1 else []
     if suite.repeats > 1:
         shown = [*bad, *flaky][:MAX_NAMES]
@@ -245,14 +254,12 @@ def _print_failing_cases(screen: Screen, suite: SuiteVerdict) -> None:
             if names := [case.case_id for case in bad[:MAX_NAMES] if case.outcome is outcome]:
                 screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names)}")
     if (more := len(bad) + len(flaky) - MAX_NAMES) > 0:
-        screen.line(f"  and {plural(more, 'more case')}; proctor show --failed tells of all")
+        screen.line(f"  and {plural(more, 'more case')}; all: proctor show --failed")
 
 
 def _print_failing_case(screen: Screen, name: str, case: CaseVerdict) -> None:
-    missed = case.failed if case.outcome is Outcome.FAILED else case.trials - case.passed - case.failed
-    share = f"{case.passed if case.outcome is Outcome.PASSED else missed} of {case.trials}"
     flaky: list[Span] = ["  ", (flaky_text(case), "magenta")] if case.is_flaky else []
-    spans: list[Span] = [f" {name}  ", share if case.trials > 1 else "", *flaky]
+    spans: list[Span] = [f" {name}  ", passed_text(case.passed, case.trials), *flaky]
     screen.line("  ", (f"{LABELS[case.outcome]:<5}", STYLES[case.outcome]), *spans)
 
 
@@ -265,9 +272,9 @@ def _print_case_counts(screen: Screen, suite: SuiteVerdict) -> None:
     screen.line(*spans)
 
 
-def _print_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs: bool) -> None:
-    mean = "not measured" if item.scores is None else str(item.scores)
-    threshold = "informs" if informs else "" if item.threshold is None else f"needs {item.threshold:g}"
+def _print_evaluator(screen: Screen, item: EvaluatorSummary, width: int, is_report_only: bool) -> None:
+    mean = "no scores" if item.scores is None else str(item.scores)
+    threshold = "report only" if is_report_only else "" if item.threshold is None else f"threshold {item.threshold:g}"
     counts = {
         Outcome.PASSED: item.passed,
         Outcome.FAILED: item.failed,
@@ -275,7 +282,7 @@ def _print_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs
         Outcome.SKIPPED: item.skipped,
         Outcome.PENDING: item.pending,
     }
-    spans: list[Span] = [f"  {item.evaluator:<{width}}  {mean:<20}  ", (f"{threshold:<11}  ", "dim")]
+    spans: list[Span] = [f"  {item.evaluator:<{width}}  {mean:<20}  ", (f"{threshold:<13}  ", "dim")]
     for number, (text, outcome) in enumerate(count_parts(counts)):
         spans += [", " if number else "", (text, STYLES[outcome])]
     screen.line(*spans)
@@ -291,22 +298,22 @@ def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         parts.append(money(verdict.cost_usd, estimated=verdict.estimated))
     slow = heapq.nlargest(3, _slowest_trials(run), key=lambda summary: summary.duration_ms)
     if slow and slow[0].duration_ms >= SLOW_MS:
-        named = [
+        names = [
             f"{trial_name(s.case_id, s.number)} {duration(s.duration_ms)}" for s in slow if s.duration_ms >= SLOW_MS
         ]
-        parts.append("slowest " + ", ".join(named))
+        parts.append("slowest: " + ", ".join(names))
     screen.line((" · " if screen.unicode else " | ").join(parts))
     _print_judges(screen, run)
 
 
 def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
-    """The slowest trial of each case, so that no case is named twice."""
-    found: dict[tuple[str, str], TrialSummary] = {}
+    """The slowest trial of each case that took long, so that no case is listed twice."""
+    slowest: dict[tuple[str, str], TrialSummary] = {}
     for summary in run.summaries:
         if summary.duration_ms >= SLOW_MS:
-            known = found.get(address := (summary.suite, summary.case_id))
-            found[address] = summary if known is None or summary.duration_ms > known.duration_ms else known
-    return found.values()
+            other = slowest.get(address := (summary.suite, summary.case_id))
+            slowest[address] = summary if other is None or summary.duration_ms > other.duration_ms else other
+    return slowest.values()
 
 
 def _print_judges(screen: Screen, run: Run) -> None:
@@ -315,7 +322,7 @@ def _print_judges(screen: Screen, run: Run) -> None:
     from proctor.reporting.judge_report import judge_caveats, judge_lines  # heavy (calibration), and not for every run
 
     for model, text in judge_lines(run):
-        screen.line(f"judge {model}: {text}")
+        screen.line(f"{judge_title(model)}: {text}")
     if run.unpriced_note:
         screen.line(run.unpriced_note)
     for title, text in judge_caveats(run):
@@ -324,6 +331,6 @@ def _print_judges(screen: Screen, run: Run) -> None:
 
 def _print_location(screen: Screen, run: Run) -> None:
     if run.store is not None:
-        elsewhere = "" if run.store == ".proctor" else f" --store {run.store}"
-        command = f"proctor show {run.id}{elsewhere}"
-        screen.line((f"{'':<8}kept in {run.store}; see it again with: ", "dim"), (command, "dim"), hang=8)
+        option = "" if run.store == ".proctor" else f" --store {run.store}"
+        command = f"proctor show {run.id}{option}"
+        screen.line((f"{'':<8}saved to {run.store}; show again: ", "dim"), (command, "dim"), hang=8)

@@ -1,4 +1,8 @@
-"""Where the terminal's lines go: any stream, whatever its encoding, and never an escape sequence of an agent's."""
+"""Writes lines to a terminal, a file or a pipe, in whatever encoding it has, and escapes what could control it.
+
+Agents and their tools write the texts that are shown. None of their escape sequences, workflow commands of CI services
+or right-to-left tricks reaches the terminal or the log: `escape_control` and `escape_line` spell them out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ Span = str | tuple[str, str]
 """A piece of a line, plain or with a style: `("FAIL", "bold red")`."""
 
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-"""Control characters, invisible reordering of text, and halves of surrogate pairs."""
+"""Control characters, characters that reorder text, and halves of surrogate pairs."""
 
 _CI_COMMAND = r"(?m)(^[^\S\n]*:)(:(?=[^\n]*::))|(#)(#(?=\[|[A-Za-z]+\[))"
 
@@ -21,13 +25,14 @@ _ANSI_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "3
 
 
 MAX_UNBROKEN = 40
-"""A piece of a line up to this wide is not broken, such as a score with its threshold."""
+"""A span up to this wide, such as a score with its threshold, is not broken over two lines."""
 
 
 class Screen(Protocol):
-    """Takes one line at a time; `width` is known only where lines should be wrapped to it.
+    """Something that lines can be printed on.
 
-    A line that is too wide goes on below, between two words, indented by `hang` columns.
+    A line wider than `width` continues on the next line, broken between two words and indented by `hang` columns.
+    `width` is None if lines should not be wrapped. `unicode` says whether characters outside ASCII can be shown.
     """
 
     @property
@@ -40,55 +45,55 @@ class Screen(Protocol):
 
 
 def escape_control(text: str) -> str:
-    """The text with everything that could act on a terminal or a CI log spelt out; tabs and new lines stay."""
+    """The text with everything escaped that could control a terminal or a CI log; tabs and newlines stay."""
     if not text.isprintable():
         text = re.sub(_UNSAFE, _escape_code, text.replace("\r\n", "\n"))
     return escape_ci_commands(text)
 
 
 def escape_ci_commands(text: str) -> str:
-    """The text with nothing in it that a CI service takes for a command: GitHub, Azure, TeamCity.
+    """The text without anything that GitHub, Azure or TeamCity would run as a command.
 
-    A line that begins with `::name::` and `##vso[` anywhere are torn apart by a space without width. GitLab's section
-    markers need control characters, which are spelt out anyway.
+    A zero-width space splits `::name::` at the start of a line, and `##vso[` anywhere. GitLab's section markers need
+    control characters, which are escaped anyway.
     """
     if "::" not in text and "##" not in text:
         return text
     return re.sub(_CI_COMMAND, _split_command, text)
 
 
-def _split_command(found: re.Match[str]) -> str:
-    first, second = found.group(1) or found.group(3), found.group(2) or found.group(4)
+def _split_command(match: re.Match[str]) -> str:
+    first, second = match.group(1) or match.group(3), match.group(2) or match.group(4)
     return f"{first}\u200b{second}"
 
 
 def escape_line(text: str) -> str:
-    """The same, and on one line."""
+    """The same as `escape_control`, on one line."""
     if text.isprintable():
         return escape_ci_commands(text)
     return escape_control(text).replace("\n", "\\n").replace("\t", "    ")
 
 
 def display_width(text: str) -> int:
-    """How many columns a text takes on a terminal, where some scripts take two for a character."""
+    """How many columns a text takes on a terminal, where characters of some scripts take two."""
     if text.isascii():
         return len(text)
-    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def cut_middle(text: str, room: int, mark: str = "…") -> str:
-    """A name that fits into so many columns: its middle is left out, since names differ at both ends."""
-    if display_width(text) <= room:
+def cut_middle(text: str, width: int, ellipsis: str = "…") -> str:
+    """A name in at most `width` columns, without its middle if it is longer: names differ at both ends."""
+    if display_width(text) <= width:
         return text
-    tail = max(1, (room - len(mark)) // 2)
-    head = max(1, room - len(mark) - tail)
-    while head > 1 and display_width(text[:head]) + display_width(text[-tail:]) > room - len(mark):
+    tail = max(1, (width - len(ellipsis)) // 2)
+    head = max(1, width - len(ellipsis) - tail)
+    while head > 1 and display_width(text[:head]) + display_width(text[-tail:]) > width - len(ellipsis):
         head, tail = head - 1, max(1, tail - 1)
-    return f"{text[:head]}{mark}{text[-tail:]}"
+    return f"{text[:head]}{ellipsis}{text[-tail:]}"
 
 
 def fold(text: str, room: int) -> list[str]:
-    """A text of one line in lines of at most `room` columns, broken between words; a word wider than that is cut."""
+    """One line of text as lines of at most `room` columns, broken between words; a longer word is cut."""
     lines: list[str] = []
     line, width = "", 0
     for gap, word in re.findall(r"(\s*)(\S+)", text):
@@ -104,44 +109,47 @@ def fold(text: str, room: int) -> list[str]:
 
 
 def _break_position(word: str, room: int) -> int:
-    """How many characters of a word go on a line that is too short for it: up to a sign between two parts, if any."""
-    fits, taken = 0, 0
-    for sign in word:
-        taken += display_width(sign)
-        if taken > room:
+    """How many characters of a long word go on the line: up to the last separator that fits, if there is one."""
+    count, width = 0, 0
+    for char in word:
+        width += display_width(char)
+        if width > room:
             break
-        fits += 1
-    ends = (max(word.rfind(sign, 0, fits) for sign in signs) for signs in ("(,", "=/&;"))
-    return next((end + 1 for end in ends if end > 0), max(1, fits))
+        count += 1
+    ends = (max(word.rfind(separator, 0, count) for separator in group) for group in ("(,", "=/&;"))
+    return next((end + 1 for end in ends if end > 0), max(1, count))
 
 
 def wrap_spans(spans: Sequence[Span], width: int | None, hang: int) -> list[list[Span]]:
-    """The spans as lines of at most `width` columns, each but the first indented; short spans and words stay whole."""
+    """The spans as lines of at most `width` columns, all but the first indented by `hang`.
+
+    Words and spans up to `MAX_UNBROKEN` columns are not broken.
+    """
     pieces = [(escape_line(span), "") if isinstance(span, str) else (escape_line(span[0]), span[1]) for span in spans]
     if width is None or sum(display_width(text) for text, _ in pieces) <= width:
         return [list(pieces)]
     lines: list[list[Span]] = [[]]
     column = 0
     for gap, unit in _unbreakable_parts(pieces):
-        wide = sum(display_width(text) for text, _ in unit)
-        if lines[-1] and column + gap + wide > width:
+        unit_width = sum(display_width(text) for text, _ in unit)
+        if lines[-1] and column + gap + unit_width > width:
             lines.append([" " * hang, *unit])
-            column = hang + wide
+            column = hang + unit_width
         else:
             lines[-1] += [" " * gap, *unit]
-            column += gap + wide
+            column += gap + unit_width
     return lines
 
 
 def _unbreakable_parts(pieces: Sequence[tuple[str, str]]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """What must stay on one line, each with the number of spaces before it, at which a line may end."""
+    """The parts that must stay on one line, each with the number of spaces before it, where a line may end."""
     unit: list[tuple[str, str]] = []
     gap = 0
     for text, style in pieces:
         core = text.strip(" ")
         start = text.find(core) if core else len(text)
-        whole = display_width(core) <= MAX_UNBROKEN
-        parts = [text[:start], core, text[start + len(core) :]] if whole else re.split("( +)", text)
+        is_unbreakable = display_width(core) <= MAX_UNBROKEN
+        parts = [text[:start], core, text[start + len(core) :]] if is_unbreakable else re.split("( +)", text)
         for part in parts:
             if not part.strip(" "):
                 if unit and part:
@@ -155,7 +163,7 @@ def _unbreakable_parts(pieces: Sequence[tuple[str, str]]) -> Iterator[tuple[int,
 
 
 def escape_unencodable(text: str, encoding: str | None) -> str:
-    """The text with what `encoding` cannot express spelt out as escapes; a stream without encoding takes everything."""
+    """The text with characters that `encoding` does not have as escapes; without an encoding, the text as it is."""
     if text.isascii() or encoding is None:
         return text
     try:
@@ -177,7 +185,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 def uses_color(stream: Any, environ: Mapping[str, str]) -> bool:
-    """On a terminal, unless `NO_COLOR` objects; `FORCE_COLOR` colours also what goes to a file, a pipe or a CI log."""
+    """Whether to color: on a terminal unless `NO_COLOR` is set; with `FORCE_COLOR` also in files, pipes and CI logs."""
     if environ.get("NO_COLOR"):
         return False
     if forced := environ.get("FORCE_COLOR"):
@@ -186,15 +194,15 @@ def uses_color(stream: Any, environ: Mapping[str, str]) -> bool:
 
 
 def wrap_width(stream: Any, environ: Mapping[str, str]) -> int | None:
-    """How wide to wrap; a file or a pipe keeps its lines whole."""
+    """The width of a terminal, or None for a file or pipe, whose lines are not wrapped."""
     if not is_terminal(stream):
         return None
-    told = environ.get("COLUMNS", "")
-    return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
+    columns = environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) else shutil.get_terminal_size().columns
 
 
 class SafeStream:
-    """Writes to a stream until the other end is gone, and then no more: a closed pipe must not end a run."""
+    """A text stream that ignores a closed pipe, which must not end a run, and escapes what cannot be encoded."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -209,7 +217,7 @@ class SafeStream:
             try:
                 self._stream.write(escape_unencodable(text, self.encoding))
             except (OSError, ValueError):
-                self._give_up()
+                self._disconnect()
         return len(text)
 
     def flush(self) -> None:
@@ -217,7 +225,7 @@ class SafeStream:
             try:
                 self._stream.flush()
             except (OSError, ValueError):
-                self._give_up()
+                self._disconnect()
 
     def isatty(self) -> bool:
         return is_terminal(self._stream)
@@ -225,40 +233,40 @@ class SafeStream:
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def _give_up(self) -> None:
-        """What is left in the buffer goes nowhere, or Python would complain about it when it exits."""
+    def _disconnect(self) -> None:
+        """Stop writing, and send what is left in the buffer to /dev/null: Python would complain about it at exit."""
         self._open = False
         try:
             descriptor = self._stream.fileno()
-            nowhere = os.open(os.devnull, os.O_WRONLY)
+            null = os.open(os.devnull, os.O_WRONLY)
         except (OSError, ValueError, AttributeError):
             return
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+        os.dup2(null, descriptor)
+        os.close(null)
 
 
 class StreamScreen:
-    """A screen on a text stream, with plain ANSI colours if wanted."""
+    """A screen on a text stream, with ANSI colors if `color` is set."""
 
-    def __init__(self, stream: TextIO, *, colour: bool = False, width: int | None = None) -> None:
-        self._outlet = SafeStream(stream)
-        self._colour = colour
+    def __init__(self, stream: TextIO, *, color: bool = False, width: int | None = None) -> None:
+        self._stream = SafeStream(stream)
+        self._color = color
         self.unicode = supports_unicode(stream)
         self.width = width
 
     def line(self, *spans: Span, hang: int = 4) -> None:
         for line in (spans,) if self.width is None else wrap_spans(spans, self.width, hang):
-            text = "".join([self._paint(span) for span in line])
-            self._outlet.write(text.rstrip(" ") + "\n")
+            text = "".join([self._styled(span) for span in line])
+            self._stream.write(text.rstrip(" ") + "\n")
 
     def flush(self) -> None:
-        self._outlet.flush()
+        self._stream.flush()
 
-    def _paint(self, span: Span) -> str:
+    def _styled(self, span: Span) -> str:
         if isinstance(span, str):
             return escape_line(span)
         text, style = span
-        if not (self._colour and style and text):
+        if not (self._color and style and text):
             return escape_line(text)
         codes = ";".join(_ANSI_CODES[word] for word in style.split())
         return f"\x1b[{codes}m{escape_line(text)}\x1b[0m"
@@ -270,6 +278,6 @@ def _escape_code(match: re.Match[str]) -> str:
 
 
 def screen_for(stream: Any, environ: Mapping[str, str] | None = None) -> StreamScreen:
-    """The screen of a stream, coloured and as wide as it and the environment want."""
+    """A screen on a stream, with the color and width that the stream and the environment ask for."""
     environ = os.environ if environ is None else environ
-    return StreamScreen(stream, colour=uses_color(stream, environ), width=wrap_width(stream, environ))
+    return StreamScreen(stream, color=uses_color(stream, environ), width=wrap_width(stream, environ))
