@@ -64,7 +64,7 @@ def test_dots_among_the_defaults_themselves_are_a_mistake() -> None:
     specs, problems = reading(["..."])
     assert specs == ()
     assert problems == [
-        'suite.json:1: evaluators[0] "..." stands for the evaluators of the suite, and this is the list of them'
+        'suite.json:1: evaluators[0] "..." stands for the evaluators of the suite, so the suite\'s own list cannot have it'
     ]
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.base.errors import RenamedWarning
 from proctor.cases import suite as suite_module
+from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import (
@@ -145,7 +147,5 @@ def test_both_spellings_of_a_key_are_a_problem(tmp_path: Path, old: str, both: s
 
 
 def test_an_old_key_of_an_evaluator_in_python_warns() -> None:
-    from proctor.cases.evaluator_specs import read_evaluators
-
-    with pytest.warns(DeprecationWarning, match="report_only: true"):
+    with pytest.warns(RenamedWarning, match="report_only: true"):
         assert read_evaluators([{"A": {"gate": False}}]) == (EvaluatorSpec("A", report_only=True),)

@@ -1,7 +1,8 @@
-"""Cases as the store and exported runs hold them, apart from every file format.
+"""Cases as JSON text, as the store and exported runs have them.
 
-A file format can change without the store, and what was valid once is read back without being checked again. The text
-of a case is also what it is known by (`identity.py`): a test pins the text of every class in it.
+This encoding is independent of the file formats, so that a format can change without the store, and a stored case is
+read back without being validated again. The keys of a case (`identity.py`) are computed from this text: a test pins the
+text of every class in it.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData, ToolMock, Turn
 
 VERSION = 1
-"""Of this encoding. A change that this reader would misread needs a new number and a migration of the store."""
+"""The version of this encoding. A change that `decode_case` would misread needs a new one and a migration."""
 
 dumps = json.JSONEncoder(separators=(",", ":"), default=to_json).encode
-"""Compact JSON in ASCII: every text survives it, lone surrogates included."""
+"""Compact JSON in ASCII, which can represent any string, even one with lone surrogates."""
 
 
 def encode_matcher(matcher: Matcher) -> list[Json]:
-    """The kind and its operands; others, also of a user's own class, as the form that they have in a file."""
+    """The kind of a matcher and its operands; for other kinds, and classes of users, the form used in files."""
     match matcher:
         case Equals():
             return ["equals", matcher.value]
@@ -58,13 +59,13 @@ _MATCHERS: Mapping[str, Callable[..., Matcher]] = {
 
 
 def decode_matcher(data: list[Json]) -> Matcher:
-    """The matcher; its references start from the working folder, since the folder of the suite is not stored."""
+    """The matcher. Its references are relative to the working folder, because the suite's folder is not stored."""
     kind, *operands = data
     return _MATCHERS[kind](*operands)
 
 
 def _encode_scenario(scenario: Scenario) -> dict[str, Json]:
-    """With the limits of the conversation even where they are the usual ones, and in this order: keys depend on it."""
+    """All limits of the conversation, also defaults, in this order: the keys of cases depend on it."""
     first = {name: getattr(scenario, name) for name in ("start", "plan", "max_turns", "stop")}
     return first | _SCENARIO.encode(scenario)
 
@@ -77,7 +78,7 @@ _EVALUATOR = DataclassCodec(
 
 
 def _encode_evaluator(spec: EvaluatorSpec) -> dict[str, Json]:
-    """With `gates`, the opposite of `report_only`, as the first version has it."""
+    """Stored with `gates`, the opposite of `report_only`, as before that field was renamed."""
     data = _EVALUATOR.encode(spec)
     return dict(("gates", not value) if name == "report_only" else (name, value) for name, value in data.items())
 
@@ -101,8 +102,8 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
     Turn: {"files": "attachments"},
     Case: {"mocks": "doubles"},
 }
-"""Fields that were renamed are still stored under their first names: what is stored stays readable, and a case keeps
-its keys, by which baselines find it."""
+"""Renamed fields are stored under their first names, so that stored cases can be read, and a case keeps the keys by
+which baselines and stored answers are found."""
 
 CODEC = DataclassCodec(hooks=HOOKS, skip={Case: ["position"]}, stored_names=STORED_NAMES)
 """Positions are not written: a case that moved in its file is the same case."""
@@ -110,7 +111,7 @@ CODEC.prepare(Case)
 
 
 def encode_case(case: Case) -> str:
-    """The whole case as text, in the order its author gave it."""
+    """The case as text. Its keys are in the order of the fields, and users' data in its own order."""
     return dumps({"v": VERSION, **CODEC.encode(case)})
 
 
@@ -118,5 +119,5 @@ def decode_case(content: str) -> Case:
     """The case that `encode_case` wrote; raises `ValueError` for anything else."""
     data = json.loads(content)
     if "v" not in data:
-        raise ValueError("it is not a stored case")
+        raise ValueError("this is not a stored case")
     return CODEC.decode(Case, data)

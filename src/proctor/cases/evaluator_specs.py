@@ -1,8 +1,8 @@
-"""Reads and writes lists of evaluators as files name them.
+"""Reads and writes lists of evaluators in suite files.
 
-`"ExactMatch"`, `"checks.py:fn"`, or `{"Faithfulness": {"threshold": 0.8}}`; `"..."` stands for the evaluators that
-would apply if the list were not given. Expectations bring an evaluator of their own (`with_implied`), so that none is
-ever silently ignored.
+An entry is `"ExactMatch"`, `"checks.py:fn"` or `{"Faithfulness": {"threshold": 0.8}}`; `"..."` stands for the
+evaluators that would apply without the list. An expectation adds its own evaluator (`with_implied`), so that no
+expectation is silently ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proctor.base.documents import Document, Fields, json_type_name
-from proctor.base.errors import UsageError
+from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import UNSET, Json, canonical, json_text, to_json, to_text
 from proctor.base.source import Pointer
 from proctor.cases.suite import EvaluatorSpec, Suite, Turn
@@ -22,16 +22,16 @@ from proctor.cases.suite import EvaluatorSpec, Suite, Turn
 INHERIT = "..."
 
 SPEC_KEYS = ("threshold", "name", "report_only", "scope", "output", "timeout", "output_path", "retries", "optional")
-"""The keys that say how a score is used; every other key is an argument of the evaluator."""
+"""The keys of an entry that say how its score counts; every other key is an argument of the evaluator."""
 
 OLD_REPORT_ONLY = "gate"
-"""The old name of `report_only`, which says the opposite."""
+"""The old name of `report_only`, with the opposite meaning."""
 
 
 def read_specs(
     document: Document, value: Json, pointer: Pointer, *, defaults: tuple[EvaluatorSpec, ...] | None
 ) -> tuple[EvaluatorSpec, ...]:
-    """The evaluators a list names, each once; `defaults` is what `"..."` means, `None` that it means nothing here."""
+    """The evaluators of a list, each once; `defaults` is what `"..."` stands for, `None` if it is not allowed here."""
     if not isinstance(value, list):
         document.problem(pointer, f"must be a list of evaluators, not {json_type_name(value)}")
         return ()
@@ -44,14 +44,14 @@ def read_specs(
 
 
 def write_specs(specs: Sequence[EvaluatorSpec], *, defaults: Sequence[EvaluatorSpec]) -> list[Json]:
-    """The list that `read_specs` reads as `specs`; begins with `"..."` when they begin with all of `defaults`."""
+    """The list that `read_specs` reads as `specs`; it begins with `"..."` if `specs` begin with all of `defaults`."""
     inherits = bool(defaults) and tuple(specs[: len(defaults)]) == tuple(defaults)
     own = specs[len(defaults) :] if inherits else specs
     return [*([INHERIT] if inherits else []), *(_write_spec(spec) for spec in own)]
 
 
 def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
-    """Arguments that a file cannot give, because their names mean something else there."""
+    """Arguments that a file cannot pass, because their names are keys of an entry."""
     return [name for name in spec.arguments if name in (*SPEC_KEYS, OLD_REPORT_ONLY)]
 
 
@@ -62,7 +62,9 @@ def _read_entry(
         spec = _read_spec(document, entry, pointer)
         return () if spec is None else (spec,)
     if defaults is None:
-        document.problem(pointer, '"..." stands for the evaluators of the suite, and this is the list of them')
+        document.problem(
+            pointer, '"..." stands for the evaluators of the suite, so the suite\'s own list cannot have it'
+        )
         return ()
     return defaults
 
@@ -115,7 +117,7 @@ def _write_spec(spec: EvaluatorSpec) -> Json:
     options: dict[str, Json] = {
         key: to_json(value) for key, value in spec.arguments.items() if key not in (*SPEC_KEYS, OLD_REPORT_ONLY)
     }
-    given = {
+    settings = {
         "threshold": spec.threshold,
         "name": spec.label,
         "report_only": spec.report_only or None,
@@ -126,7 +128,7 @@ def _write_spec(spec: EvaluatorSpec) -> Json:
         "retries": spec.retries or None,
         "optional": spec.optional or None,
     }
-    options |= {key: value for key, value in given.items() if value is not None}
+    options |= {key: value for key, value in settings.items() if value is not None}
     return {spec.name: options} if options else spec.name
 
 
@@ -136,19 +138,19 @@ TOOL_EVALUATORS = frozenset({"ToolTrajectory", "ToolCorrectness", "ExpectedTools
 def with_implied(
     specs: tuple[EvaluatorSpec, ...], turns: tuple[Turn, ...], *, final_state: bool = False
 ) -> tuple[EvaluatorSpec, ...]:
-    """`specs` plus what the expectations of `turns` call for.
+    """`specs` plus the evaluators that the expectations of `turns` imply.
 
-    Keywords bring `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless an evaluator of that
-    family is named. A reference answer is compared exactly only when no evaluator at all is named, since most
-    evaluators have their own use for it.
+    Keywords imply `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless `specs` has an evaluator
+    of that family. A reference answer is compared exactly only if there is no other evaluator, because most evaluators
+    have their own use for it.
     """
-    named = {spec.name for spec in specs}
+    names = {spec.name for spec in specs}
     implied: list[str] = []
-    if "Contains" not in named and any(turn.expected.contains is not None for turn in turns):
+    if "Contains" not in names and any(turn.expected.contains is not None for turn in turns):
         implied.append("Contains")
-    if not named & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
+    if not names & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
         implied.append("ExpectedTools")
-    if final_state and "FinalState" not in named:
+    if final_state and "FinalState" not in names:
         implied.append("FinalState")
     if not specs and any(turn.expected.output is not UNSET for turn in turns):
         implied.insert(0, "ExactMatch")
@@ -157,11 +159,12 @@ def with_implied(
 
 @functools.cache
 def _implied_spec(name: str) -> EvaluatorSpec:
-    """One object for all cases: a plan holds an evaluator for each that it finds."""
+    """One object for all cases: a plan builds one evaluator per spec object."""
     return EvaluatorSpec(name)
 
 
 def spec_key(spec: EvaluatorSpec) -> str:
+    """A text that two specs share if they are equal, also if their arguments cannot be hashed."""
     return canonical(
         [
             spec.name,
@@ -180,9 +183,12 @@ def spec_key(spec: EvaluatorSpec) -> str:
 
 
 def imply_evaluators(suite: Suite) -> Suite:
-    """Cases without an evaluator are scored by what they expect, as in files."""
-    made = isinstance(suite.cases, tuple)
-    if suite.evaluators or not made or all(case.evaluators is not None for case in suite.cases):
+    """A suite whose cases without evaluators are scored by their expectations, as in files."""
+    if (
+        suite.evaluators
+        or not isinstance(suite.cases, tuple)
+        or all(case.evaluators is not None for case in suite.cases)
+    ):
         return suite
     cases = (
         case
@@ -193,12 +199,12 @@ def imply_evaluators(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
-    """Evaluators as a file names them, given in Python; raises `UsageError` for what names none."""
-    if isinstance(given, (str, Mapping, EvaluatorSpec)):
-        given = [given]
+def read_evaluators(entries: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
+    """Entries as in files, passed from Python or the command line; raises `UsageError` for one that is invalid."""
+    if isinstance(entries, (str, Mapping, EvaluatorSpec)):
+        entries = [entries]
     specs: list[EvaluatorSpec] = []
-    for item in given:
+    for item in entries:
         if isinstance(item, EvaluatorSpec):
             specs.append(item)
             continue
@@ -208,5 +214,5 @@ def read_evaluators(given: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -
         if document.problems:
             raise UsageError(f"evaluator {to_text(entry, 80)}: {document.problems[0].message}")
         for warning in document.warnings:
-            warnings.warn(f"{warning.where} {warning.message}", DeprecationWarning, stacklevel=2)
+            warnings.warn(f"{warning.where} {warning.message}", RenamedWarning, stacklevel=2)
     return tuple(specs)

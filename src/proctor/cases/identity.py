@@ -1,9 +1,9 @@
-"""How a case is recognised as the same: by its address in a run, and by keys of what it says.
+"""How a case is recognized as the same: by its address in a run, and by keys computed from its content.
 
-- `case_key` changes with anything in the case. A resumed run keeps a trial only if the case's key is unchanged.
-- `content_key` changes if the agent is asked something else or something else is expected of it. Baselines and
-  comparisons follow a case by it, whatever it is called and however it is scored.
-- `question_key` changes only if the agent is asked something else. Answers are reused by it.
+- `case_key` changes with anything in the case. A resumed run reuses a trial only if this key is unchanged.
+- `content_key` changes with the input and the expectations. Baselines and comparisons find a case by it, even if its id
+  or its evaluators change.
+- `question_key` changes only with what is sent to the agent. Stored answers are found by it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ TrialAddress: TypeAlias = tuple[str, str, int]
 """The suite, the id of the case, and which repetition: unique in a run."""
 
 IDENTITY_FIELDS = ("inputs", "metadata", "state", "final_state", "extra", "doubles", "scenario")
-"""What beside the turns makes a case the same case: not its name, its tags, nor how often and by what it is scored."""
+"""Stored names of the fields that identify a case besides its turns: not its id, tags, repeats or evaluators."""
 
 _NOT_CONTENT = frozenset({"evaluators", "attachments"})
-"""Of a turn: evaluators have a key of their own, and the question's key knows files by their content."""
+"""Stored names of fields of a turn that are not in its content: the question key has the files, by their contents."""
 
 
 def case_key(content: str) -> str:
@@ -36,12 +36,12 @@ def case_key(content: str) -> str:
 
 
 def case_key_before_simulation(case: Case) -> str:
-    """The key of a case before a simulated user made a conversation of it."""
+    """The key of a case without the conversation that a simulated user had."""
     return case_key(encode_case(case.before_simulation))
 
 
 def content_key(case: Case) -> str:
-    """The key of what is asked and expected."""
+    """The key of the input and the expectations."""
     data = CODEC.encode(case.before_simulation)
     turns = [{name: value for name, value in turn.items() if name not in _NOT_CONTENT} for turn in data["turns"]]
     rest = {name: to_json(data[name]) for name in IDENTITY_FIELDS if name in data}
@@ -49,16 +49,16 @@ def content_key(case: Case) -> str:
 
 
 def question_key(case: Case) -> str:
-    """The key of what is asked."""
+    """The key of what is sent to the agent."""
     turns = [[turn.input, _file_keys(turn)] for turn in case.before_simulation.turns]
-    asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
+    question: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
     data = CODEC.encode(case, without=("turns",))
-    asked += [data[name] for name in ("doubles", "scenario") if name in data]
-    return fingerprint(*asked)
+    question += [data[name] for name in ("doubles", "scenario") if name in data]  # stored names
+    return fingerprint(*question)
 
 
 def _file_keys(turn: Turn) -> list[Json]:
-    """Files by their content, not their place; by their address where the content is not known."""
+    """Files by their contents, not their paths; by path or URL if the contents are not known."""
     if not turn.files:
         return []
     return [

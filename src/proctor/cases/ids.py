@@ -1,4 +1,4 @@
-"""Ids made from text, each given to one case only."""
+"""Ids of cases, made from text and unique in a suite."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import re
 
 
 def slug(text: str, longest: int | None = 60) -> str:
-    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
+    """`"Asks for a refund!"` as `asks-for-a-refund`; empty if the text has no letters or digits."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
 
 
 class UniqueIds:
-    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
+    """Hands out each id once; an id that is taken gets `-2`, `-3`, ... at its end."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._last: dict[str, int] = {}
 
-    def preview(self, wanted: str) -> str:
-        """The id that `claim` would give."""
-        number = self._last.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}-{number}"
+    def preview(self, name: str) -> str:
+        """The id that `claim` would return."""
+        number = self._last.get(name, 1)
+        candidate = name if number == 1 else f"{name}-{number}"
         while candidate in self._taken:
             number += 1
-            candidate = f"{wanted}-{number}"
-        self._last[wanted] = number
+            candidate = f"{name}-{number}"
+        self._last[name] = number
         return candidate
 
-    def claim(self, wanted: str) -> str:
-        given = self.preview(wanted)
-        self._taken.add(given)
-        return given
+    def claim(self, name: str) -> str:
+        """`name`, or with a number at its end if that is taken."""
+        unique = self.preview(name)
+        self._taken.add(unique)
+        return unique

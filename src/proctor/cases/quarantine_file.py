@@ -1,6 +1,6 @@
-"""Quarantines beside a suite: `<suite>.quarantine.jsonl`, one line a case, for suites in any format.
+"""Reads and writes `<suite>.quarantine.jsonl`: the quarantined cases of the suite next to it, one per line.
 
-A case of the native format may also have a `quarantine` of its own.
+It works for suites in any format. A case in the native format may also have a `quarantine` key.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from proctor.base.source import parse_json, read_text
 from proctor.cases.suite import Case, Quarantine, Suite
 
 QUARANTINE_SUFFIX = ".quarantine.jsonl"
-"""How the file ends that holds the quarantines of the suite beside it."""
+"""The suffix of the file with the quarantines of the suite next to it."""
 KEYS = ("case", "reason", "until", "owner", "suite")
 
 
 def quarantine_path(suite: Path) -> Path:
-    """The file beside a suite in which its quarantines stand."""
+    """The file with the quarantines of a suite."""
     return suite.with_name(suite.stem + QUARANTINE_SUFFIX)
 
 
 def is_date(text: Json) -> bool:
-    """Whether it is a day written as YYYY-MM-DD."""
+    """Whether a value is a date as YYYY-MM-DD."""
     try:
         return isinstance(text, str) and date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -42,15 +42,16 @@ def is_expired(quarantine: Quarantine, today: date | None = None) -> bool:
 
 
 def with_quarantines(suite: Suite) -> Suite:
-    """The suite with the quarantines of the file beside it; raises `InvalidSuite` with all that is wrong in there."""
+    """The suite with the quarantines of its file; raises `InvalidSuite` with every problem in that file."""
     path = None if suite.path is None else quarantine_path(suite.path)
     if path is None or not path.is_file():
         return suite
-    named = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
-    found = {case: entry for (name, case), entry in _read_entries(path).items() if name in named}
+    # `loading` adds the name of the file if two suites have one name.
+    names = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
+    found = {case: entry for (name, case), entry in _read_entries(path).items() if name in names}
     known = {case.id for case in suite.cases}
     problems = [
-        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{did_you_mean(case, known)}", path, line)
+        Problem(f"quarantines {case!r}, but {suite.name!r} has no such case{did_you_mean(case, known)}", path, line)
         for case, (line, _) in found.items()
         if case not in known
     ]
@@ -65,12 +66,12 @@ def _with_quarantine(case: Case, quarantine: Quarantine | None) -> Case:
 
 
 def read_quarantines(path: Path) -> dict[tuple[str, str], Quarantine]:
-    """By suite and case; a later line about the same case holds."""
+    """Quarantines by suite and case; the last line about a case wins."""
     return {address: quarantine for address, (_, quarantine) in _read_entries(path).items()}
 
 
 def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
-    """By suite and case: the line, and what it says."""
+    """By suite and case: the number of the line, and the quarantine."""
     found: dict[tuple[str, str], tuple[int, Quarantine]] = {}
     problems: list[Problem] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
@@ -81,8 +82,8 @@ def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
         except InvalidSuite as error:
             problems += [Problem(problem.message, path, number) for problem in error.problems]
             continue
-        if wrong := _line_problem(row):
-            problems.append(Problem(wrong, path, number))
+        if reason := _line_problem(row):
+            problems.append(Problem(reason, path, number))
         else:
             quarantine = Quarantine(row["reason"], row["until"], row.get("owner"))
             found[row["suite"], row["case"]] = number, quarantine
@@ -92,7 +93,7 @@ def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
 
 
 def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quarantine]) -> None:
-    """One line a case, sorted; a file without any is removed."""
+    """Write one line per case, sorted; without quarantines, remove the file."""
     if not quarantines:
         path.unlink(missing_ok=True)
         return
@@ -107,14 +108,14 @@ def _lines(items: Sequence[tuple[tuple[str, str], Quarantine]]) -> Iterable[str]
 
 
 def _line_problem(row: Json) -> str:
-    """What is wrong with a line; empty where nothing is."""
+    """What is wrong with a line; empty if nothing is."""
     if not isinstance(row, dict):
         return "must be an object with suite, case, reason and until"
     if unknown := [key for key in row if key not in KEYS]:
         return f"{unknown[0]!r} is not a known key{did_you_mean(unknown[0], KEYS)}"
     for key in ("suite", "case", "reason"):
         if not isinstance(row.get(key), str) or not row[key].strip():
-            return f"{key} must be text, and not blank"
+            return f"{key} must be non-empty text"
     if not is_date(row.get("until")):
-        return f"until must be a day as YYYY-MM-DD, not {row.get('until')!r}"
+        return f"until must be a date as YYYY-MM-DD, not {row.get('until')!r}"
     return "" if isinstance(row.get("owner"), str | None) else "owner must be text"

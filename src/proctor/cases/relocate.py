@@ -1,4 +1,4 @@
-"""Rewrites what a suite refers to by relative paths, for a file in another folder."""
+"""Rewrites the relative paths in a suite, for a file in another folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, ExpectedCall,
 
 
 def relocate(suite: Suite, folder: Path) -> Suite:
-    """`suite` as it must be written in `folder`; what is not found beside it now is left as it stands."""
+    """`suite` as it must be written in `folder`. A path at which there is no file now is left unchanged."""
     old, new = suite.base, folder.resolve()
     if old is None or old == new:
         return suite
@@ -29,7 +29,7 @@ def relocate(suite: Suite, folder: Path) -> Suite:
 
 
 class _Move:
-    """From one folder to another."""
+    """Rewrites references relative to `old` as references relative to `new`."""
 
     def __init__(self, old: Path, new: Path) -> None:
         self._old = old
@@ -51,10 +51,10 @@ class _Move:
             return {**agent, "python": self.reference(agent["python"])}
         return agent
 
-    def tools(self, given: Json) -> Json:
-        if isinstance(given, Mapping):
-            return {name: self.reference(reference) for name, reference in given.items()}
-        return self.reference(given) if isinstance(given, str) else given
+    def tools(self, tools: Json) -> Json:
+        if isinstance(tools, Mapping):
+            return {name: self.reference(reference) for name, reference in tools.items()}
+        return self.reference(tools) if isinstance(tools, str) else tools
 
     def specs(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
         if specs is None:
@@ -69,20 +69,20 @@ class _Move:
             evaluators=self.specs(case.evaluators),
             turns=tuple(self._turn(t) for t in case.turns),
             final_state=self._parts(case.final_state),
-            mocks={tool: tuple(map(self._double, given)) for tool, given in case.mocks.items()},
+            mocks={tool: tuple(map(self._mock, mocks)) for tool, mocks in case.mocks.items()},
         )
 
-    def _double(self, double: ToolMock) -> ToolMock:
-        return replace(double, args=self._arguments(double.args))
+    def _mock(self, mock: ToolMock) -> ToolMock:
+        return replace(mock, args=self._arguments(mock.args))
 
     def _turn(self, turn: Turn) -> Turn:
         calls = turn.expected.tools
         expected = turn.expected if not calls else replace(turn.expected, tools=tuple(map(self._call, calls)))
-        attachments = tuple(self._attachment(item) for item in turn.files)
-        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), files=attachments)
+        files = tuple(self._file(file) for file in turn.files)
+        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), files=files)
 
-    def _attachment(self, attachment: AttachedFile) -> AttachedFile:
-        return attachment if attachment.path is None else replace(attachment, path=self.path(attachment.path))
+    def _file(self, file: AttachedFile) -> AttachedFile:
+        return file if file.path is None else replace(file, path=self.path(file.path))
 
     def _call(self, call: ExpectedCall) -> ExpectedCall:
         return replace(call, args=self._arguments(call.args))
@@ -93,19 +93,19 @@ class _Move:
         return {name: self._matcher(matcher) for name, matcher in arguments.items()}
 
     def _matcher(self, matcher: Matcher) -> Matcher:
-        """The same with its predicates moved, however deep they stand."""
+        """The matcher with its predicates rewritten, at any depth."""
         if isinstance(matcher, Predicate):
             return Predicate(self.reference(matcher.reference), self._new)
         form = matcher.to_json()
-        moved_form = self._parts(form)
-        return matcher if moved_form == form else parse(moved_form, self._new)
+        new_form = self._parts(form)
+        return matcher if new_form == form else parse(new_form, self._new)
 
     def _parts(self, value: Json) -> Json:
         if isinstance(value, list):
             return [self._parts(item) for item in value]
         if not isinstance(value, Mapping) or "$equals" in value:
             return value
-        moved_parts = {name: self._parts(item) for name, item in value.items()}
+        new_parts = {name: self._parts(item) for name, item in value.items()}
         if isinstance(value.get("$predicate"), str):
             return {**value, "$predicate": self.reference(value["$predicate"])}
-        return moved_parts
+        return new_parts

@@ -1,4 +1,4 @@
-"""A conversation with a simulated user: how it begins, what the user wants, and who the user is."""
+"""A conversation with a simulated user: the first message, what the user wants, and who the user is."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from proctor.base.json_data import Json, to_text
 
 DEFAULT_STOP = "</finished>"
-"""What the user says when there is nothing more to say, unless the scenario sets another mark."""
+"""What the user says to end the conversation, unless the scenario sets another mark."""
 DEFAULT_MAX_TURNS = 20
 SIMULATION_KEY = "x-simulated"
-"""Where the first turn of a simulated conversation says who played the user, on what calls, and how it ended."""
+"""The key in the first turn of a simulated conversation with the model, its calls, and how the conversation ended."""
 MAX_TURNS = 1000
-"""Turns of a conversation whose file asks for no limit."""
+"""The most turns that a scenario may ask for."""
 
 PERSONAS: Final[Mapping[str, str]] = {
     "EXPERT": (
@@ -33,33 +33,33 @@ PERSONAS: Final[Mapping[str, str]] = {
         "conversation as soon as the plan is done or cannot go on."
     ),
 }
-"""The users that can be asked for by name."""
+"""Descriptions of users that a scenario can name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a simulated user needs to know; the conversation itself comes about when it is held."""
+    """What a simulated user needs to know; the turns are generated when the case runs."""
 
     start: str
     """The first message, word for word."""
     plan: str
-    """What the user is after, and in which order."""
+    """What the user wants, and in which order."""
     persona: Json = None
-    """Who the user is: one of `PERSONAS`, a text, or an object that describes a person."""
+    """Who the user is: a name in `PERSONAS`, a text, or an object that describes a person."""
     max_turns: int = DEFAULT_MAX_TURNS
     """Messages of the user, the first included."""
     stop: str = DEFAULT_STOP
-    """The mark by which the user ends the conversation."""
+    """The text with which the user ends the conversation."""
     model: Json = None
-    """Who plays the user: `provider:model` or an object of options; `None` leaves it to the judge of the run."""
+    """The model that plays the user: `provider:model` or an object with options; `None` for the judge of the run."""
     instructions: str = ""
-    """What else the user is told, with `{{ stop_signal }}`, `{{ conversation_plan }}` and the like in their places."""
+    """The prompt of the user, with placeholders such as `{{ stop_signal }}`; empty for the default prompt."""
     show_tools: bool = False
     """Whether the user sees which tools the agent used."""
 
 
 def persona_text(persona: Json) -> str:
-    """Who the user is, in words."""
+    """A persona as text for the prompt."""
     if persona is None:
         return ""
     if isinstance(persona, str):
@@ -73,13 +73,13 @@ def persona_text(persona: Json) -> str:
 
 
 def _behavior_lines(behavior: Mapping[str, Any]) -> list[str]:
-    told = behavior.get("behavior_instructions", behavior.get("behaviorInstructions")) or ()
+    instructions = behavior.get("behavior_instructions", behavior.get("behaviorInstructions")) or ()
     head = ": ".join(str(behavior[name]) for name in ("name", "description") if behavior.get(name))
-    return [f"- {head}", *(f"  - {to_text(line)}" for line in told)]
+    return [f"- {head}", *(f"  - {to_text(line)}" for line in instructions)]
 
 
 def scenario_metadata(scenario: Scenario) -> dict[str, Json]:
-    """A scenario as evaluators of simulated users look for it, under `conversation_scenario`."""
-    told = {"starting_prompt": scenario.start, "conversation_plan": scenario.plan}
+    """The scenario as evaluators of simulated users find it in the metadata, under `conversation_scenario`."""
+    metadata = {"starting_prompt": scenario.start, "conversation_plan": scenario.plan}
     persona = persona_text(scenario.persona)
-    return {**told, "user_persona": persona} if persona else told
+    return {**metadata, "user_persona": persona} if persona else metadata

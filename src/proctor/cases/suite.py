@@ -1,4 +1,4 @@
-"""What is asked: a Suite of Cases, each a conversation of Turns with what is Expected of the agent."""
+"""The data model: a `Suite` of `Case`s, each a conversation of `Turn`s with what is `Expected` of the agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proctor.cases.scenario import Scenario, scenario_metadata
 
 @dataclass(frozen=True, slots=True)
 class NamedData:
-    """A value with the name under which the application and the evaluators know it."""
+    """A value and the name by which the application and the evaluators refer to it."""
 
     name: str
     value: Json
@@ -27,7 +27,7 @@ class NamedData:
 @renamed_fields({"any_of": "any", "all_of": "all"})
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """Words the answer must mention: any of some, all of others."""
+    """Words that the answer must contain: at least one of `any`, and each of `all`."""
 
     any: tuple[str, ...] = ()
     all: tuple[str, ...] = ()
@@ -40,15 +40,16 @@ class ExpectedCall:
 
     name: str
     args: Mapping[str, Matcher] | None = None
-    """What each argument must look like; `None` asserts nothing about arguments, `{}` asserts that there are none.
-    In Python, literals and the `$` forms of files may be given as well as matchers."""
+    """A matcher per argument; `None` asserts nothing about arguments, `{}` asserts that there are none.
+    Python code may also pass literals and the `$` forms of suite files."""
     count: int = 1
     """At least this many matching calls."""
     substring: bool = False
     """Whether the tool's real name need only contain `name` (`search` matches `vectorstore-search`)."""
     extra_args: bool = False
-    """Whether the call may carry arguments that are not listed."""
+    """Whether the call may have arguments that are not in `args`."""
     result: Json | Unset = UNSET
+    """What the tool is expected to return; matchers are allowed in it."""
 
     def __post_init__(self) -> None:
         args = self.args
@@ -63,14 +64,15 @@ class ExpectedCall:
 @renamed_fields({"keywords": "contains", "tool_calls": "tools"})
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a good answer to one turn looks like; every part is optional, and what is not given is not compared."""
+    """What a good answer to one turn looks like. Every part is optional; a part that is missing is not compared."""
 
     output: Json | Unset = UNSET
+    """The reference answer."""
     contains: Keywords | None = None
     tools: tuple[ExpectedCall, ...] | None = None
     """`None` asserts nothing; an empty tuple asserts that no tool is called."""
     context: tuple[str, ...] | None = None
-    """The facts an ideal answer rests on."""
+    """The facts that an ideal answer is based on."""
 
     def __bool__(self) -> bool:
         return self is not NO_EXPECTATION and self != NO_EXPECTATION
@@ -81,11 +83,12 @@ NO_EXPECTATION: Final = Expected()
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file given to the agent with a turn."""
+    """A file that is sent to the agent with a turn, by `path` or by `url`."""
 
     path: str | None = None
     url: str | None = None
     kind: str | None = None
+    """Its type (`pdf`, `excel`, `html`, ...); `None` leaves it to the suffix of its name."""
     description: str | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
     """How to read it: `pages`, `sheet`, `range`, `cache`."""
@@ -94,49 +97,51 @@ class AttachedFile:
 @renamed_fields({"arguments": "args"})
 @dataclass(frozen=True, slots=True)
 class ToolMock:
-    """What a tool answers in a case instead of being called, so that a suite runs without side effects."""
+    """What a tool returns in a case instead of being called, so that a suite runs without side effects."""
 
     args: Mapping[str, Matcher] | None = None
-    """For which arguments; `None` for any. What is not listed does not matter."""
+    """The arguments it applies to; `None` for any. Arguments that are not listed do not matter."""
     result: Json = None
     error: str | None = None
-    """What the tool fails with, instead of a result."""
+    """The message the tool fails with, instead of returning a result."""
     delay: float = 0.0
-    """Seconds before it answers."""
+    """Seconds before it returns."""
     times: int | None = None
-    """How often it answers in one trial; then the next mock in the list does."""
+    """How often it is used in one trial; after that, the next mock in the list applies. `None` for no limit."""
 
 
 @renamed_fields({"path": "output_path"}, inverted={"gates": "report_only"})
 @dataclass(frozen=True, slots=True)
 class EvaluatorSpec:
-    """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
+    """An entry in a list of evaluators: which one, its arguments, and how its score counts."""
 
     name: str
     """A registered name (`ExactMatch`) or a reference (`checks.py:my_evaluator`)."""
     arguments: Mapping[str, Json] = field(default_factory=dict)
     threshold: float | None = None
-    """The least score that passes; `None` leaves it to the evaluator's own default."""
+    """The lowest score that passes; `None` for the evaluator's own default."""
     label: str | None = None
+    """What reports call it; `None` for its name."""
     _: KW_ONLY
     report_only: bool = False
     """Whether its score is only reported and does not decide the case."""
     scope: Literal["turn", "case"] | None = None
-    """Whether it sees each turn or the whole conversation; `None` leaves it to the evaluator."""
+    """Whether it scores each turn or the whole conversation; `None` for the evaluator's own default."""
     output: str | None = None
-    """The named output it looks at, where the agent has several."""
+    """The named output it scores, if the agent has several."""
     timeout: float | None = None
+    """Seconds allowed per call; `None` for the limit of the suite."""
     output_path: str | None = None
-    """Where in the output it looks, for an answer that is data: `order.total`, `items[0].name`."""
+    """The part of the output it scores, for an answer that is data: `order.total`, `items[0].name`."""
     retries: int = 0
-    """How often it is asked again when it breaks."""
+    """How often it is called again after an error."""
     optional: bool = False
-    """Whether it is skipped when it breaks, instead of leaving the case without a verdict."""
+    """Whether an error skips it, instead of making the outcome of the case an error."""
 
     position: Position | None = field(default=None, compare=False, repr=False)
-    """Where its file names it. Never part of what is compared or stored."""
+    """Where its file has it. Not compared and not stored."""
     argument_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
-    """Where its arguments and what is in them (`steps[0].args`) are written."""
+    """Where its arguments and the values in them (`steps[0].args`) are written."""
 
     @property
     def title(self) -> str:
@@ -153,16 +158,16 @@ class Turn:
     evaluators: tuple[EvaluatorSpec, ...] | None = None
     """Evaluators of this turn alone; `None` inherits the case's."""
     retrieval_context: tuple[str, ...] | None = None
-    """Passages the answer is to be checked against, where they do not come from the agent's tools."""
+    """Passages to check the answer against, if they do not come from the agent's tools."""
     files: tuple[AttachedFile, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
     extra: Mapping[str, Json] = field(default_factory=dict)
-    """What a foreign format says and Proctor does not use, kept for the way back."""
+    """Keys of the file that Proctor does not use, such as `x-` keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Why a case runs and is reported but decides nothing for the time being."""
+    """Why a case runs and is reported but does not affect the verdict, and until when."""
 
     reason: str
     until: str
@@ -173,44 +178,44 @@ class Quarantine:
 @renamed_fields({"doubles": "mocks", "told": "metadata_for_evaluators", "as_planned": "before_simulation"})
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One conversation to hold with the agent."""
+    """One conversation with the agent, and how it is scored."""
 
     id: str
     turns: tuple[Turn, ...]
     description: str = ""
     tags: tuple[str, ...] = ()
     evaluators: tuple[EvaluatorSpec, ...] | None = None
-    """Evaluators of this case instead of the suite's; `None` inherits them. `"..."` is already merged."""
+    """Evaluators of this case instead of the suite's; `None` inherits those. `"..."` is already resolved."""
     inputs: tuple[NamedData, ...] = ()
-    """Values handed to the application by name, where it asks for them."""
+    """Values that the application can ask for by name."""
     metadata: Mapping[str, Json] = field(default_factory=dict)
     state: Mapping[str, Json] = field(default_factory=dict)
-    """What the agent's session knows before the first turn."""
+    """The state of the agent's session before the first turn."""
     final_state: Mapping[str, Json] | None = None
-    """What the session is expected to know after the last turn."""
+    """The expected state of the session after the last turn."""
     repeat: int | None = None
     timeout: float | None = None
     skip: str | None = None
-    """Why the case is not run at present."""
+    """Why the case does not run; `None` if it does."""
     extra: Mapping[str, Json] = field(default_factory=dict)
     mocks: Mapping[str, tuple[ToolMock, ...]] = field(default_factory=dict)
-    """By tool: what it answers instead of being called; the first that fits."""
+    """Mocks by tool; the first whose `args` match is used."""
     scenario: Scenario | None = None
-    """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
+    """The instructions of a simulated user, if the turns are not written down; `turns` then has the conversation."""
     quarantine: Quarantine | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
-    """Where it is written: the line of its id, if it has one. Never part of what is compared or stored."""
+    """Where it is written: the line of its id, if it has one. Not compared and not stored."""
     continue_after_failed_turn: bool = False
-    """Whether the turns after one that failed are still sent; if not, a failed turn ends the conversation."""
+    """Whether turns after a failed one are still sent; if not, a failed turn ends the conversation."""
 
     @property
     def before_simulation(self) -> Case:
-        """The case as it was before a simulated user made a conversation of it."""
+        """The case without the conversation that a simulated user had: only its first message is left."""
         return self if self.scenario is None else replace(self, turns=(Turn(self.scenario.start),))
 
     @property
     def metadata_for_evaluators(self) -> Mapping[str, Json]:
-        """The metadata as evaluators see it, the scenario included."""
+        """The metadata that evaluators see: with the scenario, if there is one."""
         if self.scenario is None:
             return self.metadata
         return {"conversation_scenario": scenario_metadata(self.scenario), **self.metadata}
@@ -218,10 +223,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """How outcomes become the verdict of a suite."""
+    """How the outcomes of trials and cases become the verdict of a suite."""
 
     trials: Literal["all", "any", "majority", "mean"] = "all"
-    """How the trials of one case combine; `mean` judges each evaluator on its average over trials and turns."""
+    """Which trials of a case must pass; `mean` compares each evaluator's average over trials and turns."""
     threshold: float | None = None
     """Overrides the threshold of every evaluator."""
     pct: float = 1.0
@@ -230,18 +235,18 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """Why a mutant that the suite does not notice is no weakness of it."""
+    """A kind of mutant that the suite need not kill, and why."""
 
     mutant: str
     """The kind of mutant: `calls-reordered`."""
     reason: str
     case: str | None = None
-    """The id of the one case it holds for; `None` for all of them."""
+    """The id of the only case it applies to; `None` for all cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a suite asks to be run; the command line overrides each of them."""
+    """How a suite is run; options of the command line win over these."""
 
     repeat: int | None = None
     parallel: int | None = None
@@ -253,30 +258,30 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """How long files may take, and where downloads are stored."""
+    """Time limits for reading and downloading files, and where downloads are stored."""
 
     read_seconds: float = 30.0
     fetch_seconds: float = 30.0
     cache: Path | None = None
     """`None` stores nothing."""
     fetch_attempts: int = 2
-    """How often a download is tried if the connection breaks."""
+    """How often a download is tried if the connection fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSetting:
-    """A setting that a suite's file takes from several sources: its value, and which source it comes from."""
+    """A setting of a suite file that can come from several sources: its value, and the source."""
 
     value: Json
     origin: str
     same_as: str = ""
-    """The setting of ours that it stands for; the project's own value is in force if `origin` is `default`."""
+    """Proctor's name for the setting; if `origin` is `default`, the project's own value applies."""
 
 
 @renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases"})
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Cases that belong together, with the agent they are for and the evaluators that score them."""
+    """Cases that belong together, with the agent they test and the evaluators that score them."""
 
     name: str
     cases: tuple[Case, ...]
@@ -291,27 +296,27 @@ class Suite:
     warnings: tuple[Problem, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
     judge: Json = None
-    """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
+    """The judge of evaluators that name none: `provider:model`, `rules`, or an object with options."""
     rerun_tools: Json = None
-    """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
-    for those that are marked, a reference to a table of tools, or such a table of references."""
+    """Tools to re-run with the agent's arguments, so that the answer is checked against their real results: `True` for
+    those marked with `@proctor.tool`, a reference to a table of tools, or an object of references by tool."""
     agents: Mapping[str, Json] = field(default_factory=dict)
-    """Several agents by name, each of which is asked every case, instead of `agent`."""
+    """Several agents by name, instead of `agent`; each runs every case."""
     waivers: tuple[Waiver, ...] = ()
-    """Mutants that `proctor mutate` does not hold against the suite."""
+    """Mutants that `proctor mutate` does not count as survivors."""
     key_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
-    """Where `agent`, `agents`, `judge`, `rerun_tools`, `settings` and what is in them (`agent.http.url`) are written.
-    A tool may add the keys that its kind of agent is made of: `tools[0].source`."""
+    """Where `agent`, `agents`, `judge`, `rerun_tools`, `settings` and the values in them (`agent.http.url`) are
+    written. The reader of another format may add the keys of its agents: `tools[0].source`."""
     unscored: Literal["error", "skipped"] = "error"
-    """The outcome of a case that was answered and that nothing scores."""
+    """The outcome of a case that has an answer and no scores."""
     env_files: tuple[Path, ...] = ()
-    """Files of variables that are set while the suite is run; the one that matters most comes first."""
+    """`.env` files whose variables are set while the suite runs; the first file that has a variable wins."""
     file_settings: FileSettings | None = None
-    """How files attached to turns are read; `None` for the usual limits, with downloads in `.proctor/files`."""
+    """How files of turns are read; `None` for the default limits, with downloads in `.proctor/files`."""
     verbosity: Literal["quiet", "normal", "verbose"] | None = None
-    """How much the suite's file wants to see on the terminal; `None` if it does not say."""
+    """How much the terminal shows; `None` if the file does not say."""
     retrieval_tools: tuple[str, ...] = ()
-    """Names of tools, or patterns such as `mcp__docs__*`, whose results are passages that an answer may rest on."""
+    """Tools whose results count as retrieved passages: names, or patterns such as `mcp__docs__*`."""
     resolved: Mapping[str, ResolvedSetting] = field(default_factory=dict)
     """Settings with their origin, for `proctor doctor`."""
 
@@ -321,7 +326,7 @@ class Suite:
         return None if self.path is None else self.path.resolve().parent
 
     def located(self, problem: Problem) -> Problem:
-        """A problem that says where it is in the document, with the file and line of that place."""
+        """The problem with the file and line of `problem.where`, or of its nearest parent that is in the file."""
         if problem.path is not None:
             return problem
         place = problem.where
@@ -335,32 +340,32 @@ class Suite:
         )
 
     def map_cases(self, change: Callable[[Case], Case]) -> Suite:
-        """The suite with each case as `change` makes it."""
+        """The suite with each case replaced by what `change` returns for it."""
         return replace(self, cases=tuple(map(change, self.cases)))
 
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
-        """The specs in force: a turn's own, else the case's, else the suite's."""
+        """The evaluators of a turn: its own, else those of the case, else those of the suite."""
         if turn is not None and turn.evaluators is not None:
             return turn.evaluators
         return self.evaluators if case.evaluators is None else case.evaluators
 
 
 def duplicate_problems(suites: Sequence[Suite]) -> list[Problem]:
-    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    """Problems that a reader of files finds, in suites built by Python code: duplicate ids and names, empty parts."""
     problems: list[Problem] = []
     for name, count in Counter(suite.name for suite in suites).items():
         if count > 1:
-            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+            problems.append(Problem(f"more than one suite is called {name!r}; give each its own name"))
     for suite in suites:
         place = f"suite {suite.name!r}"
         if not suite.cases:
-            problems.append(Problem("has no cases", suite.path, where=place))
+            problems.append(Problem("has no cases; add at least one", suite.path, where=place))
         for case_id, count in Counter(case.id for case in suite.cases).items():
             if count > 1 or not case_id.strip():
-                wrong = "is given more than once" if count > 1 else "is blank"
-                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+                reason = f"has {count} cases with the id {case_id!r}" if count > 1 else "has a case with a blank id"
+                problems.append(Problem(reason, suite.path, where=place))
         problems.extend(
-            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            Problem(f"has the case {case.id!r} without turns; add at least one", suite.path, where=place)
             for case in suite.cases
             if not case.turns
         )

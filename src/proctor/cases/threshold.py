@@ -13,17 +13,17 @@ def threshold_in_force(
 ) -> float:
     """The threshold of a score. The first that is set wins:
 
-    - `caller`: an argument of the class that a user made (DeepEval's and HoloDeck's classes);
-    - `suite`: the `threshold` of the suite's criteria;
-    - `entry`: the `threshold` beside the evaluator in a file;
-    - `declared`: the evaluator's own.
+    - `caller`: an argument of a class that the user created (DeepEval's and HoloDeck's classes);
+    - `suite`: the `threshold` in the suite's criteria;
+    - `entry`: the `threshold` of the evaluator's entry in a file;
+    - `declared`: the evaluator's default.
     """
     return next((float(value) for value in (caller, suite, entry) if value is not None), float(declared))
 
 
 def passes(score: float, threshold: float, verdict: bool | None = None) -> bool:
-    """Whether a score passes: by the evaluator's own `verdict` if it gave one, else by the threshold.
+    """Whether a score passes: what the evaluator itself decided (`verdict`), or else whether it reaches the threshold.
 
-    Rounding errors are forgiven; NaN never passes.
+    Rounding errors do not matter. NaN never passes.
     """
     return score >= threshold - TOLERANCE if verdict is None else verdict

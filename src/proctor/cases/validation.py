@@ -1,7 +1,7 @@
-"""Problems with file, line and hint from what pydantic finds wrong.
+"""Turns the errors of pydantic into problems with a file, a line and a hint.
 
 A tool's format is best described by pydantic models with the tool's own field names. `validate` reads data with such a
-model and tells its document what is wrong, in the words that the native format uses:
+model and adds what is wrong to the document, in the same words as the native format:
 
     class Dialogue(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -11,12 +11,12 @@ model and tells its document what is wrong, in the words that the native format 
     dialogue = validate(Dialogue, document.data, document)  # None if something is wrong
     document.finish()                                       # faq.yaml:3: opning is not a known key; did you mean ...
 
-A rule over several fields is a validator that raises `problem_at`, which names the key that is to be changed:
+A rule over several fields is a validator that raises `problem_at` with the key to change:
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.quiet and self.verbose:
-            raise problem_at(("quiet",), "cannot be true beside 'verbose'; keep one of them")
+            raise problem_at(("quiet",), "cannot be true together with 'verbose'; remove one of them")
         return self
 """
 
@@ -37,7 +37,7 @@ from proctor.base.positions import Pointer
 M = TypeVar("M", bound=BaseModel)
 
 PROBLEM = "proctor_problem"
-"""The type of errors that say their message and place themselves."""
+"""The type of the errors that `problem_at` creates, which have their own message and place."""
 
 NOUNS = {
     "string_type": "text",
@@ -55,14 +55,14 @@ NOUNS = {
 
 
 def problem_at(place: Pointer, message: str) -> PydanticCustomError:
-    """The error of a validator: what is wrong with the value at `place`, as the end of a sentence."""
+    """The error for a validator to raise. `message` follows the place in a sentence: "must not be blank"."""
     return PydanticCustomError(PROBLEM, "{message}", {"message": message, "place": tuple(place)})
 
 
 def validate(model: type[M], data: Json, document: Document, pointer: Pointer = (), context: Any = None) -> M | None:
-    """The object that `data` describes, or `None` if something is wrong, which the document is told.
+    """The object that `data` describes, or `None` if something is wrong, which is added to the document's problems.
 
-    `pointer` is where in the document the data stands.
+    `pointer` is where in the document the data is. Validators find `context` in their `info`.
     """
     try:
         return model.model_validate(data, context=context)
@@ -92,12 +92,12 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
     value = error["input"]
     if kind_of_error in NOUNS:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        shown = (
+        actual = (
             to_text(value, 40)
             if is_number and kind_of_error in ("int_type", "int_from_float")
             else json_type_name(value)
         )
-        return f"must be {NOUNS[kind_of_error]}, not {shown}"
+        return f"must be {NOUNS[kind_of_error]}, not {actual}"
     if kind_of_error == "greater_than_equal":
         return f"must be at least {context['ge']:g}, not {to_text(value, 40)}"
     if kind_of_error == "less_than_equal":
@@ -111,7 +111,7 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
     if kind_of_error == "too_short":
         return "is empty; give at least one" if context["min_length"] == 1 else f"needs {context['min_length']} items"
     if kind_of_error == "too_long":
-        return f"has {context['actual_length']} items; {context['max_length']} are the most"
+        return f"has {context['actual_length']} items; at most {context['max_length']} are allowed"
     if kind_of_error in ("literal_error", "enum"):
         if not isinstance(value, str):
             return f"must be text, not {json_type_name(value)}"
@@ -124,7 +124,7 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
 def _walk(data: Json, loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Pointer, list[type[BaseModel]]]:
     """The part of an error's location that is in the data, and the models that are expected there.
 
-    Locations also name the alternatives of a union, which are no keys, and a key that is missing or not known.
+    A location also has the alternatives of a union, which are not keys, and a key that is missing or unknown.
     """
     place: list[str | int] = []
     models: list[type[BaseModel]] = [model]
@@ -148,7 +148,7 @@ def _walk(data: Json, loc: Sequence[str | int], model: type[BaseModel]) -> tuple
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models inside `list[A | B] | None` and the like."""
+    """The models inside an annotation such as `list[A | B] | None`."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         if issubclass(annotation, BaseModel):
             yield annotation
@@ -159,7 +159,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _is_alternative(model: type[BaseModel], name: str) -> bool:
-    """Whether a model is the alternative of a union that `name` stands for: by its class, or by the key that tells."""
+    """Whether `name` is the alternative of a union that a model is: by its class, or by its discriminating key."""
     if model.__name__ == name:
         return True
     annotations = [field.annotation for field in model.model_fields.values()]
@@ -167,6 +167,6 @@ def _is_alternative(model: type[BaseModel], name: str) -> bool:
 
 
 def _noun(models: Sequence[type[BaseModel]], name: str) -> str:
-    """What a missing key is for, if its field says so."""
+    """The description of a missing key's field, if it has one."""
     fields = [found.model_fields[name] for found in models if name in found.model_fields]
     return next((f" ({field.description})" for field in fields if field.description), "")

@@ -46,7 +46,7 @@ def test_text_is_read_as_it_is_written(tmp_path: Path, name: str, content: bytes
     ("name", "content", "rest", "complaint"),
     [
         ("a.bin", b"\x00\x01\x80", {}, "is not text"),
-        ("a.txt", b"x", {"options": {"pages": [1]}}, "is read as text, which has no pages"),
+        ("a.txt", b"x", {"options": {"pages": [1]}}, "is read as text, which does not support 'pages'"),
         ("a.pdf", b"not a pdf", {}, "a.pdf"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_file_that_is_gone_or_too_large_is_refused(tmp_path: Path) -> None:
 def test_a_file_without_text_says_so(tmp_path: Path, name: str) -> None:
     found = reading(tmp_path, name, b" \n")
     assert found.text.strip() == ""
-    assert found.notes == (f"the file {name}: yields no text",)
+    assert found.notes == (f"the file {name}: has no text",)
 
 
 def test_a_file_tells_where_it_is_from_and_what_of_it_was_read(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ MARKS = ("<p>", "</p>", "<td class='x'>", "<script>a<b</script>", "<!-- no -->",
 
 @given(st.lists(st.sampled_from(MARKS)).map("".join), st.integers(1, 9))
 def test_a_page_that_is_read_in_pieces_says_the_same(page: str, piece: int) -> None:
-    assert html_to_text(page, piece=piece) == html_to_text(page)
+    assert html_to_text(page, chunk=piece) == html_to_text(page)
 
 
 def test_a_page_that_takes_too_long_is_given_up_on() -> None:
-    with pytest.raises(UnreadableFile, match="takes too long to read; 0 of 3 characters were read in time"):
+    with pytest.raises(UnreadableFile, match="takes too long to read: 0 of 3 characters were read in time"):
         html_to_text("<p>", ReadLimits(until=0.0))
 
 
@@ -185,5 +185,5 @@ def test_what_a_server_refuses_is_not_asked_for_again(tmp_path: Path, site: tupl
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/y", "http://127.0.0.1:1/x", "http://[bad"])
 def test_an_address_that_cannot_be_fetched_says_so(url: str) -> None:
-    with pytest.raises(UnreadableFile, match="cannot be fetched"):
+    with pytest.raises(UnreadableFile, match="cannot be downloaded"):
         fetched(url, None)

@@ -49,14 +49,14 @@ def test_page_one_of_a_pdf_is_page_one(tmp_path: Path) -> None:
     assert reading(tmp_path, "a.pdf", content, pages=[1]).text == "[page 1]\nAlpha"
     assert reading(tmp_path, "a.pdf", content, pages=[3, 1]).text == "[page 3]\nGamma\n\n[page 1]\nAlpha"
     assert "Beta" in reading(tmp_path, "a.pdf", content).text
-    with pytest.raises(UnreadableFile, match="has 3 pages, and no page 4"):
+    with pytest.raises(UnreadableFile, match="has 3 pages, so there is no page 4"):
         reading(tmp_path, "a.pdf", content, pages=[4])
 
 
 def test_a_page_without_text_is_told_of(tmp_path: Path) -> None:
     pytest.importorskip("pypdf")
     found = reading(tmp_path, "scan.pdf", pdf("Alpha", ""))
-    assert found.notes == ("the file scan.pdf: page 2 yields no text",)
+    assert found.notes == ("the file scan.pdf: page 2 has no text",)
 
 
 def test_a_sheet_and_a_range_are_read_as_rows(tmp_path: Path) -> None:

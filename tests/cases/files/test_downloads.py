@@ -80,7 +80,7 @@ def complaint(url: str, cache: Path | None = None, seconds: float = 30.0) -> str
 
 def test_a_server_that_does_not_answer_is_given_up_on(server: Server) -> None:
     server.answers["/slow"] = lambda request: server.over.wait() and None
-    assert "was not fetched within 0.2 s" in complaint(f"{server.address}/slow", seconds=0.2)
+    assert "was not downloaded within 0.2 s" in complaint(f"{server.address}/slow", seconds=0.2)
 
 
 def test_a_server_that_answers_drop_by_drop_is_given_up_on(server: Server) -> None:
@@ -91,7 +91,7 @@ def test_a_server_that_answers_drop_by_drop_is_given_up_on(server: Server) -> No
             request.wfile.write(b".")
 
     server.answers["/drip"] = drip
-    assert "was not fetched within 0.2 s" in complaint(f"{server.address}/drip", seconds=0.2)
+    assert "was not downloaded within 0.2 s" in complaint(f"{server.address}/drip", seconds=0.2)
 
 
 def test_an_endless_file_is_cut_off_at_the_limit(server: Server, tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ def test_an_endless_file_is_cut_off_at_the_limit(server: Server, tmp_path: Path)
 
 def test_a_connection_that_breaks_off_is_tried_once_more(server: Server) -> None:
     url = server.says("/short", b"four", Content_Length="400")
-    assert "cannot be fetched" in complaint(url)
+    assert "cannot be downloaded" in complaint(url)
     assert server.asked == ["/short", "/short"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429, 500, 503, 304])
 def test_what_a_server_refuses_is_told_with_its_number(server: Server, tmp_path: Path, status: int) -> None:
-    assert complaint(server.says("/no", status=status), tmp_path).endswith(f"the server says {status}")
+    assert complaint(server.says("/no", status=status), tmp_path).endswith(f"the server responded with {status}")
     assert server.asked == ["/no"]
 
 
@@ -123,8 +123,8 @@ def test_a_redirect_is_followed_to_another_host_but_not_to_a_file(server: Server
     secret.write_text("secret")
     other = server.says("/there", b"words").replace("127.0.0.1", "localhost")
     assert fetched(server.says("/here", status=302, Location=other)) == "words"
-    assert "cannot be fetched" in complaint(server.says("/file", status=302, Location=secret.as_uri()))
-    assert "cannot be fetched" in complaint(server.says("/round", status=302, Location="/round"))
+    assert "cannot be downloaded" in complaint(server.says("/file", status=302, Location=secret.as_uri()))
+    assert "cannot be downloaded" in complaint(server.says("/round", status=302, Location="/round"))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_redirect_is_followed_to_another_host_but_not_to_a_file(server: Server
     ["http://", "http://\ud800/", "http://x:99999/", "http://a b/", "http://\0/", "HTTP://127.0.0.1:1/", "http://.."],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    assert "cannot be fetched" in complaint(url)
+    assert "cannot be downloaded" in complaint(url)
 
 
 def test_the_kind_is_told_by_the_name_and_not_by_the_query(server: Server) -> None:

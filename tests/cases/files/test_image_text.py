@@ -14,7 +14,7 @@ from proctor.cases.suite import AttachedFile
 DOT = base64.b64decode(
     b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-NOT_READ = "is an image, and the text in images is not read"
+NOT_READ = "is an image; text in images is not read"
 
 
 def reading(folder: Path, name: str, content: bytes) -> FileText:

@@ -105,10 +105,10 @@ def test_a_file_that_breaks_off_is_refused(tmp_path: Path, name: str, content: b
         ("a.docx", None, saved(workbook()), "a.docx is read as word, but is an Excel file"),
         ("a.pdf", None, word(), "a.pdf is read as pdf, but is a Word file"),
         ("a.png", None, b"%PDF-1.4", "a.png is read as image, but is a PDF file"),
-        ("a.txt", None, b"%PDF-1.4", "a.txt is read as text, but is a PDF file; say so with its type"),
-        ("a.md", "text", b"\x89PNG\r\n\x1a\n", "a.md is read as text, but is an image; say so with its type"),
-        ("a.csv", "csv", word(), "a.csv is read as text, but is a Word file; say so with its type"),
-        ("a.png", None, b"not at all", "a.png is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP"),
+        ("a.txt", None, b"%PDF-1.4", "a.txt is read as text, but is a PDF file; set its type"),
+        ("a.md", "text", b"\x89PNG\r\n\x1a\n", "a.md is read as text, but is an image; set its type"),
+        ("a.csv", "csv", word(), "a.csv is read as text, but is a Word file; set its type"),
+        ("a.png", None, b"not at all", "a.png cannot be read as an image: PNG, JPEG, TIFF, GIF, WebP or BMP"),
     ],
 )
 def test_a_file_of_another_kind_says_which(
@@ -135,25 +135,25 @@ def test_a_pdf_that_only_changes_are_locked_in_is_read_and_one_with_a_password_i
 
         return pdf_with(lock)
 
-    assert reading(tmp_path, "a.pdf", locked("")).notes == ("the file a.pdf: page 1 yields no text",)
-    assert complaint(tmp_path, "a.pdf", locked("secret")) == "a.pdf is protected by a password"
+    assert reading(tmp_path, "a.pdf", locked("")).notes == ("the file a.pdf: page 1 has no text",)
+    assert complaint(tmp_path, "a.pdf", locked("secret")) == "a.pdf is protected with a password"
 
 
 def test_a_pdf_without_pages_says_so(tmp_path: Path) -> None:
     content = pdf_with(lambda writer: None)
     assert reading(tmp_path, "a.pdf", content).notes == ("the file a.pdf: has no pages",)
-    assert complaint(tmp_path, "a.pdf", content, pages=[1]) == "a.pdf has 0 pages, and no page 1"
+    assert complaint(tmp_path, "a.pdf", content, pages=[1]) == "a.pdf has 0 pages, so there is no page 1"
 
 
 @pytest.mark.parametrize(
     ("pages", "told"),
     [
-        ([0], "has 1 page, and no page 0"),
-        ([-1], "has 1 page, and no page -1"),
-        ([2], "has 1 page, and no page 2"),
-        (["one"], "is asked for page 'one'; pages are numbers, from 1"),
-        ([True], "is asked for page True; pages are numbers, from 1"),
-        ({}, "is asked for page {}; pages are numbers, from 1"),
+        ([0], "has 1 page, so there is no page 0"),
+        ([-1], "has 1 page, so there is no page -1"),
+        ([2], "has 1 page, so there is no page 2"),
+        (["one"], "has no page 'one'; pages are numbered from 1"),
+        ([True], "has no page True; pages are numbered from 1"),
+        ({}, "has no page {}; pages are numbered from 1"),
     ],
 )
 def test_a_page_that_is_not_there_is_named(tmp_path: Path, pages: Any, told: str) -> None:
@@ -224,7 +224,7 @@ def test_ranges_are_read_as_spreadsheets_write_them(tmp_path: Path, area: str, t
 @pytest.mark.parametrize("area", ["", "A", "1A", "A1:B", "A1:ZZZZ9", "A1;B2", "Sheet!A1:B2", "ä1", "A0:B0", "\ud800"])
 def test_a_range_that_is_none_is_refused(tmp_path: Path, area: str) -> None:
     told = complaint(tmp_path, "a.xlsx", saved(workbook([1, 2])), range=area)
-    assert told == f"a.xlsx has no range {area!r}; write for example A1:E100"
+    assert told == f"a.xlsx has no range {area!r}; write it like A1:E100"
 
 
 def test_a_chart_is_no_sheet(tmp_path: Path) -> None:
@@ -240,13 +240,13 @@ def test_a_chart_is_no_sheet(tmp_path: Path) -> None:
 def test_reading_stops_when_its_time_is_up(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_with(lambda writer: writer.add_blank_page(100, 100)))
     reader = FileReader(tmp_path, FileSettings(read_seconds=-1.0))
-    with pytest.raises(UnreadableFile, match=r"a\.pdf takes too long to read; 0 of 1 pages were read in time"):
+    with pytest.raises(UnreadableFile, match=r"a\.pdf takes too long to read: 0 of 1 pages were read in time"):
         reader.read(AttachedFile(path="a.pdf"))
 
 
 def test_what_has_no_end_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    for path, told in (("pipe.txt", "not a plain file"), ("/dev/zero", "not a plain file"), (".", "a folder")):
+    for path, told in (("pipe.txt", "not a regular file"), ("/dev/zero", "not a regular file"), (".", "a folder")):
         with pytest.raises(UnreadableFile, match=f"cannot be read: it is {told}"):
             FileReader(tmp_path).read(AttachedFile(path=path))
 
@@ -270,7 +270,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, path: str) -> N
 )
 def test_bytes_that_are_not_utf_8_are_text_or_refused(tmp_path: Path, content: bytes, text: str | None) -> None:
     if text is None:
-        assert complaint(tmp_path, "a.txt", content) == "a.txt is not text; say of what type it is"
+        assert complaint(tmp_path, "a.txt", content) == "a.txt is not text; set its type"
     else:
         assert reading(tmp_path, "a.txt", content).text == text
 

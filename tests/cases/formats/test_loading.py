@@ -282,7 +282,7 @@ def test_a_quarantine_of_a_case_that_does_not_exist_is_reported_at_its_line(writ
     path = write("suite.json", NATIVE)
     entry = {"suite": "suite", "case": "gone", "reason": "flaky", "until": "2030-01-31"}
     write("suite.quarantine.jsonl", f"\n{json.dumps(entry)}\n")
-    assert "suite.quarantine.jsonl:2: quarantines 'gone', which is no case of 'suite'" in problems(path)[0]
+    assert "suite.quarantine.jsonl:2: quarantines 'gone', but 'suite' has no such case" in problems(path)[0]
 
 
 def test_a_wrong_line_in_a_quarantine_file_does_not_lose_the_suite(write: Write) -> None:

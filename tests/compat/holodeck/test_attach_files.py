@@ -61,12 +61,12 @@ def test_an_image_without_words_is_a_warning_of_the_trial(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("file", "content", "reason"),
     [
-        ({"path": "x.pdf", "type": "pdf"}, b"", "x.pdf is no readable pdf file"),
+        ({"path": "x.pdf", "type": "pdf"}, b"", "x.pdf cannot be read as a file of type pdf"),
         ({"path": "x.docx", "type": "word"}, b"PK\x03\x04", "x.docx is read as word, but is a damaged zip file"),
-        ({"path": "x.png", "type": "image"}, b"text", "x.png is no image that can be read"),
-        ({"path": "x.txt", "type": "text", "pages": [1]}, b"text", "x.txt is read as text, which has no pages"),
+        ({"path": "x.png", "type": "image"}, b"text", "x.png cannot be read as an image"),
+        ({"path": "x.txt", "type": "text", "pages": [1]}, b"text", "which does not support 'pages'"),
         ({"path": "x.xlsx", "type": "excel"}, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "password-protected office file"),
-        ({"url": "http://127.0.0.1:1/x.txt", "type": "text"}, b"", "http://127.0.0.1:1/x.txt cannot be fetched"),
+        ({"url": "http://127.0.0.1:1/x.txt", "type": "text"}, b"", "http://127.0.0.1:1/x.txt cannot be downloaded"),
     ],
 )
 def test_a_bad_file_is_an_error_of_its_trial_and_the_others_go_on(

@@ -1,5 +1,6 @@
-"""The files of a turn as text: found from the suite's folder or fetched, and read by their kind.
+"""The files of a turn as text: read from the suite's folder or downloaded, and converted by their type.
 
-An `AttachedFile` comes in and a `FileText` goes out (`FileReader`); the engine, which passes the text to the agent, and
-tools with a Python interface of their own are the callers. `Contents` keeps a digest of each file with its case.
+An `AttachedFile` comes in and a `FileText` goes out (`FileReader.read`). The engine calls it to send the text to the
+agent, and so do the compat packages that have their own Python interface. `FileDigests` adds a digest of each file to
+its case, so that a stored answer is reused only for the same contents.
 """

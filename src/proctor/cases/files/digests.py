@@ -11,29 +11,29 @@ from pathlib import Path
 from proctor.cases.suite import AttachedFile, Case, Turn
 
 DIGESTS_KEY = "x-file-contents"
-"""The key under which a turn keeps them, in the order of its files; `None` where there is none."""
+"""The key in a turn for the digests of its files, in their order; `None` for a file without one."""
 
 
 class FileDigests:
-    """The files of one suite; one that several cases name is read once."""
+    """Computes the digests of the files of one suite; a file that several cases name is read once."""
 
     def __init__(self, base: Path | None) -> None:
         self._base = base or Path.cwd()
         self._known: dict[str, str | None] = {}
 
     def with_digests(self, case: Case) -> Case:
-        """The case with the addresses of what its files say now; of a file that cannot be read, what it said before."""
+        """The case with the current digests of its files; a file that cannot be read now keeps its stored digest."""
         if not any(turn.files for turn in case.turns):
             return case
         return replace(case, turns=tuple(self._turn(turn) for turn in case.turns))
 
     def _turn(self, turn: Turn) -> Turn:
         before = digests_of(turn)
-        now = [self._address(item) or kept for item, kept in zip(turn.files, before, strict=True)]
+        now = [self._digest_of(file) or stored for file, stored in zip(turn.files, before, strict=True)]
         return turn if now == before else replace(turn, extra={**turn.extra, DIGESTS_KEY: now})
 
-    def _address(self, attachment: AttachedFile) -> str | None:
-        path = attachment.path
+    def _digest_of(self, file: AttachedFile) -> str | None:
+        path = file.path
         if path is None:
             return None
         if path not in self._known:
@@ -42,15 +42,15 @@ class FileDigests:
 
 
 def digests_of(turn: Turn) -> Sequence[str | None]:
-    """What is kept of each file of a turn; a file that was never looked at has none."""
-    kept = turn.extra.get(DIGESTS_KEY)
-    if not isinstance(kept, list) or len(kept) != len(turn.files):
+    """The stored digest of each file of a turn; `None` for a file that was never read."""
+    stored = turn.extra.get(DIGESTS_KEY)
+    if not isinstance(stored, list) or len(stored) != len(turn.files):
         return [None] * len(turn.files)
-    return [item if isinstance(item, str) else None for item in kept]
+    return [item if isinstance(item, str) else None for item in stored]
 
 
 def _digest(base: Path, path: str) -> str | None:
-    """`None` for what is not a plain file: a pipe or a device would never end."""
+    """The digest of a file; `None` if it is not a regular file, since a pipe or a device may never end."""
     try:
         file = base / path
         if not stat.S_ISREG(file.stat().st_mode):

@@ -1,4 +1,4 @@
-"""The text of PDF, Word, Excel and PowerPoint files; the text in images is not read."""
+"""Extracts the text of PDF, Word, Excel and PowerPoint files. Text in images is not read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
 from proctor.version import install_command
 
 MAX_UNPACKED_BYTES = 100 * 2**20
-"""An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
+"""An office file that unpacks to more is not read: a few kilobytes can unpack to more than the memory holds."""
 
 
-def read_document(kind: str, found: str | None, content: bytes, limits: ReadLimits) -> FileText:
-    """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
-    if found == OLD_OFFICE:
-        raise UnreadableFile(f"is {KIND_NAMES[found]}; save it in a format of today, unprotected")
-    if found is not None and found != kind:
-        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}")
-    if kind == "image" and found is None:
-        raise UnreadableFile("is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP")
+def read_document(kind: str, detected: str | None, content: bytes, limits: ReadLimits) -> FileText:
+    """The text of a file of `kind`, whose first bytes look like `detected`.
+
+    Raises `UnreadableFile` with a message that follows the name of the file.
+    """
+    if detected == OLD_OFFICE:
+        raise UnreadableFile(f"is {KIND_NAMES[detected]}; save it in a current format without a password")
+    if detected is not None and detected != kind:
+        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[detected]}")
+    if kind == "image" and detected is None:
+        raise UnreadableFile("cannot be read as an image: PNG, JPEG, TIFF, GIF, WebP or BMP")
     if kind in ("word", "excel", "powerpoint"):
         _check_size(content, kind)
     try:
@@ -33,8 +36,8 @@ def read_document(kind: str, found: str | None, content: bytes, limits: ReadLimi
         raise
     except ImportError as error:
         raise UnreadableFile(f"needs more packages: {install_command('files')} ({error})") from None
-    except Exception as error:  # whatever a library says of a broken file
-        raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
+    except Exception as error:  # libraries raise anything for a damaged file
+        raise UnreadableFile(f"cannot be read as a file of type {kind}: {type(error).__name__}: {error}") from None
 
 
 def _check_size(content: bytes, kind: str) -> None:
@@ -42,7 +45,7 @@ def _check_size(content: bytes, kind: str) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(item.file_size for item in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise UnreadableFile(f"is no readable {kind} file: {error}") from None
+        raise UnreadableFile(f"cannot be read as a file of type {kind}: {error}") from None
     if size > MAX_UNPACKED_BYTES:
         raise UnreadableFile(f"unpacks to more than {MAX_UNPACKED_BYTES // 2**20} MB")
 
@@ -57,7 +60,7 @@ def read_pdf(content: bytes, limits: ReadLimits) -> FileText:
 
 
 def _unlock(reader: Any) -> None:
-    """Many files are locked with no password at all, against changes only."""
+    """Decrypt a file that has an empty password: many are protected only against changes."""
     from pypdf.errors import DependencyError
 
     try:
@@ -65,13 +68,13 @@ def _unlock(reader: Any) -> None:
     except DependencyError as error:
         raise UnreadableFile(f"is encrypted: {error}") from None
     if not opened:
-        raise UnreadableFile("is protected by a password")
+        raise UnreadableFile("is protected with a password")
 
 
 def _page_text(page: Any) -> str:
     text = str(page.extract_text() or "").strip()
     if not text and page.images.keys():
-        raise NoText("is an image, and the text in images is not read")
+        raise NoText("is an image; text in images is not read")
     return text
 
 
@@ -88,12 +91,12 @@ def read_excel(content: bytes, limits: ReadLimits) -> FileText:
     sheets = _sheets(book, name, first=area is not None)
     cells = ALL if area is None else _area(str(area))
     texts = [(sheet.title, _table(sheet, cells, limits)) for sheet in sheets]
-    told = [f"[sheet {title}]\n{text}" if len(sheets) > 1 else text for title, text in texts if text]
-    return FileText("\n\n".join(told))
+    parts = [f"[sheet {title}]\n{text}" if len(sheets) > 1 else text for title, text in texts if text]
+    return FileText("\n\n".join(parts))
 
 
 def _sheets(book: Any, name: Any, *, first: bool) -> list[Any]:
-    """Those with cells: a book may have sheets that are charts."""
+    """The sheet `name`, the active one (`first`), or all sheets; never a chart, which has no cells."""
     sheets = list(book.worksheets)
     if name is not None:
         found = [sheet for sheet in sheets if sheet.title == name]
@@ -111,19 +114,21 @@ def _area(text: str) -> Area:
     from openpyxl.utils import range_boundaries
 
     try:
-        given = range_boundaries(text)
-        if given.count(None) > (2 if ":" in text else 0):
+        boundaries = range_boundaries(text)
+        if boundaries.count(None) > (2 if ":" in text else 0):
             raise ValueError
-        left, top, right, bottom = (edge if number is None else number for number, edge in zip(given, ALL, strict=True))
+        left, top, right, bottom = (
+            edge if number is None else number for number, edge in zip(boundaries, ALL, strict=True)
+        )
         if not (0 < left <= ALL[2] and 0 < right <= ALL[2] and 0 < top <= ALL[3] and 0 < bottom <= ALL[3]):
             raise ValueError
     except (ValueError, TypeError):
-        raise UnreadableFile(f"has no range {text!r}; write for example A1:E100") from None
+        raise UnreadableFile(f"has no range {text!r}; write it like A1:E100") from None
     return min(left, right), min(top, bottom), max(left, right), max(top, bottom)
 
 
 def _table(sheet: Any, area: Area, limits: ReadLimits) -> str:
-    """Rows as CSV, as wide as the widest of them, without those that are empty."""
+    """The rows as CSV, all as wide as the widest, without empty ones."""
     rows = list(_rows(sheet, area))
     width = max((row[-1][0] for row in rows), default=0) - area[0] + 1
     out = io.StringIO()
@@ -134,13 +139,13 @@ def _table(sheet: Any, area: Area, limits: ReadLimits) -> str:
             values[column - area[0]] = value
         writer.writerow(values)
         if out.tell() > MAX_BYTES:
-            raise UnreadableFile(f"has more than {MAX_BYTES // 2**20} MB of text on sheet {sheet.title}; give a range")
-        limits.check(f"sheet {sheet.title} was not read to its end")
+            raise UnreadableFile(f"has more than {MAX_BYTES // 2**20} MB of text on sheet {sheet.title}; set a range")
+        limits.check(f"sheet {sheet.title} was not read completely")
     return out.getvalue()
 
 
 def _rows(sheet: Any, area: Area) -> Iterator[list[tuple[int, Any]]]:
-    """The cells with something in them; a sheet is as large as its farthest cell, so that asking for all takes long."""
+    """The cells that have a value, by row. Asking for all cells is slow: a sheet is as large as its farthest cell."""
     left, top, right, bottom = area
     number = 0
     row: list[tuple[int, Any]] = []
@@ -199,7 +204,7 @@ def _word(content: bytes, limits: ReadLimits) -> FileText:
 
 
 def _image(content: bytes, limits: ReadLimits) -> FileText:
-    return FileText("", ("is an image, and the text in images is not read",))
+    return FileText("", ("is an image; text in images is not read",))
 
 
 READERS: Mapping[str, Callable[[bytes, ReadLimits], FileText]] = {

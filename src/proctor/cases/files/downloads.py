@@ -1,6 +1,6 @@
-"""Fetches files that a suite names by address, and keeps them for as long as their server says they stay the same.
+"""Downloads files that a suite names by URL, and caches them for as long as their server allows.
 
-What is kept is the file as it was sent: which pages or cells of it are read is decided anew each time.
+The cache has the file as it was sent, because another case may read other pages or cells of it.
 """
 
 from __future__ import annotations
@@ -20,41 +20,44 @@ from proctor.cases.files.file_text import MAX_BYTES, UnreadableFile
 
 ATTEMPTS = 2
 FIRST_PAUSE_SECONDS = 0.2
-"""Before a download is tried again; doubled each time."""
+"""The pause before a download is tried again; it doubles each time."""
 DEFAULT_FRESH_SECONDS = 3600.0
-"""How long a file is taken to be the same where its server says nothing."""
+"""How long a cached file is used if its server does not say."""
 
 
 def fetch(url: str, seconds: float, cache: Path | None, attempts: int = ATTEMPTS) -> bytes:
-    """The file at an address; raises `UnreadableFile`."""
+    """The contents of the file at a URL; `cache` is the folder for downloads, `None` for no cache.
+
+    Raises `UnreadableFile`.
+    """
     if not url.lower().startswith(("http://", "https://")):
-        raise UnreadableFile(f"{url} cannot be fetched: only http and https addresses can")
-    known = None if cache is None else _CachedDownload(cache, url)
-    if known is None:
+        raise UnreadableFile(f"{url} cannot be downloaded: only http and https URLs are supported")
+    cached = None if cache is None else _CachedDownload(cache, url)
+    if cached is None:
         return _get(url, seconds, {}, attempts)[2]
-    if known.is_fresh and known.content is not None:
-        return known.content
-    status, headers, body = _get(url, seconds, known.conditions, attempts)
-    if status == 304 and known.content is not None:
-        known.keep(known.content, headers)
-        return known.content
-    known.keep(body, headers)
+    if cached.is_fresh and cached.content is not None:
+        return cached.content
+    status, headers, body = _get(url, seconds, cached.conditions, attempts)
+    if status == 304 and cached.content is not None:
+        cached.save(cached.content, headers)
+        return cached.content
+    cached.save(body, headers)
     return body
 
 
 def _get(url: str, seconds: float, conditions: dict[str, str], attempts: int) -> tuple[int, dict[str, str], bytes]:
-    """A broken connection is tried again; what the server refuses is refused."""
+    """Status, headers and body. A failed connection is tried again; an error response of the server is not."""
     deadline = time.monotonic() + seconds
     for attempt in range(1, max(1, attempts) + 1):
         try:
             return _attempt(url, seconds, deadline, conditions)
         except UnreadableFile:
             raise
-        except Exception as error:  # addresses can be wrong in more ways than a client has names for
+        except Exception as error:  # a URL can be wrong in more ways than the client has exceptions for
             if time.monotonic() >= deadline:
-                raise UnreadableFile(f"{url} was not fetched within {seconds:g} s") from None
+                raise UnreadableFile(f"{url} was not downloaded within {seconds:g} s") from None
             if attempt >= attempts:
-                raise UnreadableFile(f"{url} cannot be fetched: {type(error).__name__}: {error}") from None
+                raise UnreadableFile(f"{url} cannot be downloaded: {type(error).__name__}: {error}") from None
             pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
     raise AssertionError  # the last attempt returns or raises
@@ -71,7 +74,7 @@ def _attempt(
     ):
         unchanged = response.status_code == 304 and conditions
         if not unchanged and not response.is_success:
-            raise UnreadableFile(f"{url} cannot be fetched: the server says {response.status_code}")
+            raise UnreadableFile(f"{url} cannot be downloaded: the server responded with {response.status_code}")
         headers = {name.lower(): value for name, value in response.headers.items()}
         return response.status_code, headers, _body(url, response, deadline, seconds)
 
@@ -84,54 +87,55 @@ def _body(url: str, response: Any, deadline: float, seconds: float) -> bytes:
         if size > MAX_BYTES:
             raise UnreadableFile(f"{url} has more than {MAX_BYTES // 2**20} MB")
         if time.monotonic() > deadline:
-            raise UnreadableFile(f"{url} was not fetched within {seconds:g} s")
+            raise UnreadableFile(f"{url} was not downloaded within {seconds:g} s")
     return b"".join(parts)
 
 
 class _CachedDownload:
-    """What is kept of one address: the file, and beside it what its server said of it."""
+    """The cache entry of one URL: the file, and a JSON file with the headers that matter."""
 
     def __init__(self, folder: Path, url: str) -> None:
         name = _digest(url.encode("utf-8", "surrogatepass"))
-        self._file, self._about = folder / f"{name}.bin", folder / f"{name}.json"
+        self._file, self._metadata_file = folder / f"{name}.bin", folder / f"{name}.json"
         self._url = url
-        self._known, self.content = self._read()
+        self._metadata, self.content = self._read()
 
     @property
     def is_fresh(self) -> bool:
-        return bool(time.time() < self._known.get("until", 0.0))
+        return bool(time.time() < self._metadata.get("until", 0.0))
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Asks for the file only if it is no longer the one that is kept."""
+        """Request headers that ask for the file only if it changed."""
         names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
-        return {names[key]: self._known[key] for key in names if key in self._known}
+        return {names[key]: self._metadata[key] for key in names if key in self._metadata}
 
-    def keep(self, body: bytes, headers: dict[str, str]) -> None:
-        """A cache that cannot be written costs time and nothing else."""
+    def save(self, body: bytes, headers: dict[str, str]) -> None:
+        """Write the entry. A cache that cannot be written only costs time, so errors are ignored."""
         with contextlib.suppress(OSError):
             if "no-store" in headers.get("cache-control", "").lower():
-                self._about.unlink(missing_ok=True)
+                self._metadata_file.unlink(missing_ok=True)
                 return
             self._file.parent.mkdir(parents=True, exist_ok=True)
             if body is not self.content:
                 _replace(self._file, body)
-            _replace(self._about, json.dumps(self._account(body, headers)).encode())
+            _replace(self._metadata_file, json.dumps(self._metadata_for(body, headers)).encode())
 
-    def _account(self, body: bytes, headers: dict[str, str]) -> dict[str, Json]:
-        marks = {key: headers.get(key) for key in _VALIDATORS}
+    def _metadata_for(self, body: bytes, headers: dict[str, str]) -> dict[str, Json]:
+        validators = {key: headers.get(key) for key in _VALIDATORS}
         if body is self.content:
-            marks = {key: mark or self._known.get(key) for key, mark in marks.items()}
-        told: dict[str, Json] = {key: mark for key, mark in marks.items() if mark and mark.isascii()}
-        return told | {"url": self._url, "until": time.time() + _seconds_fresh(headers), "digest": _digest(body)}
+            validators = {key: value or self._metadata.get(key) for key, value in validators.items()}
+        metadata: dict[str, Json] = {key: value for key, value in validators.items() if value and value.isascii()}
+        return metadata | {"url": self._url, "until": time.time() + _seconds_fresh(headers), "digest": _digest(body)}
 
     def _read(self) -> tuple[dict[str, Any], bytes | None]:
-        """Only what belongs together: another run may be replacing one of the two files."""
+        """Metadata and content, if they belong together: another run may be replacing one of the two files."""
         try:
-            known, content = json.loads(self._about.read_bytes()), self._file.read_bytes()
-            whole = known["url"] == self._url and known["digest"] == _digest(content)
-            marks = all(isinstance(known.get(key, ""), str) for key in _VALIDATORS)
-            return (known, content) if whole and marks and isinstance(known["until"], (int, float)) else ({}, None)
+            data, content = json.loads(self._metadata_file.read_bytes()), self._file.read_bytes()
+            is_complete = data["url"] == self._url and data["digest"] == _digest(content)
+            is_valid = all(isinstance(data.get(key, ""), str) for key in _VALIDATORS)
+            is_valid = is_valid and isinstance(data["until"], (int, float))
+            return (data, content) if is_complete and is_valid else ({}, None)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}, None
 
@@ -144,7 +148,7 @@ def _digest(content: bytes) -> str:
 
 
 def _seconds_fresh(headers: dict[str, str]) -> float:
-    """As long as the server says."""
+    """How many seconds a response may be cached."""
     control = headers.get("cache-control", "").lower()
     if "no-cache" in control:
         return 0.0
@@ -166,7 +170,7 @@ def _number(text: str) -> float:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Written apart and put in place whole, since other trials may read it meanwhile."""
+    """Replace a file at once, because other trials may be reading it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:

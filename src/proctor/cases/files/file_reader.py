@@ -1,4 +1,4 @@
-"""Reads the files of a suite, from its folder or from an address, and sets them out below a message."""
+"""Reads the files of a suite, from its folder or from a URL, and appends them to a message."""
 
 from __future__ import annotations
 
@@ -17,52 +17,53 @@ from proctor.cases.files.html_text import declared_encoding, html_to_text
 from proctor.cases.files.kinds import KIND_NAMES, NOT_TEXT, declared_kind, detected_kind
 from proctor.cases.suite import AttachedFile, FileSettings
 
-NO_TEXT = "is not text; say of what type it is"
-
+NO_TEXT = "is not text; set its type"
 
 DEFAULT_SETTINGS = FileSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads the files of one suite."""
+    """Reads the files of one suite; relative paths start from the folder `base`."""
 
     base: Path
     settings: FileSettings = DEFAULT_SETTINGS
 
-    def read(self, attachment: AttachedFile) -> FileText:
+    def read(self, file: AttachedFile) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
-        begun = time.monotonic()
-        name, kind = file_title(attachment), declared_kind(attachment)
-        options = {key: value for key, value in attachment.options.items() if key != "cache"}
+        started = time.monotonic()
+        name, kind = file_title(file), declared_kind(file)
+        options = {key: value for key, value in file.options.items() if key != "cache"}
         if unused := [key for key in options if key not in _OPTIONS.get(kind, ())]:
-            raise UnreadableFile(f"{name} is read as {kind}, which has no {unused[0]}")
-        content = self._content(attachment)
+            raise UnreadableFile(f"{name} is read as {kind}, which does not support {unused[0]!r}")
+        content = self._content(file)
         limits = ReadLimits(options, time.monotonic() + self.settings.read_seconds)
         try:
-            found = _read(content, kind, limits)
+            result = _read(content, kind, limits)
         except UnreadableFile as error:
             raise UnreadableFile(f"{name} {error}") from None
-        notes = found.notes or (() if found.text.strip() else ("yields no text",))
-        about: dict[str, Json] = {"path" if attachment.url is None else "url": name, "type": kind}
-        about |= {"size_bytes": len(content), **{f"{key}_extracted": value for key, value in options.items()}}
-        told = tuple(f"the file {name}: {note}" for note in notes)
-        return replace(found, notes=told, metadata=about, seconds=time.monotonic() - begun)
+        notes = result.notes or (() if result.text.strip() else ("has no text",))
+        metadata: dict[str, Json] = {"path" if file.url is None else "url": name, "type": kind}
+        metadata |= {"size_bytes": len(content), **{f"{key}_extracted": value for key, value in options.items()}}
+        notes = tuple(f"the file {name}: {note}" for note in notes)
+        return replace(result, notes=notes, metadata=metadata, seconds=time.monotonic() - started)
 
-    def _content(self, attachment: AttachedFile) -> bytes:
-        if attachment.url is None:
-            return local_content(self.base, attachment.path or "")
-        keep = attachment.options.get("cache") is not False
+    def _content(self, file: AttachedFile) -> bytes:
+        if file.url is None:
+            return local_content(self.base, file.path or "")
         settings = self.settings
-        return fetch(attachment.url, settings.fetch_seconds, settings.cache if keep else None, settings.fetch_attempts)
+        cache = None if file.options.get("cache") is False else settings.cache
+        return fetch(file.url, settings.fetch_seconds, cache, settings.fetch_attempts)
 
 
 def local_content(base: Path, path: str) -> bytes:
-    """What is in a file; raises `UnreadableFile`. A pipe or a device has no end, and is not even opened."""
+    """The contents of a file; raises `UnreadableFile`. A pipe or a device is not opened, because it may have no end."""
     try:
         file = base / path
         if not stat.S_ISREG(file.stat().st_mode):
-            raise UnreadableFile(f"{path} cannot be read: it is {'a folder' if file.is_dir() else 'not a plain file'}")
+            raise UnreadableFile(
+                f"{path} cannot be read: it is {'a folder' if file.is_dir() else 'not a regular file'}"
+            )
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -72,24 +73,26 @@ def local_content(base: Path, path: str) -> bytes:
     return content
 
 
-def file_title(attachment: AttachedFile) -> str:
-    return attachment.path or attachment.url or "unnamed"
+def file_title(file: AttachedFile) -> str:
+    """What messages call a file: its path or URL."""
+    return file.path or file.url or "unnamed"
 
 
-def with_files(said: Json, files: Sequence[tuple[AttachedFile, str]]) -> Json:
-    """A message with its files set out below it, each between lines that name it."""
+def with_files(message: Json, files: Sequence[tuple[AttachedFile, str]]) -> Json:
+    """A message followed by the text of its files, each between lines with its name."""
     blocks = []
-    for attachment, text in files:
-        name, about = file_title(attachment), _description(attachment)
-        blocks.append(f"--- file: {name}{about}\n{text.strip() or '(no text)'}\n--- end of file: {name}")
-    return "\n\n".join([str(said), *blocks])
+    for file, text in files:
+        name = file_title(file)
+        blocks.append(f"--- file: {name}{_description(file)}\n{text.strip() or '(no text)'}\n--- end of file: {name}")
+    return "\n\n".join([str(message), *blocks])
 
 
-def _description(attachment: AttachedFile) -> str:
-    options = attachment.options
+def _description(file: AttachedFile) -> str:
+    """` (pages 1, 2): the description`, behind the name of a file."""
+    options = file.options
     parts = [f"{key} {_join_values(options[key])}" for key in ("pages", "sheet", "range") if options.get(key)]
-    told = f" ({'; '.join(parts)})" if parts else ""
-    return f"{told}: {attachment.description}" if attachment.description else told
+    extract = f" ({'; '.join(parts)})" if parts else ""
+    return f"{extract}: {file.description}" if file.description else extract
 
 
 def _join_values(value: Json) -> str:
@@ -105,31 +108,31 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 def _read(content: bytes, kind: str, limits: ReadLimits) -> FileText:
-    found = detected_kind(content)
+    detected = detected_kind(content)
     if kind in NOT_TEXT:
-        return read_document(kind, found, content, limits)
-    if found is not None and found != "html":
-        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}; say so with its type")
-    text = _decode(content, html="html" in (kind, found))
-    if "html" in (kind, found):
+        return read_document(kind, detected, content, limits)
+    if detected is not None and detected != "html":
+        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[detected]}; set its type")
+    text = _decode(content, html="html" in (kind, detected))
+    if "html" in (kind, detected):
         return FileText(html_to_text(text, limits))
     return FileText(text)
 
 
 def _decode(content: bytes, *, html: bool) -> str:
-    """UTF-8 unless a mark at the beginning or a page itself says otherwise; what is neither is no text."""
-    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    """The text of a file: UTF-8, unless a byte order mark or the page itself says otherwise."""
+    is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
+        text = content.decode("utf-16" if is_utf16 else "utf-8-sig")
     except UnicodeDecodeError:
-        text = "\x00" if wide else _decode_legacy(content, html=html)
+        text = "\x00" if is_utf16 else _decode_legacy(content, html=html)
     if "\x00" in text:
         raise UnreadableFile(NO_TEXT)
     return text
 
 
 def _decode_legacy(content: bytes, *, html: bool) -> str:
-    """As a page says in its head, else as Windows writes; both have letters where other files have anything at all."""
+    """Text in the encoding that a page declares, or else in that of Windows; raises if it has control characters."""
     text = content.decode((html and declared_encoding(content)) or "cp1252", "replace")
     if re.search(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]", text):
         raise UnreadableFile(NO_TEXT)

@@ -1,4 +1,4 @@
-"""The words of an HTML page."""
+"""Converts an HTML page to text."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _BLOCK_TAGS = frozenset(
 
 
 CHUNK_CHARS = 2**18
-"""Characters read between two looks at the clock: pages can be made that take very long."""
+"""Characters parsed between two checks of the time limit: a page can be crafted to take very long."""
 
 
-def html_to_text(page: str, limits: ReadLimits = UNLIMITED, piece: int = CHUNK_CHARS) -> str:
-    """The words of a page, one line for each block."""
+def html_to_text(page: str, limits: ReadLimits = UNLIMITED, chunk: int = CHUNK_CHARS) -> str:
+    """The text of a page, one line per block."""
     reader = _Reader()
-    for start in range(0, len(page), piece):
+    for start in range(0, len(page), chunk):
         limits.check(f"{start} of {len(page)} characters were read")
-        reader.feed(page[start : start + piece])
+        reader.feed(page[start : start + chunk])
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line)
 
 
 def declared_encoding(page: bytes) -> str | None:
-    """The encoding that a page names in its head, if Python knows it."""
-    said = re.search(rb"""charset\s*=\s*["']?([\w:.-]{2,40})""", page[:2048], re.IGNORECASE)
-    if said is None:
+    """The encoding that a page declares, if Python supports it."""
+    declared = re.search(rb"""charset\s*=\s*["']?([\w:.-]{2,40})""", page[:2048], re.IGNORECASE)
+    if declared is None:
         return None
     try:
-        name = said[1].decode("ascii")
+        name = declared[1].decode("ascii")
         b" ".decode(name)
     except (LookupError, UnicodeDecodeError):
         return None
@@ -45,11 +45,11 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
-        self._unread = 0
+        self._skipped_depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED_TAGS:
-            self._unread += 1
+            self._skipped_depth += 1
         elif tag in _BLOCK_TAGS:
             self.parts.append("\n")
         elif tag in ("td", "th"):
@@ -57,10 +57,10 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _SKIPPED_TAGS:
-            self._unread = max(0, self._unread - 1)
+            self._skipped_depth = max(0, self._skipped_depth - 1)
         elif tag in _BLOCK_TAGS:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._unread:
+        if not self._skipped_depth:
             self.parts.append(" ".join(data.split("\n")))

@@ -1,4 +1,4 @@
-"""Of what kind a file is: what the suite says, the ending of its name, and what its first bytes show."""
+"""The kind of a file: from the suite, from the suffix of its name, and from its first bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIND_OF_SUFFIX = {
     **dict.fromkeys(("html", "htm", "xhtml"), "html"),
     **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff"), "image"),
 }
-"""By the ending of a name, where the suite does not say of what kind a file is."""
+"""The kind of a file whose type the suite does not set."""
 NOT_TEXT = frozenset({"pdf", "word", "excel", "powerpoint", "image"})
 OLD_OFFICE = "old office"
 KIND_NAMES = {
@@ -33,20 +33,20 @@ _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0"
 _OFFICE = {"word/": "word", "xl/": "excel", "ppt/": "powerpoint"}
 
 
-def declared_kind(attachment: AttachedFile) -> str:
-    """What the suite says, else the name; text where neither says anything."""
-    by_name = KIND_OF_SUFFIX.get(_suffix(attachment), "text")
-    if attachment.kind is None:
+def declared_kind(file: AttachedFile) -> str:
+    """The kind by the type in the suite, or else by the suffix of the name; `text` by default."""
+    by_name = KIND_OF_SUFFIX.get(_suffix(file), "text")
+    if file.kind is None:
         return by_name
-    said = attachment.kind.lower()
-    kind = KIND_OF_SUFFIX.get(said, said)
+    declared = file.kind.lower()
+    kind = KIND_OF_SUFFIX.get(declared, declared)
     if kind in NOT_TEXT or kind == "html":
         return kind
     return "html" if by_name == "html" else "text"
 
 
 def detected_kind(content: bytes) -> str | None:
-    """The kind that the first bytes show; `None` for text and unknown kinds."""
+    """The kind by the first bytes; `None` for text and unknown kinds."""
     if content.startswith(b"%PDF-"):
         return "pdf"
     if content.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
@@ -70,9 +70,9 @@ def _zip_kind(content: bytes) -> str:
     return next((kind for folder, kind in _OFFICE.items() if any(name.startswith(folder) for name in names)), "zip")
 
 
-def _suffix(attachment: AttachedFile) -> str:
-    """Of the name of a file; an address may say more behind it."""
-    name = attachment.path
+def _suffix(file: AttachedFile) -> str:
+    """The suffix of a path, or of a URL without its query."""
+    name = file.path
     if name is None:
-        name = (attachment.url or "").partition("#")[0].partition("?")[0]
+        name = (file.url or "").partition("#")[0].partition("?")[0]
     return name.rpartition(".")[2].lower()

@@ -1,8 +1,9 @@
-"""What one value must look like: equal, a pattern, a range, a type, one of several, an object or list of such parts.
+"""Matchers: what a value must look like (equal, a pattern, a range, a type, one of several, an object or a list).
 
-A value from a file comes in (`parse`), a `Matcher` goes out; readers of suites and evaluators of tool calls use it.
-`value_matchers` and `container_matchers` have the matchers, each with the form in which files write it; `reading` finds
-the forms in a value, however deep.
+A value from a file comes in (`parse`) and a `Matcher` goes out. Readers of suites parse the arguments of expected tool
+calls, mocks and final states; evaluators of tool calls ask a matcher for `differences_of` an actual value.
+`value_matchers` and `container_matchers` have the matchers, each with its form in files; `reading` finds these forms at
+any depth of a value.
 """
 
 from proctor.cases.matchers.container_matchers import (

@@ -1,4 +1,4 @@
-"""Matchers whose parts are matchers again: optional values, objects and lists, closed or open."""
+"""Matchers made of other matchers: optional values, objects and lists, with or without extra parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from proctor.cases.matchers.value_matchers import (
 @form("$optional")
 @dataclass(frozen=True, slots=True)
 class MaybeAbsent:
-    """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
+    """An argument, or a key of an object, that may be missing; if it is there, it must match."""
 
     matcher: Matcher
 
@@ -53,14 +53,14 @@ class MaybeAbsent:
 
 
 def may_be_absent(matcher: Matcher) -> bool:
-    """Whether an argument or key with this matcher need not be there."""
+    """Whether an argument or key with this matcher may be missing."""
     return isinstance(matcher, (Ignore, MaybeAbsent))
 
 
 @form("$object", "extra")
 @dataclass(frozen=True, slots=True)
 class ObjectOf:
-    """An object with these keys and no others, or, where `extra` are allowed, at least these."""
+    """An object with exactly these keys; with `extra`, it may have others."""
 
     fields: Mapping[str, Matcher]
     extra: bool = False
@@ -68,7 +68,7 @@ class ObjectOf:
     @classmethod
     def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
         if not isinstance(operand, Mapping):
-            raise ValueError("$object needs an object of keys and what they must look like")
+            raise ValueError("$object needs an object with a value or matcher per key")
         fields = {name: parts.read_key(item, name) for name, item in operand.items()}
         return object_of(fields, extra=read_boolean("$object", options, "extra"))
 
@@ -99,7 +99,7 @@ class ObjectOf:
 
 
 def object_of(fields: Mapping[str, Matcher], *, extra: bool) -> Matcher:
-    """An object with these keys; one of nothing but literals is a literal itself."""
+    """The matcher of an object with these keys: `Equals` if all its values are literals."""
     if not extra and all(type(matcher) is Equals for matcher in fields.values()):
         return Equals({name: getattr(matcher, "value", None) for name, matcher in fields.items()})
     return ObjectOf(fields, extra)
@@ -108,7 +108,7 @@ def object_of(fields: Mapping[str, Matcher], *, extra: bool) -> Matcher:
 @form("$list", "order", "extra")
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of these items, each at its place; `any_order`: wherever they stand; `extra`: and perhaps others."""
+    """A list of these items, in this order; `any_order`: in any order; `extra`: there may be other items."""
 
     items: tuple[Matcher, ...]
     any_order: bool = False
@@ -120,7 +120,7 @@ class ListOf:
             raise ValueError("$list needs a list of items")
         order = options.get("order", "given")
         if order not in ("given", "any"):
-            raise ValueError(f"the order of $list is given or any, not {literal(order)}")
+            raise ValueError(f"order of $list must be given or any, not {literal(order)}")
         items = tuple(parts.read(item, index) for index, item in enumerate(operand))
         extra = read_boolean("$list", options, "extra")
         if order == "given" and not extra and all(type(item) is Equals for item in items):
@@ -141,27 +141,27 @@ class ListOf:
             yield from unequal_items(self.items, actual, path)
 
     def _unordered(self, actual: Sequence[Json], path: str) -> Iterator[Difference]:
-        fits = [[j for j, item in enumerate(actual) if accepts(wanted, item)] for wanted in self.items]
-        taken = _maximum_matching(fits)
-        paired = set(taken.values())
-        missing = [wanted for index, wanted in enumerate(self.items) if index not in paired]
-        left = [j for j in range(len(actual)) if j not in taken]
-        if len(missing) == 1 == len(left) and not self.extra:
-            yield from differences_of(missing[0], actual[left[0]], f"{path}[{left[0]}]")
+        candidates = [[j for j, item in enumerate(actual) if accepts(matcher, item)] for matcher in self.items]
+        matched = _maximum_matching(candidates)
+        used = set(matched.values())
+        missing = [matcher for index, matcher in enumerate(self.items) if index not in used]
+        extra = [j for j in range(len(actual)) if j not in matched]
+        if len(missing) == 1 == len(extra) and not self.extra:
+            yield from differences_of(missing[0], actual[extra[0]], f"{path}[{extra[0]}]")
             return
         yield from _missing_items(path, missing)
         if not self.extra:
-            yield from (Difference(f"{path}[{j}]", f"not expected, got {literal(actual[j])}") for j in left)
+            yield from (Difference(f"{path}[{j}]", f"not expected, got {literal(actual[j])}") for j in extra)
 
     def _not_in_order(self, actual: Sequence[Json]) -> Iterator[int]:
-        """The items that are not there after the ones before them; the earliest place for each is the best."""
+        """The items that are missing after the items before them. Taking the earliest place for each is optimal."""
         start = 0
-        for index, wanted in enumerate(self.items):
-            found = next((j for j in range(start, len(actual)) if accepts(wanted, actual[j])), None)
-            if found is None:
+        for index, matcher in enumerate(self.items):
+            place = next((j for j in range(start, len(actual)) if accepts(matcher, actual[j])), None)
+            if place is None:
                 yield index
             else:
-                start = found + 1
+                start = place + 1
 
     def describe(self) -> str:
         return _bracketed(self.items, more=self.extra) + (" in any order" if self.any_order else "")
@@ -173,7 +173,7 @@ class ListOf:
 
 
 def _bracketed(items: Sequence[Matcher], *, more: bool) -> str:
-    """The items in brackets; `more` adds an ellipsis, because others may stand beside them."""
+    """The items in brackets; `more` adds an ellipsis, because there may be other items."""
     parts = [describe(part) for part in items[:MAX_PARTS]]
     return f"[{', '.join([*parts, '…'] if more or len(items) > MAX_PARTS else parts)}]"
 
@@ -183,19 +183,24 @@ def _missing_items(path: str, missing: Sequence[Matcher]) -> Iterator[Difference
         yield Difference(path, f"lacks {describe(matcher)}")
 
 
-def _maximum_matching(fits: Sequence[Sequence[int]]) -> dict[int, int]:
-    """By place in the list, the item it stands for: as many pairs as there can be, each side used once."""
+def _maximum_matching(candidates: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The largest set of pairs of a place in the list and an item that may be there, by place.
+
+    `candidates` has the possible places of each item. Giving each item its first free place would be wrong: it can take
+    the only place of a later item. So when all places of an item are taken, a breadth-first search looks for a chain of
+    items that can each move to another place (an augmenting path).
+    """
     taken: dict[int, int] = {}
-    for first in range(len(fits)):
+    for first in range(len(candidates)):
         came_from: dict[int, tuple[int, int | None]] = {}
         queue: list[tuple[int, int | None]] = [(first, None)]
         for item, place in queue:
-            free = next((j for j in fits[item] if j not in taken), None)
+            free = next((j for j in candidates[item] if j not in taken), None)
             if free is not None:
                 came_from[free] = item, place
                 _augment(taken, came_from, free)
                 break
-            for j in fits[item]:
+            for j in candidates[item]:
                 if j not in came_from:
                     came_from[j] = item, place
                     queue.append((taken[j], j))
@@ -203,6 +208,7 @@ def _maximum_matching(fits: Sequence[Sequence[int]]) -> dict[int, int]:
 
 
 def _augment(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | None]], free: int) -> None:
+    """Move the items along the path that ends at the place `free`."""
     place: int | None = free
     while place is not None:
         taken[place], place = came_from[place]
@@ -211,7 +217,7 @@ def _augment(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | Non
 @form("$each", "at_least", "at_most")
 @dataclass(frozen=True, slots=True)
 class Each:
-    """A list whose items all fit, as many as the bounds say."""
+    """A list whose items all match, with a number of items between the bounds."""
 
     item: Matcher
     at_least: int = 0
@@ -225,7 +231,7 @@ class Each:
                 raise ValueError(f"{name} of $each must be a whole number from 0, not {literal(bound)}")
         least, most = bounds["at_least"], bounds["at_most"]
         if most is not None and most < least:
-            raise ValueError(f"$each wants at least {least} items and at most {most}, which no list has")
+            raise ValueError(f"at_most of $each is {most}, which is less than at_least, {least}")
         return cls(parts.read(operand), least, most)
 
     def mismatch(self, actual: Json) -> str | None:
@@ -253,7 +259,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Including:
-    """A list that has each of these items somewhere; one item may stand for several."""
+    """A list that has each of these items somewhere; one item of the list may match several."""
 
     items: tuple[Matcher, ...]
 
@@ -264,7 +270,7 @@ class Including:
         if not isinstance(actual, (list, tuple)):
             yield Difference(path, f"expected a list, got {literal(actual)}")
             return
-        missing = [wanted for wanted in self.items if not any(accepts(wanted, item) for item in actual)]
+        missing = [matcher for matcher in self.items if not any(accepts(matcher, item) for item in actual)]
         yield from _missing_items(path, missing)
 
     def describe(self) -> str:

@@ -1,7 +1,7 @@
-"""Reads matchers as files write them, at any depth of a value: `{"$regex": "A-[0-9]+"}`, `{"$one_of": ["km", "mi"]}`.
+"""Reads matchers from values in files, at any depth: `{"$regex": "A-[0-9]+"}`, `{"$one_of": ["km", "mi"]}`.
 
-`OneOf` and `Subset` stand here with the reader and not with the other containers: they keep their values as they were
-written, because that is how they are stored and compared, and read them as matchers when they are first used.
+`OneOf` and `Subset` are here and not with the other containers because they need the reader: they hold their values as
+written, which is how they are stored and compared, and parse them when they are first used.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from proctor.cases.matchers.value_matchers import (
 )
 
 MAX_DEPTH = 100
-"""Levels of a value in which matchers are looked for."""
+"""How deep a value with matchers may be nested."""
 
 Pointer = tuple[str | int, ...]
 
 
 class InvalidMatcher(ValueError):
-    """A value that no matcher can be read from; `pointer` leads to the part at fault."""
+    """A value that is not a valid matcher; `pointer` leads to the invalid part."""
 
     def __init__(self, reason: str, pointer: Pointer = ()) -> None:
         super().__init__(reason)
@@ -47,31 +47,31 @@ class InvalidMatcher(ValueError):
 
 
 def parse(value: Json, base: Path | None = None) -> Matcher:
-    """The matcher that a value in a file means; raises `InvalidMatcher`, a `ValueError`, when it means none.
+    """The matcher for a value in a file; raises `InvalidMatcher`, a `ValueError`.
 
-    An object or list without any `$` key in it is itself; with some, it is closed, in order, and its parts matchers.
-    `base` is the folder from which the references of predicates start.
+    An object or list without a `$` key at any depth matches only equal data. With some, its parts are matchers, and it
+    allows no other keys or items. References of predicates are relative to the folder `base`.
     """
     return _read(value, base, (), key=True)
 
 
 def parse_open(value: Json, base: Path | None = None) -> Matcher:
-    """The same where objects may have more keys and lists more items, as deep as no matcher says otherwise."""
+    """Like `parse`, but objects may have more keys and lists more items, at any depth outside of explicit matchers."""
     return _read_open(value, base, ())
 
 
 def parse_state(value: Mapping[str, Json], base: Path | None = None) -> ObjectOf:
-    """The same for a state: its own keys are names, whatever they begin with."""
+    """Like `parse_open`, for a state: its top-level keys are names, even if they begin with `$`."""
     return ObjectOf({name: _read_open_key(item, base, (name,)) for name, item in value.items()}, extra=True)
 
 
-def parse_arguments(given: Mapping[str, Json], base: Path | None = None) -> dict[str, Matcher]:
+def parse_arguments(arguments: Mapping[str, Json], base: Path | None = None) -> dict[str, Matcher]:
     """A matcher per argument; raises `InvalidMatcher`, whose pointer begins with the name of the argument."""
-    return {name: _read(value, base, (name,), key=True) for name, value in given.items()}
+    return {name: _read(value, base, (name,), key=True) for name, value in arguments.items()}
 
 
 def _read(value: Json, base: Path | None, at: Pointer, *, key: bool = False) -> Matcher:
-    """`key`: whether the value is that of an argument or of a key, which can be left out."""
+    """`key`: whether this is the value of an argument or a key, which `$optional` allows to be missing."""
     if len(at) > MAX_DEPTH:
         raise InvalidMatcher(f"is nested more than {MAX_DEPTH} levels deep", at)
     if isinstance(value, Mapping):
@@ -103,7 +103,7 @@ def _read_open(value: Json, base: Path | None, at: Pointer) -> Matcher:
 
 
 def _read_open_key(value: Json, base: Path | None, at: Pointer) -> Matcher:
-    """The value of a key; `$optional` may stand here."""
+    """The value of a key, which may be `$optional`."""
     if isinstance(value, Mapping) and "$optional" in value:
         return _read(value, base, at, key=True)
     return _read_open(value, base, at)
@@ -114,14 +114,14 @@ def _read_form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key
     name = names[0]
     if len(names) > 1 or name not in FORMS:
         hint = "" if len(names) > 1 else did_you_mean(name, FORMS)
-        rest = f"use one of {', '.join(FORMS)}; a literal with such a key is written {{$equals: …}}"
+        rest = f"use one of {', '.join(FORMS)}, or {{$equals: …}} for a literal with such a key"
         raise InvalidMatcher(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
     options = {option: item for option, item in value.items() if option != name}
     if unknown := sorted(str(option) for option in options if option not in FORMS[name].options):
-        raise InvalidMatcher(f"{name} takes no {', '.join(unknown)}", (*at, unknown[0]))
+        raise InvalidMatcher(f"{name} does not take {', '.join(unknown)}", (*at, unknown[0]))
     if name == "$optional" and not key:
         raise InvalidMatcher(
-            "$optional has no meaning here: only an argument or a key of an object can be left out", at
+            "$optional is not allowed here: only an argument or a key of an object can be optional", at
         )
     try:
         return FORMS[name].read(value[name], options, _Parts(base, (*at, name)))
@@ -133,7 +133,7 @@ def _read_form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Reads the parts of one form; `at` leads to its operand."""
+    """Reads the parts of one matcher; `at` leads to its operand."""
 
     base: Path | None
     at: Pointer
@@ -174,11 +174,11 @@ class OneOf:
     def mismatch(self, actual: Json) -> str | None:
         if any(accepts(matcher, actual) for matcher in self.matchers):
             return None
-        return f"{literal(actual)} is none of {self.listed}"
+        return f"{literal(actual)} is not one of {self.listed}"
 
     @property
     def listed(self) -> str:
-        """The values as people would list them, without the forms that files need."""
+        """The values as a list for people, without the syntax of files."""
         words = ", ".join(_describe_inline(matcher) for matcher in self.matchers[:20])
         return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
 
@@ -193,7 +193,7 @@ _WORD = r"[^\W\d_](?:[\w .%/-]*[\w.%])?"
 
 
 def _describe_inline(matcher: Matcher) -> str:
-    """A matcher inside of brackets, where a plain word needs no quotes and what is fuzzy goes without saying."""
+    """A matcher in a list in brackets: a word without quotes, and a fuzzy value without "similar to"."""
     if not isinstance(matcher, (Equals, Fuzzy)):
         return describe(matcher)
     value = matcher.value
@@ -204,7 +204,7 @@ def _describe_inline(matcher: Matcher) -> str:
 @form("$subset")
 @dataclass(frozen=True)
 class Subset:
-    """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
+    """An object or list that contains at least these parts, at any depth; each part may be a matcher."""
 
     value: Json
     base: Path | None = None

@@ -1,12 +1,12 @@
-"""Matchers say what one value must look like: equal, a pattern, a range, a type; differences say where it does not.
+"""Matchers of one value (equal, a pattern, a range, a type), and the differences between a value and a matcher.
 
 In files they are written as an object with one `$` key, so that a literal object is never mistaken for one:
 `{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. `reading` reads these forms,
 `container_matchers` has those whose parts are matchers again.
 
-A matcher has `mismatch` and `to_json`. It may also have `differences`, which names each place that does not fit, and
-`describe`, which says in words what it requires; `differences_of` and `describe` ask for them if they are there.
-One that files can write has `form` above its class and a `read`, and needs nothing anywhere else:
+A matcher has `mismatch` and `to_json`. It may also have `differences`, which yields each place that does not match, and
+`describe`, which says in words what it requires; the functions `differences_of` and `describe` use them if they exist.
+A matcher that can be used in files has `@form` above its class and a method `read`. Nothing else is needed:
 
     @form("$shorter_than")
     @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ from proctor.base.references import resolve
 from proctor.base.regexes import check_pattern, fullmatch
 
 MAX_DIFFERENCES = 4
-"""Of one value, how many differences a reason names."""
+"""How many differences of one value a reason lists."""
 MAX_QUOTE = 60
-"""Characters of a value in a reason."""
+"""How many characters of a value a reason quotes."""
 MAX_PARTS = 8
-"""Parts of an object or list that are put into words."""
+"""How many parts of an object or list a description lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place at which a value is not as it should be."""
+    """One place at which a value does not match."""
 
     path: str
-    """`payment[1].amount`; nothing where it is the value itself."""
+    """`payment[1].amount`; empty for the value itself."""
     reason: str
 
     def __str__(self) -> str:
@@ -63,16 +63,16 @@ class Difference:
 
 
 def summarize(differences: Iterable[Difference]) -> str | None:
-    """The first differences as one reason; `None` of none."""
-    told = list(islice(differences, MAX_DIFFERENCES + 1))
-    if not told:
+    """The first differences as one reason; `None` if there are none."""
+    first = list(islice(differences, MAX_DIFFERENCES + 1))
+    if not first:
         return None
-    more = ["and more"] if len(told) > MAX_DIFFERENCES else []
-    return ", ".join([*map(str, told[:MAX_DIFFERENCES]), *more])
+    more = ["and more"] if len(first) > MAX_DIFFERENCES else []
+    return ", ".join([*map(str, first[:MAX_DIFFERENCES]), *more])
 
 
 def unexpected_keys(actual: Mapping[str, Json], known: Iterable[str], path: str) -> Iterator[Difference]:
-    """The keys of an object that no rule names."""
+    """A difference for each key of an object that is not in `known`."""
     for key in actual:
         if key not in known:
             yield Difference(key_path(path, key), f"not expected, got {literal(actual[key])}")
@@ -82,14 +82,15 @@ def key_path(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def describe_change(wanted: Json, got: Json) -> str:
-    """`5 → 55`: what was expected, and what came instead; of long texts, the place at which they differ."""
-    if isinstance(wanted, str) and isinstance(got, str) and max(len(wanted), len(got)) > MAX_QUOTE:
+def describe_change(expected: Json, actual: Json) -> str:
+    """`5 → 55`: the expected value and the actual one; for long texts, the parts around their first difference."""
+    if isinstance(expected, str) and isinstance(actual, str) and max(len(expected), len(actual)) > MAX_QUOTE:
         start = next(
-            (i for i, (a, b) in enumerate(zip(wanted, got, strict=False)) if a != b), min(map(len, (wanted, got)))
+            (i for i, (a, b) in enumerate(zip(expected, actual, strict=False)) if a != b),
+            min(map(len, (expected, actual))),
         )
-        wanted, got = _around(wanted, start), _around(got, start)
-    return f"{literal(wanted)} → {literal(got)}"
+        expected, actual = _around(expected, start), _around(actual, start)
+    return f"{literal(expected)} → {literal(actual)}"
 
 
 def _around(text: str, place: int) -> str:
@@ -100,7 +101,7 @@ def _around(text: str, place: int) -> str:
 
 
 def literal(value: Json) -> str:
-    """A value short enough for a sentence; text is quoted, so that `'7'` and `7` look different."""
+    """A value, shortened for a sentence. Text is quoted, so that `'7'` and `7` look different."""
     if isinstance(value, str):
         return repr(value if len(value) <= MAX_QUOTE else f"{value[: MAX_QUOTE - 1]}…")
     return to_text(value, MAX_QUOTE)
@@ -108,10 +109,10 @@ def literal(value: Json) -> str:
 
 @runtime_checkable
 class Matcher(Protocol):
-    """Anything that can say why a value does not fit."""
+    """Anything that can say why a value does not match."""
 
     def mismatch(self, actual: Json) -> str | None:
-        """Why `actual` does not fit, or `None` when it does."""
+        """Why `actual` does not match, or `None` if it does."""
         ...
 
     def to_json(self) -> Json:
@@ -165,7 +166,7 @@ M = TypeVar("M", bound=type)
 
 
 def form(name: str, *options: str) -> Callable[[M], M]:
-    """The matcher below is written as an object with this `$` key, and perhaps with these keys beside it."""
+    """A decorator: in files, the matcher is an object with this `$` key, and optionally with the keys in `options`."""
 
     def register(kind: M) -> M:
         FORMS[name] = Form(cast(Any, kind).read, frozenset(options))
@@ -175,7 +176,7 @@ def form(name: str, *options: str) -> Callable[[M], M]:
 
 
 def read_boolean(form: str, options: Options, name: str) -> bool:
-    """An option that is true or false, and false if it is not there."""
+    """The value of a boolean option; false if it is missing."""
     value = options.get(name, False)
     if not isinstance(value, bool):
         raise ValueError(f"{name} of {form} must be true or false, not {literal(value)}")
@@ -183,21 +184,21 @@ def read_boolean(form: str, options: Options, name: str) -> bool:
 
 
 def accepts(matcher: Matcher, actual: Json) -> bool:
-    """Whether a value fits; sooner told than why it does not."""
+    """Whether a value matches; quicker than finding every difference."""
     return next(differences_of(matcher, actual), None) is None
 
 
 def describe(matcher: Matcher) -> str:
-    """What a matcher requires, in words: `one of [km, mi]`; for a matcher that has no words, its form in files."""
-    words = getattr(matcher, "describe", None)
-    return literal(matcher.to_json()) if words is None else str(words())
+    """What a matcher requires, in words: `one of [km, mi]`; for a matcher without `describe`, its form in files."""
+    own_description = getattr(matcher, "describe", None)
+    return literal(matcher.to_json()) if own_description is None else str(own_description())
 
 
 def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[Difference]:
-    """Each place at which `actual` does not fit, with its path; a matcher that knows no places has one at most."""
-    inside = getattr(matcher, "differences", None)
-    if inside is not None:
-        yield from inside(actual, path)
+    """Each place at which `actual` does not match; a matcher without `differences` yields at most one."""
+    own_differences = getattr(matcher, "differences", None)
+    if own_differences is not None:
+        yield from own_differences(actual, path)
     elif (reason := matcher.mismatch(actual)) is not None:
         yield Difference(path, reason)
 
@@ -205,7 +206,7 @@ def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[D
 @form("$equals")
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """The same data: `1` equals `1.0`, `True` does not equal `1`, the order of an object's keys means nothing."""
+    """Equal data: `1` equals `1.0`, `True` does not equal `1`, and the order of an object's keys does not matter."""
 
     value: Json
 
@@ -229,7 +230,7 @@ class Equals:
 @form("$regex")
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Text that the pattern matches from end to end."""
+    """Text that the pattern matches as a whole."""
 
     pattern: str
 
@@ -257,31 +258,31 @@ class Regex:
 @form("$fuzzy", "ignore_punctuation")
 @dataclass(frozen=True, slots=True)
 class Fuzzy:
-    """The same text or number but for case, spacing, thousands separators and a percent sign."""
+    """The same text or number, ignoring case, spacing, thousands separators and percent signs."""
 
     value: Json
     ignore_punctuation: bool = False
-    """Whether punctuation, and with it all spacing, makes no difference either: `New-York` is `new york`."""
+    """Whether punctuation and all spacing are ignored too: `New-York` matches `new york`."""
 
     @classmethod
     def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
         return cls(operand, read_boolean("$fuzzy", options, "ignore_punctuation"))
 
     def mismatch(self, actual: Json) -> str | None:
-        wanted, got = _normalize(self.value), _normalize(actual)
-        wanted_number, got_number = _number(wanted), _number(got)
-        if wanted.isdecimal() and got.isdecimal():
-            fits = wanted.lstrip("0") == got.lstrip("0")
-        elif wanted_number is not None and got_number is not None:
-            fits = math.isclose(wanted_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
+        expected, got = _normalize(self.value), _normalize(actual)
+        expected_number, got_number = _number(expected), _number(got)
+        if expected.isdecimal() and got.isdecimal():
+            matches = expected.lstrip("0") == got.lstrip("0")
+        elif expected_number is not None and got_number is not None:
+            matches = math.isclose(expected_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
         else:
-            fits = wanted == got or (
-                self.ignore_punctuation and _without_punctuation(wanted) == _without_punctuation(got)
+            matches = expected == got or (
+                self.ignore_punctuation and _without_punctuation(expected) == _without_punctuation(got)
             )
-        return None if fits else f"{literal(actual)} is not like {literal(self.value)}"
+        return None if matches else f"{literal(actual)} is not similar to {literal(self.value)}"
 
     def describe(self) -> str:
-        return f"like {literal(self.value)}"
+        return f"similar to {literal(self.value)}"
 
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$fuzzy": self.value}
@@ -291,7 +292,7 @@ class Fuzzy:
 @form("$approx", "tolerance", "relative")
 @dataclass(frozen=True, slots=True)
 class Approx:
-    """A number within a tolerance, absolute or relative, whichever is wider."""
+    """A number within a tolerance: absolute or relative, whichever is larger."""
 
     value: float
     tolerance: float = 1e-6
@@ -303,14 +304,14 @@ class Approx:
         if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
             raise ValueError("$approx needs numbers")
         try:
-            value, given = float(operand), {name: float(number) for name, number in options.items()}
+            value, tolerances = float(operand), {name: float(number) for name, number in options.items()}
         except OverflowError:
-            raise ValueError("$approx needs numbers that a float can hold") from None
-        if not all(math.isfinite(number) for number in (value, *given.values())):
+            raise ValueError("$approx needs smaller numbers") from None
+        if not all(math.isfinite(number) for number in (value, *tolerances.values())):
             raise ValueError("$approx needs finite numbers")
-        if any(number < 0 for number in given.values()):
+        if any(number < 0 for number in tolerances.values()):
             raise ValueError("the tolerance of $approx cannot be negative")
-        return cls(value, **given)
+        return cls(value, **tolerances)
 
     @property
     def allowed(self) -> float:
@@ -336,12 +337,12 @@ class Approx:
 @form("$ignore")
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Anything at all, even nothing."""
+    """Any value; an argument or key with this matcher may also be missing."""
 
     @classmethod
     def read(cls, operand: Json, options: Options, parts: Parts) -> Matcher:
         if operand is not True:
-            raise ValueError("$ignore takes only true; leave the argument out to assert nothing about it")
+            raise ValueError("$ignore must be true; to assert nothing about an argument, remove it")
         return cls()
 
     def mismatch(self, actual: Json) -> str | None:
@@ -363,13 +364,13 @@ TYPES = {
     "object": "an object",
     "null": "null",
 }
-"""The names that JSON Schema has for types, and what people call them."""
+"""The names of types in JSON Schema, and how messages call them."""
 
 
 @form("$type", "value")
 @dataclass(frozen=True, slots=True)
 class OfType:
-    """A value of a type, or of one of several; with `value`, one that fits that as well."""
+    """A value of one of these types; with `value`, it must match that too."""
 
     types: tuple[str, ...]
     value: Matcher | None = None
@@ -391,7 +392,7 @@ class OfType:
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
         kind = type_name(actual)
         if kind not in self.types and not (kind == "integer" and "number" in self.types):
-            # `3.0` beside "an integer" would leave the reader guessing what is wrong with it.
+            # "expected an integer, got 3.0" would leave the reader guessing what is wrong with it.
             got = f"the number {literal(actual)}" if kind == "number" else literal(actual)
             yield Difference(path, f"expected {' or '.join(TYPES[name] for name in self.types)}, got {got}")
         elif self.value is not None:
@@ -407,7 +408,7 @@ class OfType:
 
 
 def type_name(value: Json) -> str:
-    """What JSON Schema calls the type of a value; unlike there, `3.0` is a number and no integer."""
+    """The name of a value's type in JSON Schema; unlike there, `3.0` is a number and not an integer."""
     if value is None:
         return "null"
     if isinstance(value, Mapping):
@@ -421,7 +422,7 @@ def type_name(value: Json) -> str:
 @form("$predicate")
 @dataclass(frozen=True)
 class Predicate:
-    """Whatever the named function, given the value, calls true."""
+    """Any value for which the referenced function returns true."""
 
     reference: str
     base: Path | None = None
@@ -440,14 +441,14 @@ class Predicate:
         return None if self.function(actual) else f"{self.reference} rejects {literal(actual)}"
 
     def describe(self) -> str:
-        return f"what {self.reference} accepts"
+        return f"a value that {self.reference} accepts"
 
     def to_json(self) -> Json:
         return {"$predicate": self.reference}
 
 
 def contains_matchers(value: Json) -> bool:
-    """Whether a key that begins with `$` stands anywhere in a value."""
+    """Whether a value has a key that begins with `$`, at any depth."""
     if isinstance(value, Mapping):
         return any(isinstance(key, str) and key.startswith("$") for key in value) or any(
             map(contains_matchers, value.values())
@@ -456,7 +457,7 @@ def contains_matchers(value: Json) -> bool:
 
 
 def json_equal(left: Json, right: Json) -> bool:
-    """Equality of JSON data that tells `True` from `1` and does not tell `1` from `1.0`."""
+    """Equality of JSON data in which `True` differs from `1`, and `1` equals `1.0`."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
@@ -469,7 +470,7 @@ def json_equal(left: Json, right: Json) -> bool:
 
 
 def hashable_key(value: Json) -> object:
-    """A hashable key that two values share exactly if they are the `same`."""
+    """A hashable key that two values share exactly if they are `json_equal`."""
     if isinstance(value, Mapping):
         return "object", frozenset((key, hashable_key(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
@@ -485,32 +486,35 @@ def hashable_key(value: Json) -> object:
     return type(value), value
 
 
-def _unequal(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
-    """Where two values differ, as deep as they have the same shape."""
-    if json_equal(wanted, actual):
+def _unequal(expected: Json, actual: Json, path: str) -> Iterator[Difference]:
+    """Where two values differ; objects and lists are compared part by part."""
+    if json_equal(expected, actual):
         return
-    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
-        for key, item in wanted.items():
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for key, item in expected.items():
             if key in actual:
                 yield from _unequal(item, actual[key], key_path(path, key))
             else:
                 yield Difference(key_path(path, key), f"missing, expected {literal(item)}")
-        yield from unexpected_keys(actual, wanted, path)
-    elif isinstance(wanted, (list, tuple)) and isinstance(actual, (list, tuple)):
-        yield from unequal_items([Equals(item) for item in wanted], actual, path)
+        yield from unexpected_keys(actual, expected, path)
+    elif isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
+        yield from unequal_items([Equals(item) for item in expected], actual, path)
     else:
-        yield Difference(path, describe_change(wanted, actual))
+        yield Difference(path, describe_change(expected, actual))
 
 
-def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) -> Iterator[Difference]:
-    """Lists item by item; what both begin and end with is set aside first, so that one that is missing shows as one."""
-    start, shorter = 0, min(len(wanted), len(actual))
-    while start < shorter and accepts(wanted[start], actual[start]):
+def unequal_items(expected: Sequence[Matcher], actual: Sequence[Json], path: str) -> Iterator[Difference]:
+    """The differences of lists, item by item.
+
+    Equal items at both ends are skipped first. Otherwise one missing item would make every item after it differ.
+    """
+    start, shorter = 0, min(len(expected), len(actual))
+    while start < shorter and accepts(expected[start], actual[start]):
         start += 1
     end = 0
-    while end < shorter - start and accepts(wanted[-1 - end], actual[-1 - end]):
+    while end < shorter - start and accepts(expected[-1 - end], actual[-1 - end]):
         end += 1
-    missing, extra = wanted[start : len(wanted) - end], actual[start : len(actual) - end]
+    missing, extra = expected[start : len(expected) - end], actual[start : len(actual) - end]
     for index in range(max(len(missing), len(extra))):
         place = f"{path}[{start + index}]"
         if index >= len(extra):
@@ -528,10 +532,10 @@ def _normalize(value: Json) -> str:
 
 
 def _without_punctuation(text: str) -> str:
-    """Letters and digits, and of all signs those that change a number: its point, its minus, a percent sign."""
-    kept = re.sub(r"(?<=\d)\.(?=\d)", "\0", text)
-    kept = re.sub(r"(?<![\w\0])-(?=\d)", "\1", kept)
-    return re.sub(r"[^\w%\0\1]", "", kept).replace("_", "")
+    """Letters and digits, and the signs that change a number: decimal point, minus, percent sign."""
+    text = re.sub(r"(?<=\d)\.(?=\d)", "\0", text)
+    text = re.sub(r"(?<![\w\0])-(?=\d)", "\1", text)
+    return re.sub(r"[^\w%\0\1]", "", text).replace("_", "")
 
 
 def _number(text: str) -> float | None:
