@@ -63,9 +63,8 @@ def test_dots_merge_the_defaults_in_place_and_once() -> None:
 def test_dots_among_the_defaults_themselves_are_a_mistake() -> None:
     specs, problems = reading(["..."])
     assert specs == ()
-    assert problems == [
-        'suite.json:1: evaluators[0] "..." stands for the evaluators of the suite, so the suite\'s own list cannot have it'
-    ]
+    [problem] = problems
+    assert problem.startswith('suite.json:1: evaluators[0] "..." stands for')
 
 
 @pytest.mark.parametrize(
