@@ -381,7 +381,7 @@ def test_a_case_in_which_everything_was_skipped_says_of_each_metric_why(tmp_path
     path = write(tmp_path, "a.test.json", eval_set("a", {"evalId": "hi", "conversation": [turn("Hi", "Hello")] * 2}))
     criteria = {"tool_trajectory_avg_score": 1.0, "rubric_based_tool_use_quality_v1": 0.5}
     write(tmp_path, "test_config.json", {"criteria": criteria})
-    with pytest.warns(UserWarning, match="was not measured"), pytest.raises(AgentEvaluationFailed) as caught:
+    with pytest.warns(UserWarning, match="was skipped"), pytest.raises(AgentEvaluationFailed) as caught:
         evaluate(good, path, 2)
     (unmeasured,) = caught.value.errors
     assert caught.value.failures == []

@@ -175,7 +175,7 @@ def _options(num_runs: Any, parameters: Mapping[str, Any]) -> _Options:
     if unknown := [name for name in parameters if name not in names]:
         raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(names))}")
     if isinstance(num_runs, bool) or not isinstance(num_runs, int) or num_runs < 1:
-        raise UsageError(f"num_runs must be a whole number of at least 1, not {num_runs!r:.80}")
+        raise UsageError(f"num_runs must be a whole number, 1 or more, not {num_runs!r:.80}")
     return _Options(num_runs, **parameters)
 
 
@@ -313,7 +313,7 @@ def skipped_criteria(run: Run) -> Iterator[str]:
                 scores_by_metric.setdefault((trial.suite, trial.case.id, score.evaluator), []).append(score)
     for (suite, eval_id, metric), scores in scores_by_metric.items():
         if all(score.outcome is Outcome.SKIPPED for score in scores):
-            yield f"{suite}: {eval_id}: {metric} was not measured: {_one_line(scores[0].reasoning)}"
+            yield f"{suite}: {eval_id}: {metric} was skipped: {_one_line(scores[0].reasoning)}"
 
 
 def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[CriterionFailure]:

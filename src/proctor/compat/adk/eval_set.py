@@ -188,9 +188,7 @@ def _check_user(fields: Fields, user: ContentText) -> None:
             document.warn(fields.at("user_content"), message)
 
 
-LEGACY_FORMAT_WARNING = (
-    "is in ADK's legacy format; AgentEvaluator.migrate_eval_data_to_new_schema writes it as an EvalSet"
-)
+LEGACY_FORMAT_WARNING = "is in ADK's legacy format; convert it with AgentEvaluator.migrate_eval_data_to_new_schema"
 AMBIGUOUS_ROWS_WARNING = (
     "has {} rows without tools, which are read as one case each, like ADK-TS; adk-python reads them as turns of one "
     'conversation. To choose, set "legacy_rows" to "cases" or "conversation" in the test_config.json next to it'

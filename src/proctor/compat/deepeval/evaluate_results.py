@@ -91,7 +91,7 @@ class AsyncConfig:
         if isinstance(self.throttle_value, bool) or not isinstance(self.throttle_value, (int, float)):
             raise ValueError(f"throttle_value must be a number of seconds, not {self.throttle_value!r}")
         if isinstance(self.max_concurrent, bool) or not isinstance(self.max_concurrent, int) or self.max_concurrent < 1:
-            raise ValueError(f"max_concurrent must be a whole number and at least 1, not {self.max_concurrent!r}")
+            raise ValueError(f"max_concurrent must be a whole number, 1 or more, not {self.max_concurrent!r}")
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,10 @@ class BaseMetric:
     """Whether it is only reported and never fails a test case."""
 
     def measure(self, test_case: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no measure")
+        raise NotImplementedError(f"{type(self).__name__} needs a method measure")
 
     async def a_measure(self, test_case: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no a_measure")
+        raise NotImplementedError(f"{type(self).__name__} needs a method a_measure")
 
     def is_successful(self) -> bool | None:
         """Whether the metric passed; None if nothing was measured or there is no threshold."""

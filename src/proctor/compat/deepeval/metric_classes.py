@@ -145,7 +145,7 @@ class FaithfulnessMetric(SingleTurnMetric):
         implied_mode = {None: None, True: "grounded", False: "contradicted"}[penalize_ambiguous_claims]
         if mode is not None and implied_mode is not None and mode != implied_mode:
             raise ValueError(
-                f"mode={mode!r} and penalize_ambiguous_claims={penalize_ambiguous_claims} exclude each other"
+                f"mode={mode!r} and penalize_ambiguous_claims={penalize_ambiguous_claims} contradict each other"
             )
         effective_mode: Any = mode or implied_mode or "grounded"
         super().__init__(Faithfulness(model=as_judge(model), mode=effective_mode), threshold=threshold, **options)

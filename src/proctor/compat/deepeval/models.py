@@ -31,10 +31,10 @@ class DeepEvalBaseLLM:
         return None
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no generate")
+        raise NotImplementedError(f"{type(self).__name__} needs a method generate")
 
     async def a_generate(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no a_generate")
+        raise NotImplementedError(f"{type(self).__name__} needs a method a_generate")
 
     def get_model_name(self, *args: Any, **kwargs: Any) -> str:
         return str(getattr(self, "name", None) or type(self).__name__)

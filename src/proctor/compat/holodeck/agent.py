@@ -62,7 +62,7 @@ class HoloDeckAgent(BaseAgent):
         self._stopping: asyncio.Event | None = None
 
     def __repr__(self) -> str:
-        return f"DescribedAgent({self.spec.name}, {self.backend})"
+        return f"HoloDeckAgent({self.spec.name}, {self.backend})"
 
     async def start(self) -> None:
         self._stopping = asyncio.Event()

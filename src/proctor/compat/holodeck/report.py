@@ -35,7 +35,7 @@ class ProgressIndicator:
 
     def __init__(self, total_tests: int, quiet: bool = False, verbose: bool = False) -> None:
         if not isinstance(total_tests, int) or total_tests < 0:
-            raise UsageError(f"total_tests must be a whole number from 0, not {total_tests!r}")
+            raise UsageError(f"total_tests must be a whole number, 0 or more, not {total_tests!r}")
         self.total_tests = total_tests
         self.quiet = quiet
         self.verbose = verbose
@@ -190,7 +190,7 @@ def _summary(summary: ReportSummary) -> str:
             ("Total Tests", str(summary.total_tests)),
             ("Passed", str(summary.passed)),
             ("Failed", str(summary.failed)),
-            ("Without a verdict", str(summary.unmeasured)),
+            ("Without a result", str(summary.unmeasured)),
             ("Pass Rate", f"{summary.pass_rate:.2f}%"),
             ("Total Duration", f"{duration_ms}ms ({duration_ms / 1000:.1f}s)"),
         )
